@@ -1,0 +1,3 @@
+//! Correlated-noise mechanisms for differentially private learning.
+mod recursion;
+pub use recursion::Recursion;

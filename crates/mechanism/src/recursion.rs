@@ -1,0 +1,174 @@
+//! How a mechanism's noise is made, step by step.
+//!
+//! A strategy C turns seed noise z_0, z_1, ... (independent standard normals, one vector of the model's
+//! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the recipe for z~_t, free of any
+//! storage or random number: the noise crate runs it on vectors, [`Recursion::apply`] runs it on scalars.
+
+use serde::{Deserialize, Serialize};
+
+/// The recipe for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// // C = lower-triangular ones: C^-1 takes differences.
+/// let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };
+/// assert_eq!(difference.apply(3, &[1.0, 3.0, 6.0]), [1.0, 2.0, 3.0]);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recursion {
+    /// z~_t = z_t (C = I).
+    Independent,
+    /// z~_t = sum over tau < min(t + 1, taps.len()) of taps\[tau\] z_{t-tau}: C^-1 is banded, or Toeplitz.
+    /// Needs seed noise alone, so a generator may make old z again instead of storing them.
+    MovingAverage {
+        /// First column of C^-1; taps\[0\] is not 0.
+        taps: Vec<f64>,
+    },
+    /// z~_t = (z_t - sum over 1 <= tau <= min(t, taps.len() - 1) of taps\[tau\] z~_{t-tau}) / taps\[0\]:
+    /// C is banded Toeplitz.
+    AutoRegressive {
+        /// First column of C; taps\[0\] is not 0.
+        taps: Vec<f64>,
+    },
+    /// z~_t = z_t - sum_i scale\[i\] M_i; then M_i <- decay\[i\] M_i + z~_t, from M = 0: C is a BLT.
+    Blt {
+        /// alpha, one a buffer.
+        scale: Vec<f64>,
+        /// lambda, one a buffer, in \[0, 1).
+        decay: Vec<f64>,
+    },
+    /// z~_t = (z_t - sum over 1 <= tau <= min(t, bands - 1) of C\[t, t-tau\] z~_{t-tau}) / C\[t, t\]: C is
+    /// banded, but not Toeplitz.
+    Banded {
+        /// Number of diagonals of C, the main one included.
+        bands: usize,
+        /// C\[t, t-tau\] at index t * bands + tau; ignored where tau > t.
+        rows: Vec<f64>,
+    },
+    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds are
+    /// numbered on their own and need not be as many as the steps (a tree has 2n - 1).
+    Combination {
+        /// (seed, weight) pairs of each step.
+        rows: Vec<Vec<(usize, f64)>>,
+    },
+    /// z~_t = factors\[t\] times the inner recursion's z~_t, whose own past stays unscaled: C = inner C times
+    /// diag(1 / factors), the column-normalised forms.
+    Scaled {
+        /// The recursion before scaling.
+        inner: Box<Recursion>,
+        /// One factor a step.
+        factors: Vec<f64>,
+    },
+    /// The inner recursion, started anew (past forgotten) at steps 0, period, 2 period, ...: C = I_s (x) inner
+    /// C. Seeds are never used twice: run s reads its own.
+    Restarted {
+        /// One run's recursion, at least `period` steps long.
+        inner: Box<Recursion>,
+        /// Steps in a run.
+        period: usize,
+    },
+}
+
+impl Recursion {
+    /// The past vectors of the model's dimension that a step must have at hand when nothing is made again.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// assert_eq!(Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.25] }.state_vectors(), 2);
+    /// ```
+    pub fn state_vectors(&self) -> usize {
+        match self {
+            Self::Independent => 0,
+            Self::MovingAverage { taps } | Self::AutoRegressive { taps } => taps.len().saturating_sub(1),
+            Self::Blt { scale, .. } => scale.len(),
+            Self::Banded { bands, .. } => bands.saturating_sub(1),
+            Self::Combination { rows } => rows.iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0),
+            Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.state_vectors(),
+        }
+    }
+
+    /// How many seed vectors `steps` steps read: seeds are numbered 0, 1, ... below it.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// assert_eq!(Recursion::Independent.seeds(5), 5);
+    /// ```
+    pub fn seeds(&self, steps: usize) -> usize {
+        match self {
+            Self::Combination { rows } => {
+                rows[..steps].iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0)
+            }
+            Self::Scaled { inner, .. } => inner.seeds(steps),
+            Self::Restarted { inner, period } => {
+                let (runs, rest) = (steps / period, steps % period);
+                runs * inner.seeds(*period) + inner.seeds(rest)
+            }
+            _ => steps,
+        }
+    }
+
+    /// The first `steps` values of z~ = C^-1 z for one coordinate, by the recursion itself: what a generator
+    /// must reproduce. `seed_noise` holds [`Recursion::seeds`] values.
+    pub fn apply(&self, steps: usize, seed_noise: &[f64]) -> Vec<f64> {
+        let z = &seed_noise[..self.seeds(steps)];
+        match self {
+            Self::Independent => z.to_vec(),
+            Self::MovingAverage { taps } => moving_average(taps, z),
+            Self::AutoRegressive { taps } => auto_regressive(taps, z),
+            Self::Blt { scale, decay } => blt(scale, decay, z),
+            Self::Banded { bands, rows } => banded(*bands, rows, z),
+            Self::Combination { rows } => {
+                rows[..steps].iter().map(|row| row.iter().map(|&(seed, w)| w * z[seed]).sum()).collect()
+            }
+            Self::Scaled { inner, factors } => {
+                inner.apply(steps, z).iter().zip(factors).map(|(x, f)| x * f).collect()
+            }
+            Self::Restarted { inner, period } => restarted(inner, *period, steps, z),
+        }
+    }
+}
+
+fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f64> {
+    let seeds = inner.seeds(period);
+    (0..steps)
+        .step_by(period)
+        .enumerate()
+        .flat_map(|(run, start)| inner.apply(period.min(steps - start), &z[run * seeds..]))
+        .collect()
+}
+
+fn banded(bands: usize, rows: &[f64], z: &[f64]) -> Vec<f64> {
+    let mut out: Vec<f64> = Vec::with_capacity(z.len());
+    for (z_t, row) in z.iter().zip(rows.chunks_exact(bands)) {
+        let past: f64 = row[1..].iter().zip(out.iter().rev()).map(|(c, x)| c * x).sum();
+        out.push((z_t - past) / row[0]);
+    }
+    out
+}
+
+fn moving_average(taps: &[f64], z: &[f64]) -> Vec<f64> {
+    (0..z.len()).map(|t| taps.iter().zip(z[..=t].iter().rev()).map(|(w, z)| w * z).sum()).collect()
+}
+
+fn auto_regressive(taps: &[f64], z: &[f64]) -> Vec<f64> {
+    let mut out: Vec<f64> = Vec::with_capacity(z.len());
+    for &z_t in z {
+        let past: f64 = taps[1..].iter().zip(out.iter().rev()).map(|(c, x)| c * x).sum();
+        out.push((z_t - past) / taps[0]);
+    }
+    out
+}
+
+fn blt(scale: &[f64], decay: &[f64], z: &[f64]) -> Vec<f64> {
+    let mut buffers = vec![0.0; scale.len()];
+    z.iter()
+        .map(|&z_t| {
+            let out = z_t - scale.iter().zip(&buffers).map(|(a, m)| a * m).sum::<f64>();
+            for (m, lambda) in buffers.iter_mut().zip(decay) {
+                *m = lambda * *m + out;
+            }
+            out
+        })
+        .collect()
+}
