@@ -1,3 +1,40 @@
 //! Correlated-noise mechanisms for differentially private learning.
+//!
+//! A mechanism releases A G, where G (n x m) holds one gradient a step and A (n x n, lower triangular) is the
+//! [`Workload`], as M(G) = B (C G + Z) = A (G + C^-1 Z): Z (n x m) is seed noise, independent N(0, nu^2), C
+//! (n x n, lower triangular, invertible) the [`Strategy`] and B = A C^-1. It is 1/sigma-GDP when
+//! nu = sigma sens(C, Pi), where Pi, the [`Participation`] schema, says in which steps one unit may take part.
+//! This crate chooses C:
+//!
+//! > minimise ||A C^-1|| sens(C, Pi) over a class of matrices C,
+//!
+//! with the largest row norm (max loss) or the Frobenius norm over sqrt(n) (RMS loss). At the same privacy the
+//! released queries then carry the least noise.
+//!
+//! | part | what it holds |
+//! |---|---|
+//! | [`workload`](Workload) | A |
+//! | [`participation`](Participation) | Pi, adjacency, unit |
+//! | [`strategy`] | C, one file a class, and the table of classes |
+//! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
+//! | [`loss`] | errors and losses |
+//! | [`optimize`] | the solvers |
+//! | [`Recursion`] | C^-1 Z step by step |
+//! | [`toeplitz`] | the algebra of power series |
+
+mod closed_form;
+mod error;
+pub mod loss;
+pub mod optimize;
+mod participation;
 mod recursion;
+pub mod sensitivity;
+pub mod strategy;
+pub mod toeplitz;
+mod workload;
+
+pub use error::{Error, Result};
+pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;
+pub use strategy::{Class, Mechanism, Problem, Strategy};
+pub use workload::Workload;

@@ -1,0 +1,25 @@
+//! Why a mechanism could not be built or measured.
+
+use antinoise_input::InvalidParameter;
+
+/// The error of this crate; [`Error::is_invalid_parameter`] tells bad input from the rest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] InvalidParameter),
+    /// A computation met a number that is not finite, so that its result cannot be trusted.
+    #[error("{0}")]
+    Numerical(String),
+}
+
+impl Error {
+    /// Whether the caller's input is the cause.
+    pub fn is_invalid_parameter(&self) -> bool {
+        matches!(self, Self::Invalid(_))
+    }
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,66 @@
+//! What a strategy costs: error, a norm of B alone, and loss, error times sensitivity.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sensitivity::Sensitivity;
+use crate::{Adjacency, Participation, Result, Strategy, Workload};
+
+/// Errors and losses of one strategy for one workload and schema.
+///
+/// ```
+/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, loss, optimize::Objective, strategy::Recipe};
+/// let problem = Problem {
+///     steps: 16,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Max,
+/// };
+/// let identity = "identity".parse::<Recipe>()?.design(&problem)?.value;
+/// let cost = loss::of(&identity, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
+/// assert_eq!(cost.max_loss, 4.0);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// ||B||_row.
+    pub max_error: f64,
+    /// ||B||_F / sqrt(n).
+    pub rms_error: f64,
+    /// ||B||_row sens.
+    pub max_loss: f64,
+    /// ||B||_F / sqrt(n) sens.
+    pub rms_loss: f64,
+    /// sens^2 ||B||_F^2.
+    pub total_loss: f64,
+    /// sens(C, Pi), under the adjacency.
+    pub sensitivity: Sensitivity,
+}
+
+/// The loss of `strategy`.
+///
+/// # Errors
+/// When the workload or the schema is not valid for the strategy's steps, or when a figure is not finite.
+pub fn of(
+    strategy: &Strategy,
+    workload: &Workload,
+    participation: &Participation,
+    adjacency: Adjacency,
+) -> Result<Loss> {
+    let mechanism = strategy.mechanism();
+    let sensitivity = mechanism.sensitivity(participation)?.under(adjacency);
+    let error = mechanism.error(workload)?;
+    let rms_loss = error.rms * sensitivity.value;
+    let loss = Loss {
+        max_error: error.max,
+        rms_error: error.rms,
+        max_loss: error.max * sensitivity.value,
+        rms_loss,
+        total_loss: rms_loss * rms_loss * mechanism.steps() as f64,
+        sensitivity,
+    };
+    if loss.total_loss.is_finite() && loss.max_loss.is_finite() {
+        return Ok(loss);
+    }
+    let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
+    Err(crate::Error::Numerical(format!("the loss is beyond double precision: {figures}")))
+}

@@ -1,0 +1,148 @@
+//! How far one privacy unit can move C G: sens(C, Pi), exact or an upper bound, and by which result.
+//!
+//! With gradients of norm at most 1, sens^2 = max over patterns pi of sum over t, tau in pi of
+//! (C^T C)\[t, tau\], exact in every dimension where those entries are not negative; with absolute values it
+//! is an upper bound. Hypotheses are checked on the numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::toeplitz::norm_squared;
+use crate::{Adjacency, Participation, Result};
+
+/// Whether a sensitivity is attained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Some pair of adjacent inputs attains it.
+    Exact,
+    /// No pair of adjacent inputs exceeds it.
+    UpperBound,
+}
+
+/// sens(C, Pi) for gradients of norm 1, with its proof.
+///
+/// ```
+/// use antinoise_mechanism::{Adjacency, Participation, sensitivity};
+/// let twice = Participation::Cyclic { min_sep: 2, max_participations: 2 };
+/// let of_prefix_sums = sensitivity::of_toeplitz(&[1.0; 3], 3, &twice)?;
+/// assert_eq!(of_prefix_sums.value, 6f64.sqrt()); // columns 0 and 2 add up to (1, 1, 2)
+/// assert_eq!(of_prefix_sums.under(Adjacency::ReplaceOne).value, 2.0 * 6f64.sqrt());
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// The l2 sensitivity, in clip norms.
+    pub value: f64,
+    /// Exact or an upper bound.
+    pub kind: Kind,
+    /// The result that says so.
+    pub source: String,
+}
+
+impl Sensitivity {
+    pub(crate) fn exact(value: f64, source: &str) -> Self {
+        Self { value, kind: Kind::Exact, source: source.into() }
+    }
+
+    pub(crate) fn upper_bound(value: f64, source: &str) -> Self {
+        Self { value, kind: Kind::UpperBound, source: source.into() }
+    }
+
+    /// The sensitivity under an adjacency: replace-one doubles what zero-out costs.
+    pub fn under(mut self, adjacency: Adjacency) -> Self {
+        self.value *= adjacency.sensitivity_factor();
+        self
+    }
+}
+
+/// sens(C, Pi) of the n x n Toeplitz matrix C with first column `c` (zeros where it is short).
+///
+/// Writing S = sum over j < k of column jb: ||S|| is exact for a single participation, for every cyclic
+/// schema when c >= 0 (a later phase is a truncated shift of the first), and for min-sep when
+/// c_0 >= c_1 >= ... >= 0, or when C has at most b bands. Otherwise |c|, or for min-sep the least
+/// non-increasing majorant of |c|, gives an upper bound. O(nk).
+///
+/// # Errors
+/// When the schema does not fit in `steps`.
+///
+/// # Source
+/// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
+pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Result<Sensitivity> {
+    participation.check(steps)?;
+    let (b, k) = participation.separation(steps);
+    let c = trimmed(&c[..c.len().min(steps)]);
+    if k == 1 {
+        return Ok(Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation"));
+    }
+    let of = |c: &[f64]| norm_squared(&sum_of_columns(c, steps, b, k)).sqrt();
+    if c.len() <= b {
+        return Ok(Sensitivity::exact(of(c), "orthogonal columns: no more bands than the separation"));
+    }
+    if c.iter().all(|&x| x >= 0.0) {
+        if !matches!(participation, Participation::MinSep { .. }) {
+            return Ok(Sensitivity::exact(of(c), "non-negative Toeplitz columns, densest pattern"));
+        }
+        if c.windows(2).all(|pair| pair[0] >= pair[1]) {
+            let source = "non-negative, non-increasing Toeplitz columns, densest pattern";
+            return Ok(Sensitivity::exact(of(c), source));
+        }
+    }
+    let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
+    Ok(match participation {
+        Participation::MinSep { .. } => Sensitivity::upper_bound(
+            of(&non_increasing_majorant(&magnitudes)),
+            "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
+        ),
+        _ => Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients"),
+    })
+}
+
+fn trimmed(c: &[f64]) -> &[f64] {
+    &c[..c.iter().rposition(|&x| x != 0.0).map_or(0, |last| last + 1)]
+}
+
+fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
+    let mut majorant = c.to_vec();
+    for t in (1..c.len()).rev() {
+        majorant[t - 1] = majorant[t - 1].max(majorant[t]);
+    }
+    majorant
+}
+
+/// S_t = sum over j < k with jb <= t of c_{t - jb}, t < n.
+pub(crate) fn sum_of_columns(c: &[f64], steps: usize, b: usize, k: usize) -> Vec<f64> {
+    let mut sum = vec![0.0; steps];
+    if b.saturating_mul(k) >= steps {
+        // Every shift that fits takes part: S_t = c_t + S_{t-b}.
+        sum[..c.len()].copy_from_slice(c);
+        for t in b..steps {
+            sum[t] += sum[t - b];
+        }
+        return sum;
+    }
+    for start in (0..k).map(|j| j * b) {
+        for (s, c) in sum[start..].iter_mut().zip(c) {
+            *s += c;
+        }
+    }
+    sum
+}
+
+/// The adjoint of [`sum_of_columns`]: sum over j < k of v_{s + jb}, s < len.
+pub(crate) fn sum_of_columns_adjoint(v: &[f64], len: usize, b: usize, k: usize) -> Vec<f64> {
+    let mut out = v[..len].to_vec();
+    if b.saturating_mul(k) >= v.len() {
+        let mut tails = v.to_vec();
+        for t in (b..v.len()).rev() {
+            tails[t - b] += tails[t];
+        }
+        tails.truncate(len);
+        return tails;
+    }
+    for start in (1..k).map(|j| j * b) {
+        for (o, v) in out.iter_mut().zip(&v[start..]) {
+            *o += v;
+        }
+    }
+    out
+}

@@ -1,0 +1,50 @@
+//! The first `bands` Toeplitz coefficients: square-root coefficients truncated, or optimised. Noise:
+//! O(bands m) time a step with bands - 1 vectors of state. With no more bands than the separation of
+//! participations, columns are orthogonal and the sensitivity is sqrt(k) ||c||.
+
+use antinoise_input::between;
+use serde::{Deserialize, Serialize};
+
+use super::toeplitz::{check_coefficients, coefficients};
+use super::{Design, Mechanism, Problem, Recipe};
+use crate::optimize::Solution;
+use crate::{Recursion, Result};
+
+/// Bands when none are asked for.
+const DEFAULT_BANDS: usize = 16;
+
+/// A banded lower-triangular Toeplitz matrix given by its first column's non-zero part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BandedToeplitz {
+    steps: usize,
+    coefficients: Vec<f64>,
+}
+
+impl Mechanism for BandedToeplitz {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        check_coefficients(self.steps, &self.coefficients)
+    }
+
+    fn coefficients(&self) -> Result<Vec<f64>> {
+        Ok(self.coefficients.clone())
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        Ok(Recursion::AutoRegressive { taps: self.coefficients.clone() })
+    }
+}
+
+impl Design for BandedToeplitz {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_order()?;
+        let default = DEFAULT_BANDS.min(problem.steps);
+        let bands = between("bands", recipe.bands.unwrap_or(default), 1, problem.steps, "steps")?;
+        let found = coefficients(problem, bands, recipe.fixed)?;
+        let strategy = Self { steps: problem.steps, coefficients: found.value.clone() };
+        Ok(found.map(|_| strategy))
+    }
+}

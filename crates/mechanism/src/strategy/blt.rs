@@ -1,0 +1,159 @@
+//! Buffered linear Toeplitz (BLT): c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), d buffers.
+//!
+//! Noise: O(d m) time and state a step. C^-1 is a BLT too, its decays lambda^ interlaced with lambda, which
+//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 k), whatever n.
+
+use antinoise_input::{InvalidParameter, between};
+use serde::{Deserialize, Serialize};
+
+use super::{Design, ErrorNorms, Mechanism, Problem, Recipe, toeplitz_error};
+use crate::closed_form::interlaced::residues;
+use crate::closed_form::norms;
+use crate::optimize::blt::{coefficients, minimize};
+use crate::optimize::{Objective, Solution};
+use crate::sensitivity::{self, Sensitivity};
+use crate::{Participation, Recursion, Result, Workload};
+
+/// Most buffers that a design may ask for.
+pub const MAX_ORDER: usize = 16;
+/// Buffers when none are asked for.
+const DEFAULT_ORDER: usize = 4;
+
+/// A BLT given by the complements of its decays and of its inverse's: 1 - lambda and 1 - lambda^.
+///
+/// Complements keep their digits when decays approach 1.
+///
+/// ```
+/// use antinoise_mechanism::Mechanism;
+/// use antinoise_mechanism::strategy::Blt;
+/// let blt = Blt::new(3, vec![0.25], vec![0.5])?;
+/// assert_eq!(blt.scale(), [0.25]);
+/// assert_eq!(blt.coefficients()?, [1.0, 0.25, 0.1875]);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Blt {
+    steps: usize,
+    decay_complement: Vec<f64>,
+    inverse_decay_complement: Vec<f64>,
+}
+
+impl Blt {
+    /// The BLT with 1 - lambda = `decay_complement` and 1 - lambda^ = `inverse_decay_complement`.
+    ///
+    /// # Errors
+    /// When the two are not interlaced in \[0, 1\]: delta_1 < delta^_1 < delta_2 < ... < delta^_d.
+    pub fn new(steps: usize, decay_complement: Vec<f64>, inverse_decay_complement: Vec<f64>) -> Result<Self> {
+        let blt = Self { steps, decay_complement, inverse_decay_complement };
+        blt.check()?;
+        Ok(blt)
+    }
+
+    /// lambda: 1 - delta.
+    pub fn decay(&self) -> Vec<f64> {
+        self.decay_complement.iter().map(|x| 1.0 - x).collect()
+    }
+
+    /// alpha_i = prod_j (delta^_j - delta_i) / prod over j != i of (delta_j - delta_i).
+    pub fn scale(&self) -> Vec<f64> {
+        residues(&self.nodes()).into_iter().step_by(2).collect()
+    }
+
+    fn nodes(&self) -> Vec<f64> {
+        self.decay_complement.iter().zip(&self.inverse_decay_complement).flat_map(|(&d, &e)| [d, e]).collect()
+    }
+
+    /// From interlaced nodes, dropping neighbours that double precision cannot tell apart: they cancel.
+    fn from_nodes(steps: usize, nodes: &[f64]) -> Result<Self> {
+        let mut apart: Vec<f64> = Vec::with_capacity(nodes.len());
+        for &node in nodes {
+            if apart.last() == Some(&node) {
+                apart.pop();
+            } else {
+                apart.push(node);
+            }
+        }
+        Self::new(
+            steps,
+            apart.iter().copied().step_by(2).collect(),
+            apart.iter().copied().skip(1).step_by(2).collect(),
+        )
+    }
+
+    /// b_t = g + sum_i beta_i (1 - delta^_i)^t for prefix sums: g and beta.
+    fn decoder(&self) -> (f64, Vec<f64>) {
+        let limit =
+            self.decay_complement.iter().zip(&self.inverse_decay_complement).map(|(d, e)| d / e).product();
+        let weights = residues(&self.nodes()).into_iter().skip(1).step_by(2);
+        (limit, weights.zip(&self.inverse_decay_complement).map(|(r, e)| r / e).collect())
+    }
+}
+
+impl Mechanism for Blt {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        antinoise_input::at_least("steps", self.steps, 1)?;
+        let nodes = self.nodes();
+        let interlaced = self.decay_complement.len() == self.inverse_decay_complement.len()
+            && nodes.iter().all(|x| (0.0..=1.0).contains(x))
+            && nodes.windows(2).all(|pair| pair[0] < pair[1]);
+        if interlaced {
+            return Ok(());
+        }
+        let got = format!("{:?} and {:?}", self.decay_complement, self.inverse_decay_complement);
+        let must_be = "interlaced in [0, 1], the first list's first number the least";
+        Err(InvalidParameter::new("decay_complement and inverse_decay_complement", got, must_be).into())
+    }
+
+    fn coefficients(&self) -> Result<Vec<f64>> {
+        super::can_write_out(self.steps)?;
+        Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
+    }
+
+    fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
+        participation.check(self.steps)?;
+        let (b, k) = participation.separation(self.steps);
+        if *participation == Participation::FullBatch {
+            return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
+        }
+        let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;
+        let source = "closed form; a BLT with interlaced decays is positive and non-increasing";
+        Ok(Sensitivity::exact(squared.sqrt(), source))
+    }
+
+    fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
+        if *workload != Workload::Prefix {
+            return toeplitz_error(&self.coefficients()?, self.steps, workload);
+        }
+        let (g, beta) = self.decoder();
+        let squared =
+            |objective| norms::error(g, &beta, &self.inverse_decay_complement, self.steps, objective).squared;
+        Ok(ErrorNorms {
+            max: squared(Objective::Max).sqrt(),
+            rms: (squared(Objective::Rms) / self.steps as f64).sqrt(),
+        })
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        Ok(Recursion::Blt { scale: self.scale(), decay: self.decay() })
+    }
+}
+
+impl Design for Blt {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_fixed()?;
+        let order =
+            between("order", recipe.order.unwrap_or(DEFAULT_ORDER), 1, MAX_ORDER, "the most buffers")?;
+        if problem.workload != Workload::Prefix {
+            super::can_write_out(problem.steps)?;
+        }
+        let found =
+            minimize(order, problem.steps, &problem.workload, &problem.participation, problem.objective)?;
+        let blt = Self::from_nodes(problem.steps, &found.value)?;
+        Ok(found.map(|_| blt))
+    }
+}

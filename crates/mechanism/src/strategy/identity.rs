@@ -1,0 +1,55 @@
+//! C = I: fresh noise at every step (DP-SGD, input perturbation). Noise: O(m) time, no state.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Design, ErrorNorms, Mechanism, Problem, Recipe, toeplitz_error};
+use crate::optimize::Solution;
+use crate::sensitivity::Sensitivity;
+use crate::{Participation, Recursion, Result, Workload};
+
+/// The identity over `steps` steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    steps: usize,
+}
+
+impl Mechanism for Identity {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        antinoise_input::at_least("steps", self.steps, 1)?;
+        Ok(())
+    }
+
+    fn coefficients(&self) -> Result<Vec<f64>> {
+        Ok(vec![1.0])
+    }
+
+    fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
+        participation.check(self.steps)?;
+        let (_, k) = participation.separation(self.steps);
+        Ok(Sensitivity::exact((k as f64).sqrt(), "sqrt(k) for k orthogonal unit columns"))
+    }
+
+    fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
+        let n = self.steps as f64;
+        match workload {
+            Workload::Prefix => Ok(ErrorNorms { max: n.sqrt(), rms: (0.5 * (n + 1.0)).sqrt() }),
+            _ => toeplitz_error(&[1.0], self.steps, workload),
+        }
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        Ok(Recursion::Independent)
+    }
+}
+
+impl Design for Identity {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_order()?;
+        Ok(Solution::closed_form(Self { steps: problem.steps }))
+    }
+}

@@ -1,0 +1,113 @@
+//! What is asked of a design: the class, its size, and whether to optimise.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+use serde::{Deserialize, Serialize};
+
+use super::{Class, Problem, Strategy};
+use crate::Result;
+use crate::optimize::Solution;
+
+/// A class of strategies and its options; an option that is not given takes the class's default.
+///
+/// ```
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// let problem = Problem {
+///     steps: 8,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Max,
+/// };
+/// let strategy = "toeplitz".parse::<Recipe>()?.design(&problem)?.value;
+/// let sensitivity = strategy.mechanism().sensitivity(&problem.participation)?;
+/// let error = strategy.mechanism().error(&problem.workload)?;
+/// assert_eq!(format!("{:.3}", sensitivity.value * error.max), "1.718");
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The class.
+    pub class: Class,
+    /// Number of bands, for the banded classes. Default min(16, steps).
+    pub bands: Option<usize>,
+    /// Number of buffers, for BLTs. Default 4.
+    pub order: Option<usize>,
+    /// Square-root coefficients instead of optimised ones.
+    pub fixed: bool,
+}
+
+impl Recipe {
+    /// The class with its defaults.
+    pub fn new(class: Class) -> Self {
+        Self { class, bands: None, order: None, fixed: false }
+    }
+
+    /// The best strategy of this class for the problem.
+    ///
+    /// # Errors
+    /// When the problem is not valid, an option does not belong to the class, or it is out of range.
+    pub fn design(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        problem.check()?;
+        self.class.design(self, problem)
+    }
+
+    pub(super) fn refuse_bands(&self) -> Result<()> {
+        self.refuse("bands", self.bands)
+    }
+
+    pub(super) fn refuse_order(&self) -> Result<()> {
+        self.refuse("order", self.order)
+    }
+
+    pub(super) fn refuse_fixed(&self) -> Result<()> {
+        self.refuse("fixed", self.fixed.then_some(true))
+    }
+
+    fn refuse<T: fmt::Display>(&self, option: &str, given: Option<T>) -> Result<()> {
+        match given {
+            None => Ok(()),
+            Some(got) => {
+                let must_be = format!("left out: strategy {} does not take it", self.class.name());
+                Err(InvalidParameter::new(option, got, must_be).into())
+            }
+        }
+    }
+}
+
+/// The class's name, then `:` and its size where one is given: `banded-toeplitz:16`, `blt:4`.
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.class.name())?;
+        match self.bands.or(self.order) {
+            Some(size) => write!(f, ":{size}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, size) = match text.split_once(':') {
+            Some((name, size)) => (name, Some(size)),
+            None => (text, None),
+        };
+        let class = Class::ALL.iter().copied().find(|class| class.name() == name);
+        let size = size.map(|size| size.parse::<usize>()).transpose();
+        let (Some(class), Ok(size)) = (class, size) else {
+            let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+            let must_be =
+                format!("one of {}, or with its size as in banded-toeplitz:16 or blt:4", names.join(", "));
+            return Err(InvalidParameter::new("strategy", format!("{text:?}"), must_be).into());
+        };
+        let mut recipe = Self::new(class);
+        match class {
+            Class::Blt => recipe.order = size,
+            _ => recipe.bands = size,
+        }
+        Ok(recipe)
+    }
+}

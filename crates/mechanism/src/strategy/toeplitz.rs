@@ -1,0 +1,101 @@
+//! All n Toeplitz coefficients: the square root of A, which for prefix sums and a single participation has
+//! the least max loss of all Toeplitz matrices, or optimised. Noise: O(n m) time a step by making seed noise
+//! again, no state.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use crate::optimize::toeplitz::minimize_banded;
+use crate::optimize::{Objective, Solution};
+use crate::toeplitz::{divide, square_root};
+use crate::{Participation, Recursion, Result, Workload};
+
+/// A lower-triangular Toeplitz matrix given by its first column.
+///
+/// ```
+/// use antinoise_mechanism::{Mechanism, strategy::Toeplitz};
+/// let strategy = Toeplitz::new(4, vec![1.0, 0.5])?;
+/// assert_eq!(strategy.coefficients()?, [1.0, 0.5]);
+/// assert!(Toeplitz::new(4, vec![0.0, 0.5]).is_err()); // not invertible
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Toeplitz {
+    steps: usize,
+    coefficients: Vec<f64>,
+}
+
+impl Toeplitz {
+    /// The n x n matrix with first column `coefficients`, zeros where it is short.
+    ///
+    /// # Errors
+    /// When `coefficients` is empty, longer than `steps`, has a number that is not finite or does not begin
+    /// with one above 0.
+    pub fn new(steps: usize, coefficients: Vec<f64>) -> Result<Self> {
+        let strategy = Self { steps, coefficients };
+        strategy.check()?;
+        Ok(strategy)
+    }
+}
+
+impl Mechanism for Toeplitz {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        check_coefficients(self.steps, &self.coefficients)
+    }
+
+    fn coefficients(&self) -> Result<Vec<f64>> {
+        Ok(self.coefficients.clone())
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        Ok(Recursion::MovingAverage { taps: divide(&[1.0], &self.coefficients, self.steps) })
+    }
+}
+
+impl Design for Toeplitz {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_order()?;
+        let found = coefficients(problem, problem.steps, recipe.fixed)?;
+        let strategy = Self::new(problem.steps, found.value.clone())?;
+        Ok(found.map(|_| strategy))
+    }
+}
+
+/// A column that a lower-triangular, invertible Toeplitz matrix can have.
+pub(super) fn check_coefficients(steps: usize, coefficients: &[f64]) -> Result<()> {
+    can_write_out(steps)?;
+    Workload::Toeplitz { coefficients: coefficients.to_vec() }.check()?;
+    antinoise_input::between("coefficients' length", coefficients.len(), 1, steps, "steps")?;
+    Ok(())
+}
+
+/// The first `bands` coefficients of sqrt(A), optimised from there unless `fixed`.
+pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Result<Solution<Vec<f64>>> {
+    can_write_out(problem.steps)?;
+    let start = square_root_of(&problem.workload, bands)?;
+    let optimal_already = bands == problem.steps
+        && problem.objective == Objective::Max
+        && problem.participation == Participation::Single
+        && problem.workload == Workload::Prefix;
+    if fixed || optimal_already {
+        return Ok(Solution::closed_form(start));
+    }
+    minimize_banded(&start, problem.steps, &problem.workload, &problem.participation, problem.objective)
+}
+
+/// For prefix sums c_0 = 1, c_t = c_{t-1} (2t - 1) / (2t) (monograph, Theorem 2.5).
+fn square_root_of(workload: &Workload, bands: usize) -> Result<Vec<f64>> {
+    if *workload != Workload::Prefix {
+        return Ok(square_root(&workload.coefficients(bands)?, bands));
+    }
+    let mut c = vec![1.0; bands];
+    for t in 1..bands {
+        c[t] = c[t - 1] * (2 * t - 1) as f64 / (2 * t) as f64;
+    }
+    Ok(c)
+}

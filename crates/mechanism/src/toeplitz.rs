@@ -1,0 +1,240 @@
+//! The algebra of lower-triangular Toeplitz matrices, that is, of power series truncated at n terms.
+//!
+//! A matrix is its first column. Short series are multiplied and divided directly, long ones by FFT and
+//! Newton's iteration; both are tied to the direct form by tests.
+
+use realfft::RealFftPlanner;
+use realfft::num_complex::Complex;
+
+/// Below this many terms of the shorter factor the direct form is at least as fast as the FFT.
+const DIRECT_TERMS: usize = 96;
+
+/// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let n = x.len().min(y.len());
+    let (x, y) = (&x[..n], &y[..n]);
+    let mut sums = [0.0; 8];
+    let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
+    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in xs.zip(ys) {
+        for i in 0..8 {
+            sums[i] += a[i] * b[i];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// ||x||^2.
+pub(crate) fn norm_squared(x: &[f64]) -> f64 {
+    dot(x, x)
+}
+
+/// The first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
+///
+/// ```
+/// use antinoise_mechanism::toeplitz::multiply;
+/// assert_eq!(multiply(&[1.0, 1.0], &[1.0, 2.0, 3.0], 3), [1.0, 3.0, 5.0]);
+/// ```
+pub fn multiply(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    let (short, long) = (&short[..short.len().min(n)], &long[..long.len().min(n)]);
+    if short.len() > DIRECT_TERMS {
+        return convolve(short, long, n);
+    }
+    let mut out = vec![0.0; n];
+    for (shift, &s) in short.iter().enumerate() {
+        for (o, &l) in out[shift..].iter_mut().zip(long) {
+            *o += s * l;
+        }
+    }
+    out
+}
+
+/// The first `n` terms of a / b, where b\[0\] is not 0: the first column of A B^-1.
+///
+/// ```
+/// use antinoise_mechanism::toeplitz::divide;
+/// assert_eq!(divide(&[1.0], &[1.0, -1.0], 3), [1.0, 1.0, 1.0]);
+/// ```
+pub fn divide(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    let b = &b[..b.len().min(n)];
+    if b.len() <= DIRECT_TERMS { divide_directly(a, b, n) } else { divide_by_newton(a, b, n) }
+}
+
+fn divide_directly(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    let past: Vec<f64> = b[1..].iter().rev().copied().collect();
+    let mut out = vec![0.0; n];
+    for t in 0..n {
+        let reach = past.len().min(t);
+        let (before, rest) = out.split_at_mut(t);
+        let known = dot(&past[past.len() - reach..], &before[t - reach..]);
+        rest[0] = (a.get(t).copied().unwrap_or(0.0) - known) / b[0];
+    }
+    out
+}
+
+/// One correction by the residual makes up for the rounding of the inverse's transforms.
+fn divide_by_newton(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    let inverse = invert(b, n);
+    let mut out = multiply(a, &inverse, n);
+    let residual = subtract(a, &multiply(b, &out, n));
+    for (o, correction) in out.iter_mut().zip(multiply(&residual, &inverse, n)) {
+        *o += correction;
+    }
+    out
+}
+
+/// a - b at the length of b.
+fn subtract(a: &[f64], b: &[f64]) -> Vec<f64> {
+    b.iter().enumerate().map(|(i, b)| a.get(i).copied().unwrap_or(0.0) - b).collect()
+}
+
+/// The first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), doubling the correct terms.
+fn invert(b: &[f64], n: usize) -> Vec<f64> {
+    let mut known = DIRECT_TERMS.min(n);
+    let mut g = divide_directly(&[1.0], &b[..b.len().min(known)], known);
+    while known < n {
+        known = (2 * known).min(n);
+        let residual = subtract(&[1.0], &multiply(b, &g, known));
+        let step = multiply(&g, &residual, known);
+        g.resize(known, 0.0);
+        for (g, s) in g.iter_mut().zip(step) {
+            *g += s;
+        }
+    }
+    g
+}
+
+/// x with C^T x = v for the n x n Toeplitz matrix C with first column `c`, n = v.len(): the adjoint of
+/// [`divide`], which is the division of the reversed vector.
+///
+/// ```
+/// use antinoise_mechanism::toeplitz::divide_transposed;
+/// assert_eq!(divide_transposed(&[0.0, 1.0], &[1.0, -1.0]), [1.0, 1.0]);
+/// ```
+pub fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
+    let reversed: Vec<f64> = v.iter().rev().copied().collect();
+    let mut x = divide(&reversed, c, v.len());
+    x.reverse();
+    x
+}
+
+/// sum over i of x\[i\] y\[i - lag\], for each lag below `lags`: the adjoint of [`multiply`].
+///
+/// ```
+/// use antinoise_mechanism::toeplitz::correlate;
+/// assert_eq!(correlate(&[1.0, 2.0, 3.0], &[1.0, 1.0, 1.0], 2), [6.0, 5.0]);
+/// ```
+pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
+    let n = x.len();
+    if lags <= DIRECT_TERMS {
+        return (0..lags).map(|lag| if lag < n { dot(&x[lag..], y) } else { 0.0 }).collect();
+    }
+    let reversed: Vec<f64> = x.iter().rev().copied().collect();
+    let mut product = convolve(&reversed, &y[..y.len().min(n)], n);
+    product.reverse();
+    product.resize(lags, 0.0);
+    product
+}
+
+/// The first `n` terms of sqrt(a), where a\[0\] > 0: c with c * c = a.
+///
+/// ```
+/// use antinoise_mechanism::toeplitz::square_root;
+/// assert_eq!(square_root(&[1.0, 1.0, 1.0], 3), [1.0, 0.5, 0.375]);
+/// ```
+pub fn square_root(a: &[f64], n: usize) -> Vec<f64> {
+    let mut known = DIRECT_TERMS.min(n);
+    let mut c = square_root_directly(a, known);
+    while known < n {
+        known = (2 * known).min(n);
+        let quotient = divide(a, &c, known);
+        c.resize(known, 0.0);
+        for (c, q) in c.iter_mut().zip(quotient) {
+            *c = 0.5 * (*c + q);
+        }
+    }
+    c
+}
+
+fn square_root_directly(a: &[f64], n: usize) -> Vec<f64> {
+    let mut c = vec![0.0; n];
+    for t in 0..n {
+        let a_t = a.get(t).copied().unwrap_or(0.0);
+        c[t] = if t == 0 {
+            a_t.sqrt()
+        } else {
+            let cross: f64 = (1..t).map(|s| c[s] * c[t - s]).sum();
+            (a_t - cross) / (2.0 * c[0])
+        };
+    }
+    c
+}
+
+/// The first `n` terms of a * b by FFT.
+fn convolve(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    let length = (a.len() + b.len() - 1).next_power_of_two();
+    let mut planner = RealFftPlanner::<f64>::new();
+    let forward = planner.plan_fft_forward(length);
+    let backward = planner.plan_fft_inverse(length);
+    let spectrum = |x: &[f64]| -> Vec<Complex<f64>> {
+        let mut padded = vec![0.0; length];
+        padded[..x.len()].copy_from_slice(x);
+        let mut out = forward.make_output_vec();
+        forward.process(&mut padded, &mut out).expect("buffers come from the plan");
+        out
+    };
+    let mut product: Vec<_> = spectrum(a).iter().zip(spectrum(b)).map(|(x, y)| x * y).collect();
+    let mut out = vec![0.0; length];
+    backward.process(&mut product, &mut out).expect("a product of real spectra is one");
+    out.truncate(n);
+    out.iter_mut().for_each(|x| *x /= length as f64);
+    out.resize(n, 0.0);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(n: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        (0..n)
+            .map(|t| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                ((state >> 11) as f64 / (1u64 << 53) as f64 + if t == 0 { 1.0 } else { 0.0 })
+                    / (1.0 + t as f64)
+            })
+            .collect()
+    }
+
+    fn assert_close(x: &[f64], y: &[f64]) {
+        assert_eq!(x.len(), y.len());
+        for (t, (a, b)) in x.iter().zip(y).enumerate() {
+            assert!((a - b).abs() <= 1e-13 * (1.0 + b.abs()), "term {t}: {a} against {b}");
+        }
+    }
+
+    #[test]
+    fn fast_forms_equal_the_direct_ones() {
+        let n = 1000;
+        let (a, b) = (series(n, 1), series(n, 2));
+        let direct: Vec<f64> = (0..n).map(|t| (0..=t).map(|s| a[s] * b[t - s]).sum()).collect();
+        assert_close(&multiply(&a, &b, n), &direct);
+        assert_close(&divide(&a, &b, n), &divide_directly(&a, &b, n));
+        assert_close(&square_root(&a, n), &square_root_directly(&a, n));
+        let lagged: Vec<f64> = (0..n).map(|lag| (lag..n).map(|i| a[i] * b[i - lag]).sum()).collect();
+        assert_close(&correlate(&a, &b, n), &lagged);
+        assert_close(&correlate(&a, &b, 5), &lagged[..5]);
+    }
+
+    #[test]
+    fn division_undoes_multiplication_and_its_transpose_is_an_adjoint() {
+        for n in [1, 2, 95, 96, 97, 500] {
+            let (a, b, v) = (series(n, 3), series(n, 4), series(n, 5));
+            assert_close(&divide(&multiply(&a, &b, n), &b, n), &a);
+            let (forward, adjoint) = (dot(&divide(&a, &b, n), &v), dot(&a, &divide_transposed(&v, &b)));
+            assert!((forward - adjoint).abs() <= 1e-12 * forward.abs());
+        }
+    }
+}
