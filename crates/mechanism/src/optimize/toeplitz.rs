@@ -67,7 +67,76 @@ impl ToeplitzLoss {
     }
 }
 
+/// The coefficients for which ||S|| is the sensitivity, and free variables v for them; c_0 = 1 always.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    /// c_t = v_t: no more bands than the separation, or a single participation.
+    Free,
+    /// c_t = e^{v_t}: non-negative, which cyclic schemas need.
+    NonNegative,
+    /// c_t = c_{t-1} / (1 + e^{-v_t}): positive and decreasing, which min-sep needs.
+    Decreasing,
+}
+
+impl Shape {
+    fn needed(bands: usize, separation: (usize, usize), participation: &Participation) -> Self {
+        match participation {
+            _ if separation.1 == 1 || bands <= separation.0 => Self::Free,
+            Participation::MinSep { .. } => Self::Decreasing,
+            _ => Self::NonNegative,
+        }
+    }
+
+    /// v for c_1, c_2, ..., moved into the open set where they do not fit.
+    fn variables(self, c: &[f64]) -> Vec<f64> {
+        const LEAST: f64 = 1e-9;
+        let tail = c[1..].iter().enumerate();
+        match self {
+            Self::Free => tail.map(|(_, c)| *c).collect(),
+            Self::NonNegative => tail.map(|(_, c)| c.max(LEAST).ln()).collect(),
+            Self::Decreasing => tail
+                .map(|(t, next)| {
+                    let ratio = (next / c[t]).clamp(LEAST, 1.0 - LEAST);
+                    (ratio / (1.0 - ratio)).ln()
+                })
+                .collect(),
+        }
+    }
+
+    fn coefficients(self, v: &[f64]) -> Vec<f64> {
+        let mut c = vec![1.0];
+        for &v in v {
+            c.push(match self {
+                Self::Free => v,
+                Self::NonNegative => v.exp(),
+                Self::Decreasing => c[c.len() - 1] / (1.0 + (-v).exp()),
+            });
+        }
+        c
+    }
+
+    /// d/dv from d/dc.
+    fn gradient(self, v: &[f64], c: &[f64], dc: &[f64]) -> Vec<f64> {
+        let weighted = c[1..].iter().zip(&dc[1..]).map(|(c, dc)| c * dc);
+        match self {
+            Self::Free => dc[1..].to_vec(),
+            Self::NonNegative => weighted.collect(),
+            Self::Decreasing => {
+                // v_t moves the logarithms of c_t and all that follow alike.
+                let mut gradient: Vec<f64> = weighted.collect();
+                for t in (1..gradient.len()).rev() {
+                    gradient[t - 1] += gradient[t];
+                }
+                gradient.iter().zip(v).map(|(g, v)| g / (1.0 + v.exp())).collect()
+            }
+        }
+    }
+}
+
 /// The Toeplitz C with `start.len()` bands and c_0 = 1 of least loss, found from `start`.
+///
+/// With more bands than the separation of several participations, C is kept non-negative (cyclic) or also
+/// decreasing (min-sep), so that its sensitivity is exact.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -82,19 +151,42 @@ pub fn minimize_banded(
     objective: Objective,
 ) -> Result<Solution<Vec<f64>>> {
     let loss = ToeplitzLoss::new(steps, workload, participation, objective)?;
-    let with_unit_diagonal = |tail: &[f64]| -> Vec<f64> { [&[1.0], tail].concat() };
-    let f = |tail: &[f64]| {
-        let (value, mut gradient) = loss.value_and_gradient(&with_unit_diagonal(tail));
-        gradient.remove(0);
-        (value, gradient)
+    let shape = Shape::needed(start.len(), loss.separation, participation);
+    let f = |v: &[f64]| {
+        let c = shape.coefficients(v);
+        let (value, dc) = loss.value_and_gradient(&c);
+        (value, shape.gradient(v, &c, &dc))
     };
-    let tail = start[1..].iter().map(|c| c / start[0]).collect();
-    Ok(lbfgs::minimize(f, tail, &Settings::default()).map(|tail| with_unit_diagonal(&tail)))
+    let unit_start: Vec<f64> = start.iter().map(|c| c / start[0]).collect();
+    let found = lbfgs::minimize(f, shape.variables(&unit_start), &Settings::default());
+    Ok(found.map(|v| shape.coefficients(&v)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shapes_return_what_they_are_given_and_chain_the_gradient() {
+        let c = [1.0, 0.5, 0.25, 0.2, 0.1];
+        let f = |c: &[f64]| c.iter().enumerate().map(|(t, c)| (t + 1) as f64 * c * c).sum::<f64>();
+        for shape in [Shape::Free, Shape::NonNegative, Shape::Decreasing] {
+            let v = shape.variables(&c);
+            let back = shape.coefficients(&v);
+            assert!(back.iter().zip(&c).all(|(x, y)| (x - y).abs() < 1e-15));
+            let dc: Vec<f64> = back.iter().enumerate().map(|(t, c)| 2.0 * (t + 1) as f64 * c).collect();
+            let gradient = shape.gradient(&v, &back, &dc);
+            for j in 0..v.len() {
+                let at = |h: f64| {
+                    let mut moved = v.clone();
+                    moved[j] += h;
+                    f(&shape.coefficients(&moved))
+                };
+                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!((difference - gradient[j]).abs() < 1e-9, "{shape:?} {j}");
+            }
+        }
+    }
 
     #[test]
     fn the_gradient_is_the_finite_difference() {
