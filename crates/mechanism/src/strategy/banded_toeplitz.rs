@@ -15,6 +15,7 @@ const DEFAULT_BANDS: usize = 16;
 
 /// A banded lower-triangular Toeplitz matrix given by its first column's non-zero part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BandedToeplitz {
     steps: usize,
     coefficients: Vec<f64>,

@@ -32,6 +32,7 @@ const DEFAULT_ORDER: usize = 4;
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Blt {
     steps: usize,
     decay_complement: Vec<f64>,

@@ -9,6 +9,7 @@ use crate::{Participation, Recursion, Result, Workload};
 
 /// The identity over `steps` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Identity {
     steps: usize,
 }

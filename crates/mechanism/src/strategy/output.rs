@@ -9,6 +9,7 @@ use crate::{Recursion, Result, Workload};
 
 /// The workload `workload` over `steps` steps as the strategy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OutputPerturbation {
     steps: usize,
     workload: Workload,

@@ -20,6 +20,7 @@ use crate::{Participation, Recursion, Result, Workload};
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Toeplitz {
     steps: usize,
     coefficients: Vec<f64>,

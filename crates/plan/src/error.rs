@@ -1,0 +1,68 @@
+//! Why a plan could not be made, read or believed.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+
+/// The error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] InvalidParameter),
+    /// No mechanism could be built.
+    #[error(transparent)]
+    Mechanism(#[from] antinoise_mechanism::Error),
+    /// No privacy could be accounted.
+    #[error(transparent)]
+    Accounting(#[from] antinoise_accounting::Error),
+    /// A plan whose statement does not follow from its numbers.
+    #[error(
+        "the plan's {what} is {stated} but its numbers give {found}: it was altered or made by other code"
+    )]
+    Unsound {
+        /// The figure that does not hold.
+        what: &'static str,
+        /// What the plan says.
+        stated: String,
+        /// What was recomputed.
+        found: String,
+    },
+    /// A file that is not a plan.
+    #[error("{}: not a plan: {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file that could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the caller's input, a file among it, is the cause.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
+            Self::Mechanism(error) => error.is_invalid_parameter(),
+            Self::Accounting(error) => matches!(error, antinoise_accounting::Error::InvalidParameter(_)),
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        |source| Self::Io { path, source }
+    }
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

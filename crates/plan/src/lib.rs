@@ -1,0 +1,24 @@
+//! The plan: one value that states everything a reader needs to believe a privacy claim, and everything a
+//! trainer needs to run it.
+//!
+//! - [`Request`]: what is wanted: data, batches, privacy target, setting;
+//! - [`choose`]: candidates for it, and the one of least loss;
+//! - [`Plan`]: the recipe that is saved as TOML, verified when it is read, accounted and run;
+//! - [`Sampler`]: which examples take part in a step.
+//!
+//! What is run and what is accounted come from the same value, so they cannot drift apart.
+
+mod choose;
+mod error;
+mod file;
+mod plan;
+mod request;
+mod sampler;
+mod statement;
+
+pub use choose::{Candidate, Choice, choose};
+pub use error::{Error, Result};
+pub use file::write_atomically;
+pub use plan::{Accountant, Plan, Privacy};
+pub use request::{Length, Request, Schedule, Setting};
+pub use sampler::{Batches, Sampler};

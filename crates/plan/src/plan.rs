@@ -1,0 +1,293 @@
+//! The plan itself.
+
+use std::path::Path;
+
+use antinoise_accounting::Gdp;
+use antinoise_input::{InvalidParameter, at_least, between, positive};
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::sensitivity::Sensitivity;
+use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{Error, Request, Result, Sampler, Schedule, write_atomically};
+
+/// The version of the file format.
+const VERSION: u32 = 1;
+/// Relative difference that rounding may cause between a stated figure and the same figure recomputed on
+/// another machine.
+const ROUNDING: f64 = 1e-9;
+
+/// How epsilon was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accountant {
+    /// 1/sigma-GDP, exact: no amplification is claimed.
+    Gdp,
+}
+
+/// The privacy claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Privacy {
+    /// Never below the truth.
+    pub epsilon: f64,
+    /// Never above the least epsilon that the mechanism has at this delta.
+    pub epsilon_lower: f64,
+    /// Failure probability.
+    pub delta: f64,
+    /// Whose data are protected.
+    pub unit: PrivacyUnit,
+    /// Which datasets are compared.
+    pub adjacency: Adjacency,
+    /// How epsilon was computed.
+    pub accountant: Accountant,
+}
+
+/// Everything that a reader needs to believe the claim and a trainer needs to run it.
+///
+/// ```
+/// use antinoise_plan::{Length, Plan, Request, Setting, choose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// assert_eq!(Plan::from_toml(&plan.to_toml())?, plan);
+/// assert!(plan.noise_std() >= plan.noise_multiplier * plan.sensitivity.value * plan.clip_norm);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    version: u32,
+    /// N.
+    pub examples: usize,
+    /// B, as it was asked for.
+    pub batch_size: usize,
+    /// n.
+    pub steps: usize,
+    /// Most l2 norm of one example's gradient.
+    pub clip_norm: f64,
+    /// sigma: noise standard deviation over sensitivity, for clip norm 1.
+    pub noise_multiplier: f64,
+    /// The loss that the strategy was chosen for.
+    pub objective: Objective,
+    /// The claim.
+    pub privacy: Privacy,
+    /// How batches are formed.
+    pub sampler: Sampler,
+    /// Pi: what the sampler keeps and the sensitivity is for.
+    pub participation: Participation,
+    /// A: what the strategy was chosen for.
+    pub workload: Workload,
+    /// sens(C, Pi) under the adjacency, with its proof.
+    pub sensitivity: Sensitivity,
+    /// C.
+    pub strategy: Strategy,
+}
+
+impl Plan {
+    /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
+    pub(crate) fn new(
+        request: &Request,
+        schedule: &Schedule,
+        strategy: Strategy,
+        noise_multiplier: f64,
+    ) -> Result<Self> {
+        let sensitivity = strategy.mechanism().sensitivity(&schedule.participation)?.under(request.adjacency);
+        let gdp = Gdp::from_noise_multiplier(noise_multiplier)?;
+        let plan = Self {
+            version: VERSION,
+            examples: request.examples,
+            batch_size: request.batch_size,
+            steps: schedule.steps,
+            clip_norm: request.clip_norm,
+            noise_multiplier,
+            objective: request.objective,
+            privacy: Privacy {
+                epsilon: gdp.epsilon_upper(request.delta)?,
+                epsilon_lower: gdp.epsilon_lower(request.delta)?,
+                delta: request.delta,
+                unit: request.unit,
+                adjacency: request.adjacency,
+                accountant: Accountant::Gdp,
+            },
+            sampler: schedule.sampler,
+            participation: schedule.participation.clone(),
+            workload: request.workload.clone(),
+            sensitivity,
+            strategy,
+        };
+        plan.verify()?;
+        Ok(plan)
+    }
+
+    /// nu = sigma sens(C, Pi) clip_norm: the standard deviation of seed noise, rounded up. It goes on the
+    /// *sum* of clipped gradients.
+    pub fn noise_std(&self) -> f64 {
+        (self.noise_multiplier * self.sensitivity.value).next_up() * self.clip_norm.next_up()
+    }
+
+    /// What the noisy sum is divided by.
+    pub fn expected_batch_size(&self) -> f64 {
+        self.sampler.expected_batch_size(self.examples, self.batch_size)
+    }
+
+    /// Recomputes the claim from the numbers.
+    ///
+    /// # Errors
+    /// When a number is out of range, the sampler does not keep the schema, the sensitivity is understated or
+    /// epsilon is below what the noise gives.
+    pub fn verify(&self) -> Result<()> {
+        self.check_numbers()?;
+        self.check_sampler()?;
+        let mechanism = self.strategy.mechanism();
+        mechanism.check()?;
+        if mechanism.steps() != self.steps {
+            return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
+        }
+        let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
+        let stated = &self.sensitivity;
+        if stated.value < found.value * (1.0 - ROUNDING) || stated.kind != found.kind {
+            let text = |s: &Sensitivity| format!("{} ({:?})", s.value, s.kind);
+            return Err(unsound("sensitivity", text(stated), text(&found)));
+        }
+        let gdp = Gdp::from_noise_multiplier(self.noise_multiplier)?;
+        let epsilon = gdp.epsilon_upper(self.privacy.delta)?;
+        if self.privacy.epsilon < epsilon * (1.0 - ROUNDING) {
+            return Err(unsound("epsilon", self.privacy.epsilon, epsilon));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<()> {
+        if self.version != VERSION {
+            let must_be = format!("{VERSION}, the version that this program reads");
+            return Err(InvalidParameter::new("version", self.version, must_be).into());
+        }
+        at_least("examples", self.examples, 1)?;
+        between("batch_size", self.batch_size, 1, self.examples, "examples")?;
+        positive("clip_norm", self.clip_norm)?;
+        positive("noise_multiplier", self.noise_multiplier)?;
+        self.workload.check()?;
+        self.participation.check(self.steps)?;
+        Ok(())
+    }
+
+    /// The sampler must keep the schema that the sensitivity is for.
+    fn check_sampler(&self) -> Result<()> {
+        let (b, k) = self.participation.separation(self.steps);
+        let keeps = match self.sampler {
+            Sampler::Cyclic { groups } => {
+                between("groups", groups, 1, self.examples, "examples")?;
+                let turns = self.steps.div_ceil(groups);
+                turns <= 1 || (groups >= b && turns <= k && self.steps > groups && groups == b)
+            }
+            Sampler::Poisson => self.participation == Participation::FullBatch,
+            Sampler::External => true,
+        };
+        if keeps {
+            return Ok(());
+        }
+        Err(unsound("participation", &self.participation, format!("sampler {:?}", self.sampler)))
+    }
+
+    /// The plan as TOML, every number to its last digit.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a plan has only strings, numbers, lists and tables")
+    }
+
+    /// The plan in `text`, verified.
+    ///
+    /// # Errors
+    /// When it is not a plan, or its claim does not follow from its numbers.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let plan: Self = toml::from_str(text).map_err(|error| {
+            InvalidParameter::new("plan", "text that cannot be read", format!("a plan in TOML: {error}"))
+        })?;
+        plan.verify()?;
+        Ok(plan)
+    }
+
+    /// Writes the plan to `path`, whole or not at all.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        write_atomically(path, self.to_toml().as_bytes())
+    }
+
+    /// Reads and verifies the plan at `path`.
+    ///
+    /// # Errors
+    /// As [`Plan::from_toml`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        Self::from_toml(&text).map_err(|error| match error {
+            Error::Invalid(error) => Error::Format { path: path.to_path_buf(), reason: error.to_string() },
+            other => other,
+        })
+    }
+
+    /// SHA-256 of the TOML: what a checkpoint holds to know its plan again.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.to_toml().as_bytes()).into()
+    }
+}
+
+fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
+    Error::Unsound { what, stated: stated.to_string(), found: found.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Length, Setting, choose};
+
+    fn plan() -> Plan {
+        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+        (request.epsilon, request.delta) = (4.0, 1e-5);
+        choose(&request).unwrap().plan
+    }
+
+    #[test]
+    fn the_claim_meets_the_request_and_is_tight() {
+        let plan = plan();
+        assert!(plan.privacy.epsilon <= 4.0 && plan.privacy.epsilon > 4.0 * (1.0 - 1e-6));
+        assert!(plan.privacy.epsilon_lower <= plan.privacy.epsilon);
+    }
+
+    /// Each alteration makes the claim untrue; none may be read.
+    #[test]
+    fn a_plan_that_claims_too_much_is_refused() {
+        type Alteration = fn(&mut Plan);
+        let alterations: [(&str, Alteration); 7] = [
+            ("less noise", |p| p.noise_multiplier *= 0.9),
+            ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
+            ("smaller epsilon", |p| p.privacy.epsilon *= 0.99),
+            ("sampler that repeats sooner", |p| p.sampler = Sampler::Cyclic { groups: 6 }),
+            ("sampler without a separation", |p| p.sampler = Sampler::Poisson),
+            ("fewer participations", |p| {
+                p.participation = Participation::Cyclic { min_sep: 12, max_participations: 2 }
+            }),
+            ("more steps", |p| p.steps += 1),
+        ];
+        for (name, alter) in alterations {
+            let mut altered = plan();
+            alter(&mut altered);
+            let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
+            assert!(error.is_bad_input(), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_plan_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        assert!(Plan::load(&path).unwrap_err().to_string().contains("plan.toml"));
+        let whole = plan().to_toml();
+        for text in ["", "version = 1", &whole[..whole.len() / 2], &format!("extra = 1\n{whole}"), &format!("{whole}\nextra = 1\n")] {
+            std::fs::write(&path, text).unwrap();
+            let error = Plan::load(&path).unwrap_err();
+            assert!(error.is_bad_input() && error.to_string().contains("plan.toml"), "{error}");
+        }
+        plan().save(&path).unwrap();
+        assert_eq!(Plan::load(&path).unwrap(), plan());
+    }
+}

@@ -1,0 +1,162 @@
+//! What is wanted of a plan, and the schedule that follows from it.
+
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
+
+use crate::{Result, Sampler};
+
+/// How long to train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Passes over the data.
+    Epochs(usize),
+    /// Steps.
+    Steps(usize),
+}
+
+/// How privacy units come to take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// Each example at most once.
+    Single,
+    /// Data are shuffled once and cut into batches, which take turns.
+    Cyclic,
+    /// Units come by themselves, at least `min_sep` steps apart, at most `max_participations` times.
+    Federated {
+        /// b.
+        min_sep: usize,
+        /// k; as many as fit when not given.
+        max_participations: Option<usize>,
+    },
+    /// Every example joins each batch with the same probability, on its own.
+    Poisson,
+}
+
+/// What a plan is made for.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, choose};
+/// let mut request = Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic);
+/// (request.epsilon, request.delta) = (4.0, 1e-5);
+/// let schedule = request.schedule()?;
+/// assert_eq!((schedule.steps, schedule.participation.to_string()), (480, "cyclic:120,4".into()));
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// N: examples, or users where the unit is the user.
+    pub examples: usize,
+    /// B: expected examples in a batch.
+    pub batch_size: usize,
+    /// Epochs or steps.
+    pub length: Length,
+    /// How units take part.
+    pub setting: Setting,
+    /// Target epsilon. Default 1.
+    pub epsilon: f64,
+    /// Target delta. Default 1e-6.
+    pub delta: f64,
+    /// Whose data the statement protects. Default example.
+    pub unit: PrivacyUnit,
+    /// Which datasets it compares. Default zero-out.
+    pub adjacency: Adjacency,
+    /// A. Default prefix sums.
+    pub workload: Workload,
+    /// The loss that is compared. Default RMS.
+    pub objective: Objective,
+    /// Most l2 norm of one example's gradient. Default 1.
+    pub clip_norm: f64,
+    /// m: model parameters, for the size of the noise's state. Default 0: sizes are not told.
+    pub dim: usize,
+    /// Most bytes of noise state; candidates above it are not chosen.
+    pub memory: Option<u64>,
+    /// The mechanisms to compare with independent noise, or those that fit the schema.
+    pub recipes: Option<Vec<Recipe>>,
+}
+
+/// The steps, the sampler and the schema it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// n.
+    pub steps: usize,
+    /// Which examples take part when.
+    pub sampler: Sampler,
+    /// Pi.
+    pub participation: Participation,
+}
+
+impl Request {
+    /// A request with the defaults told at its fields.
+    pub fn new(examples: usize, batch_size: usize, length: Length, setting: Setting) -> Self {
+        Self {
+            examples,
+            batch_size,
+            length,
+            setting,
+            epsilon: 1.0,
+            delta: 1e-6,
+            unit: PrivacyUnit::Example,
+            adjacency: Adjacency::ZeroOut,
+            workload: Workload::Prefix,
+            objective: Objective::Rms,
+            clip_norm: 1.0,
+            dim: 0,
+            memory: None,
+            recipes: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        at_least("examples", self.examples, 1)?;
+        between("batch_size", self.batch_size, 1, self.examples, "examples")?;
+        positive("epsilon", self.epsilon)?;
+        in_open_unit("delta", self.delta)?;
+        positive("clip_norm", self.clip_norm)?;
+        self.workload.check()?;
+        match self.length {
+            Length::Epochs(epochs) => at_least("epochs", epochs, 1)?,
+            Length::Steps(steps) => at_least("steps", steps, 1)?,
+        };
+        Ok(())
+    }
+
+    /// Steps, sampler and schema.
+    ///
+    /// An epoch has floor(N / B) steps. A run that ends within one epoch has single participation.
+    ///
+    /// # Errors
+    /// When a number is out of range or the numbers do not fit together; names the parameter.
+    pub fn schedule(&self) -> Result<Schedule> {
+        self.check()?;
+        let groups = self.examples / self.batch_size;
+        let steps = match self.length {
+            Length::Steps(steps) => steps,
+            Length::Epochs(epochs) => epochs.checked_mul(groups).ok_or_else(|| {
+                InvalidParameter::new("epochs", epochs, "few enough that the steps can be counted")
+            })?,
+        };
+        let cyclic = Sampler::Cyclic { groups };
+        let (sampler, participation) = match self.setting {
+            Setting::Single => {
+                between("steps", steps, 1, groups, "one epoch's steps, examples / batch_size")?;
+                (cyclic, Participation::Single)
+            }
+            Setting::Cyclic if steps <= groups => (cyclic, Participation::Single),
+            Setting::Cyclic => {
+                let max_participations = steps.div_ceil(groups);
+                (cyclic, Participation::Cyclic { min_sep: groups, max_participations })
+            }
+            Setting::Federated { min_sep, max_participations } => {
+                between("min_sep", min_sep, 1, steps, "steps")?;
+                let most = (steps - 1) / min_sep + 1;
+                let max_participations = max_participations.unwrap_or(most);
+                (Sampler::External, Participation::MinSep { min_sep, max_participations })
+            }
+            Setting::Poisson => (Sampler::Poisson, Participation::FullBatch),
+        };
+        participation.check(steps)?;
+        Ok(Schedule { steps, sampler, participation })
+    }
+}

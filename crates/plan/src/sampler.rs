@@ -1,0 +1,166 @@
+//! Which examples take part in which step.
+//!
+//! A sampler draws no randomness of its own: it takes a secure generator from its caller, so that a run can
+//! be resumed with the same batches.
+
+use rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+/// How batches are formed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Sampler {
+    /// Examples are shuffled once and cut into groups, whose sizes differ by at most one; step t takes group
+    /// t mod groups.
+    Cyclic {
+        /// Steps in an epoch.
+        groups: usize,
+    },
+    /// Every example joins each step's batch with probability batch_size / examples, on its own.
+    Poisson,
+    /// Units arrive by themselves; whoever runs the plan keeps the schema.
+    External,
+}
+
+impl Sampler {
+    /// The expected number of examples in a batch, which the noisy sum is divided by.
+    ///
+    /// ```
+    /// use antinoise_plan::Sampler;
+    /// assert_eq!(Sampler::Cyclic { groups: 4 }.expected_batch_size(10, 2), 2.5);
+    /// assert_eq!(Sampler::Poisson.expected_batch_size(10, 2), 2.0);
+    /// ```
+    pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
+        match self {
+            Self::Cyclic { groups } => examples as f64 / groups as f64,
+            Self::Poisson | Self::External => batch_size as f64,
+        }
+    }
+}
+
+/// The batches of one run, each made on its own: step t needs none of those before.
+pub enum Batches {
+    /// Cyclic: the shuffled examples and the number of groups.
+    Cyclic {
+        /// A permutation of 0..examples.
+        order: Vec<usize>,
+        /// Steps in an epoch.
+        groups: usize,
+    },
+    /// Poisson: examples and the threshold below which 64 random bits take an example.
+    Poisson {
+        /// N.
+        examples: usize,
+        /// floor(2^64 B / N), or the largest number where all take part.
+        threshold: u64,
+    },
+}
+
+impl Batches {
+    /// Cyclic batches over `examples` examples in an order drawn from `rng` (Fisher-Yates).
+    pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Self {
+        let mut order: Vec<usize> = (0..examples).collect();
+        for last in (1..examples).rev() {
+            order.swap(last, below(last as u64 + 1, rng) as usize);
+        }
+        Self::Cyclic { order, groups }
+    }
+
+    /// Poisson batches of expected size `batch_size`.
+    pub fn poisson(examples: usize, batch_size: usize) -> Self {
+        // Rounded down: a smaller probability is never less private.
+        let threshold = (((batch_size as u128) << 64) / examples as u128).min(u64::MAX as u128) as u64;
+        Self::Poisson { examples, threshold }
+    }
+
+    /// The examples of step `step`, in increasing order for Poisson; `rng` is the step's own generator, which
+    /// cyclic batches do not use.
+    ///
+    /// ```
+    /// use antinoise_noise::{Key, KeyedRng, Purpose};
+    /// use antinoise_plan::Batches;
+    /// let key = Key::from_seed_insecure(1);
+    /// let mut rng = |purpose, step| KeyedRng::new(&key, purpose, step);
+    /// let batches = Batches::cyclic(10, 3, &mut rng(Purpose::DataOrder, 0));
+    /// let epoch: Vec<usize> = (0..3).flat_map(|t| batches.at(t, &mut rng(Purpose::BatchSampling, t as u64))).collect();
+    /// assert_eq!(epoch.len(), 10); // everyone once
+    /// ```
+    pub fn at(&self, step: usize, rng: &mut impl Rng) -> Vec<usize> {
+        match self {
+            Self::Cyclic { order, groups } => {
+                let group = step % groups;
+                let start = |g: usize| (g as u128 * order.len() as u128 / *groups as u128) as usize;
+                order[start(group)..start(group + 1)].to_vec()
+            }
+            Self::Poisson { examples, threshold } => {
+                (0..*examples).filter(|_| rng.next_u64() <= threshold.saturating_sub(1)).collect()
+            }
+        }
+    }
+}
+
+/// A uniform number below `bound`, without bias: what falls in the last, incomplete stretch is drawn again.
+fn below(bound: u64, rng: &mut impl Rng) -> u64 {
+    let limit = u64::MAX - u64::MAX % bound;
+    loop {
+        let draw = rng.next_u64();
+        if draw < limit {
+            return draw % bound;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antinoise_noise::{Key, KeyedRng, Purpose};
+
+    use super::*;
+
+    fn rng(seed: u64, step: u64) -> KeyedRng {
+        KeyedRng::new(&Key::from_seed_insecure(seed), Purpose::BatchSampling, step)
+    }
+
+    #[test]
+    fn cyclic_batches_keep_their_schema() {
+        let batches = Batches::cyclic(103, 10, &mut rng(3, 0));
+        let all: Vec<Vec<usize>> = (0..30).map(|t| batches.at(t, &mut rng(0, 0))).collect();
+        for example in 0..103 {
+            let turns: Vec<usize> = (0..30).filter(|&t| all[t].contains(&example)).collect();
+            assert_eq!(turns.len(), 3);
+            assert!(turns.windows(2).all(|pair| pair[1] - pair[0] == 10), "exactly b apart");
+        }
+        assert!(all.iter().all(|batch| batch.len() == 10 || batch.len() == 11));
+    }
+
+    #[test]
+    fn orders_differ_with_the_key_and_are_uniform() {
+        // The first place goes to each of 4 examples with probability 1/4: chi-squared with 3 degrees of
+        // freedom over 4000 seeds, false alarm 1e-6 (threshold 30.7).
+        let mut counts = [0f64; 4];
+        for seed in 0..4000 {
+            let Batches::Cyclic { order, .. } = Batches::cyclic(4, 2, &mut rng(seed, 0)) else {
+                unreachable!()
+            };
+            counts[order[0]] += 1.0;
+        }
+        let chi_squared: f64 = counts.iter().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi_squared < 30.7, "{counts:?}");
+    }
+
+    #[test]
+    fn poisson_batches_have_the_binomial_mean_and_variance() {
+        // 2000 batches of Binomial(400, 1/8): mean 50, variance 43.75. Six standard errors: false alarm 1e-8.
+        let batches = Batches::poisson(400, 50);
+        let sizes: Vec<f64> =
+            (0..2000).map(|t| batches.at(t as usize, &mut rng(5, t)).len() as f64).collect();
+        let mean = sizes.iter().sum::<f64>() / 2000.0;
+        let variance = sizes.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1999.0;
+        assert!((mean - 50.0).abs() < 6.0 * (43.75f64 / 2000.0).sqrt(), "{mean}");
+        assert!((variance - 43.75).abs() < 6.0 * 43.75 * (2.0f64 / 2000.0).sqrt(), "{variance}");
+    }
+
+    #[test]
+    fn probability_one_takes_everyone() {
+        assert_eq!(Batches::poisson(9, 9).at(0, &mut rng(1, 0)), (0..9).collect::<Vec<_>>());
+    }
+}
