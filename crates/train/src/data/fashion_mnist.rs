@@ -1,0 +1,33 @@
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+
+use super::Dataset;
+use crate::Error;
+
+/// Where the Debian package `dataset-fashion-mnist` puts its files.
+const DEBIAN_FOLDER: &str = "/usr/share/datasets/fashion-mnist";
+
+/// Fashion-MNIST: 60,000 training and 10,000 test images of 28x28 in 10 classes, from `folder` or, without
+/// one, from where the Debian package `dataset-fashion-mnist` puts them. Features are in \[0, 1\].
+///
+/// # Errors
+/// When the folder is absent, with the way to get it, and as [`super::idx`].
+///
+/// # Source
+/// H. Xiao, K. Rasul, R. Vollgraf, Fashion-MNIST, arXiv:1708.07747.
+///
+/// ```
+/// let error = antinoise_train::data::fashion_mnist(Some("no-such-folder".as_ref())).unwrap_err();
+/// assert!(error.to_string().contains("apt install dataset-fashion-mnist"));
+/// ```
+pub fn fashion_mnist(folder: Option<&Path>) -> Result<Dataset, Error> {
+    let folder = folder.unwrap_or(Path::new(DEBIAN_FOLDER));
+    if !folder.is_dir() {
+        let parameter = format!("Fashion-MNIST's folder {}", folder.display());
+        let must_be = "a folder with its four files (apt install dataset-fashion-mnist, or name yours)";
+        return Err(InvalidParameter::new(parameter, "absent", must_be).into());
+    }
+    let dataset = super::idx(folder)?;
+    Ok(Dataset { name: "fashion-mnist".into(), ..dataset })
+}

@@ -1,0 +1,23 @@
+//! Private training on candle.
+//!
+//! One step of private training on a batch of examples S with expected size B:
+//!
+//! ```text
+//! g_i   = gradient of example i's loss                      per-example, never stored for linear layers
+//! s     = sum over i in S of g_i min(1, clip_norm / |g_i|)  [`clip::clipped_sum`]
+//! u     = (s + noise) / B                                   noise on the sum, then the division
+//! theta = optimizer(theta, u)                               post-processing: free of privacy cost
+//! ```
+//!
+//! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
+//! what a layer is. Results do not depend on the number of threads.
+
+mod error;
+
+pub mod clip;
+pub mod data;
+pub mod model;
+pub mod optimizer;
+mod tensor;
+
+pub use error::Error;

@@ -1,0 +1,106 @@
+//! y = x W^T + b that hands its input and its output's gradient to per-example clipping.
+
+use std::sync::{Arc, OnceLock};
+
+use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
+
+use super::{Record, Window};
+use crate::tensor::with_values;
+
+/// One affine layer of one recorded pass: what its weights' per-example gradients G_i^T X_i are made of.
+pub(crate) struct Captured {
+    /// X: examples x positions x inputs.
+    pub(crate) input: Tensor,
+    output_gradient: Arc<OnceLock<Tensor>>,
+}
+
+impl Captured {
+    /// G: examples x positions x outputs, once the pass was walked back.
+    pub(crate) fn output_gradient(&self) -> &Tensor {
+        self.output_gradient.get().expect("the backward walk reaches every layer")
+    }
+}
+
+/// x W^T + b with W: outputs x inputs, for x the windows of the images, or (`None`) all of an image at once.
+///
+/// A recorded pass treats W and b as constants: the backward walk computes the gradient of the images alone,
+/// and not even that in the first layer, whose images are data.
+pub(super) fn affine(
+    images: &Tensor,
+    windows: Option<Window>,
+    weight: Tensor,
+    bias: &[f32],
+    record: Option<&mut Record>,
+) -> Result<Tensor> {
+    let (outputs, inputs) = weight.dims2()?;
+    let input = match windows {
+        Some(windows) => windows.unfold(&images.detach())?,
+        None => images.detach().reshape((images.dim(0)?, 1, inputs))?,
+    };
+    let product = input.broadcast_matmul(&weight.t()?)?;
+    let (height, width) = windows.map_or((1, 1), |windows| windows.outputs());
+    let shape = (images.dim(0)?, height, width, outputs).into();
+    let mut op = Affine {
+        product,
+        shape,
+        bias: bias.to_vec(),
+        windows,
+        weight: None,
+        output_gradient: Arc::default(),
+    };
+    let Some(record) = record else {
+        return images.apply_op2_no_bwd(images, &op);
+    };
+    op.weight = (!record.layers.is_empty()).then_some(weight);
+    record.layers.push(Captured { input, output_gradient: op.output_gradient.clone() });
+    images.apply_op2(&record.anchor, op)
+}
+
+struct Affine {
+    /// x W^T: examples x positions x outputs.
+    product: Tensor,
+    /// The positions as an image.
+    shape: Shape,
+    bias: Vec<f32>,
+    windows: Option<Window>,
+    /// W where the images need a gradient.
+    weight: Option<Tensor>,
+    output_gradient: Arc<OnceLock<Tensor>>,
+}
+
+impl CustomOp2 for Affine {
+    fn name(&self) -> &'static str {
+        "affine"
+    }
+
+    fn cpu_fwd(&self, _: &CpuStorage, _: &Layout, _: &CpuStorage, _: &Layout) -> Result<(CpuStorage, Shape)> {
+        let y = with_values(&self.product, |product| {
+            let mut y = Vec::with_capacity(product.len());
+            for row in product.chunks_exact(self.bias.len()) {
+                y.extend(row.iter().zip(&self.bias).map(|(product, bias)| product + bias));
+            }
+            y
+        })?;
+        Ok((CpuStorage::F32(y), self.shape.clone()))
+    }
+
+    fn bwd(
+        &self,
+        images: &Tensor,
+        _: &Tensor,
+        _: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let gradient = gradient.reshape(self.product.shape())?;
+        self.output_gradient.get_or_init(|| gradient.clone());
+        let Some(weight) = &self.weight else {
+            return Ok((None, None));
+        };
+        let input = gradient.broadcast_matmul(weight)?;
+        let images = match &self.windows {
+            Some(windows) => windows.fold(&input)?,
+            None => input.reshape(images.shape())?,
+        };
+        Ok((Some(images), None))
+    }
+}

@@ -1,0 +1,183 @@
+//! How layers become a model.
+
+use antinoise_input::{InvalidParameter, at_least};
+use rand_core::Rng;
+
+use super::{Activation, Layer, Model, Pooling, Stage, Window};
+use crate::data::ImageShape;
+
+impl Model {
+    /// The model that applies `layers` one after the other to images of `shape`; the last must leave one
+    /// number a class.
+    ///
+    /// ```
+    /// use antinoise_train::{data::ImageShape, model::{Layer, Model}};
+    /// let shape = ImageShape { height: 2, width: 2, channels: 1 };
+    /// let model = Model::new("tiny", shape, 3, &[Layer::Linear { outputs: 3 }])?;
+    /// assert_eq!(model.parameters(), 15);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a size is 0, a window is larger than its padded image, padding reaches the size of the window,
+    /// the number of parameters overflows, or the last layer does not leave `classes` numbers.
+    pub fn new(
+        name: &str,
+        shape: ImageShape,
+        classes: usize,
+        layers: &[Layer],
+    ) -> Result<Self, InvalidParameter> {
+        at_least("pixels of an image", shape.len(), 1)?;
+        at_least("classes", classes, 2)?;
+        let mut image = shape;
+        let (mut parameters, mut widest) = (0, shape.len());
+        let mut stages = Vec::with_capacity(layers.len());
+        for layer in layers {
+            let stage = layer.stage(image, parameters)?;
+            if let Stage::Affine { inputs, outputs, .. } = &stage {
+                let more = (inputs + 1).checked_mul(*outputs).and_then(|more| parameters.checked_add(more));
+                parameters = more.filter(|&sum| sum <= MAX_PARAMETERS).ok_or_else(|| {
+                    InvalidParameter::new("outputs", outputs, format!("at most {MAX_PARAMETERS} parameters"))
+                })?;
+            }
+            image = stage.outputs(image);
+            widest = widest.max(image.len());
+            stages.push(stage);
+        }
+        if image.len() != classes {
+            let must_be = format!("the {classes} classes");
+            return Err(InvalidParameter::new("outputs of the last layer", image.len(), must_be));
+        }
+        let chunk = (CHUNK_NUMBERS / widest).clamp(1, 64);
+        Ok(Self { name: name.into(), shape, classes, stages, parameters, chunk })
+    }
+
+    /// Logistic regression: one linear layer.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn logistic(shape: ImageShape, classes: usize) -> Result<Self, InvalidParameter> {
+        Self::new("logistic", shape, classes, &[Layer::Linear { outputs: classes }])
+    }
+
+    /// A multilayer perceptron with one hidden layer of `hidden` tanh units.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn mlp(shape: ImageShape, classes: usize, hidden: usize) -> Result<Self, InvalidParameter> {
+        let hidden = Layer::Linear { outputs: hidden };
+        let tanh = Layer::Activation(Activation::Tanh);
+        Self::new("mlp", shape, classes, &[hidden, tanh, Layer::Linear { outputs: classes }])
+    }
+
+    /// A small convolutional network: two convolutions of 16 and 32 channels, each with pooling, then linear
+    /// layers to 32 units and to the classes, ReLU between them.
+    ///
+    /// Images of 20 pixels and more get wide strided kernels (26,010 parameters on 28x28 in 10 classes),
+    /// smaller ones get kernels of 3x3.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn cnn(shape: ImageShape, classes: usize) -> Result<Self, InvalidParameter> {
+        let relu = Layer::Activation(Activation::Relu);
+        let pool = |stride| Layer::Pool { kind: Pooling::Max, size: 2, stride };
+        let convolution =
+            |outputs, kernel, stride, padding| Layer::Convolution { outputs, kernel, stride, padding };
+        let head = [Layer::Linear { outputs: 32 }, relu, Layer::Linear { outputs: classes }];
+        let body = if shape.height.min(shape.width) >= 20 {
+            [convolution(16, 8, 2, 3), relu, pool(1), convolution(32, 4, 2, 0), relu, pool(1)]
+        } else {
+            [convolution(16, 3, 1, 1), relu, pool(2), convolution(32, 3, 1, 1), relu, pool(2)]
+        };
+        Self::new("cnn", shape, classes, &[body.as_slice(), &head].concat())
+    }
+
+    /// Parameters to start from: uniform in +-1 / sqrt(inputs), layer by layer, drawn from `random`.
+    ///
+    /// They need not be secret: privacy never rests on them.
+    ///
+    /// # Source
+    /// PyTorch's default for linear and convolution layers.
+    ///
+    /// ```
+    /// use antinoise_train::{data, model::Model};
+    /// use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let digits = data::digits();
+    /// let model = Model::logistic(digits.shape, digits.classes)?;
+    /// let start = model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(7));
+    /// assert!(start.len() == 650 && start.iter().all(|w| w.abs() <= 0.125));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn initial_parameters(&self, random: &mut impl Rng) -> Vec<f32> {
+        let mut parameters = Vec::with_capacity(self.parameters);
+        for stage in &self.stages {
+            if let Stage::Affine { inputs, outputs, .. } = stage {
+                let bound = 1.0 / (*inputs as f32).sqrt();
+                for _ in 0..(inputs + 1) * outputs {
+                    let unit = (random.next_u32() >> 8) as f32 / (1 << 24) as f32;
+                    parameters.push((2.0 * unit - 1.0) * bound);
+                }
+            }
+        }
+        parameters
+    }
+}
+
+const MAX_PARAMETERS: usize = 1 << 32;
+
+/// The most numbers in an activation of one chunk. Candle shares an elementwise operation on more among
+/// threads that wait by spinning, which is a loss where the chunks already keep every thread busy.
+const CHUNK_NUMBERS: usize = (1 << 16) - 1;
+
+impl Layer {
+    /// This layer on images of shape `image`, its parameters at `offset`.
+    fn stage(&self, image: ImageShape, offset: usize) -> Result<Stage, InvalidParameter> {
+        Ok(match *self {
+            Self::Linear { outputs } => Stage::Affine {
+                windows: None,
+                inputs: image.len(),
+                outputs: at_least("outputs", outputs, 1)?,
+                offset,
+            },
+            Self::Convolution { outputs, kernel, stride, padding } => {
+                let window = Window::new(image, kernel, stride, padding)?;
+                let outputs = at_least("outputs", outputs, 1)?;
+                Stage::Affine { windows: Some(window), inputs: window.len(), outputs, offset }
+            }
+            Self::Activation(activation) => Stage::Activation(activation),
+            Self::Pool { kind, size, stride } => Stage::Pool(kind, Window::new(image, size, stride, 0)?),
+        })
+    }
+}
+
+impl Stage {
+    /// The shape of what the stage makes of images of shape `image`.
+    fn outputs(&self, image: ImageShape) -> ImageShape {
+        let (windows, channels) = match self {
+            Self::Affine { windows: None, outputs, .. } => {
+                return ImageShape { height: 1, width: 1, channels: *outputs };
+            }
+            Self::Affine { windows: Some(windows), outputs, .. } => (windows, *outputs),
+            Self::Activation(_) => return image,
+            Self::Pool(_, windows) => (windows, image.channels),
+        };
+        let (height, width) = windows.outputs();
+        ImageShape { height, width, channels }
+    }
+}
+
+impl Window {
+    fn new(image: ImageShape, size: usize, stride: usize, padding: usize) -> Result<Self, InvalidParameter> {
+        at_least("size of a window", size, 1)?;
+        at_least("stride", stride, 1)?;
+        if padding >= size {
+            return Err(InvalidParameter::new("padding", padding, format!("below the window's size {size}")));
+        }
+        let side = image.height.min(image.width) + 2 * padding;
+        if size > side {
+            let must_be = format!("at most {side}, the padded image's side");
+            return Err(InvalidParameter::new("size of a window", size, must_be));
+        }
+        Ok(Self { image, size, stride, padding })
+    }
+}

@@ -1,0 +1,179 @@
+//! Models: layers in a row, their parameters in one flat vector.
+
+mod affine;
+mod build;
+mod elementwise;
+mod evaluate;
+mod pool;
+mod window;
+
+use candle_core::{Device, Tensor, Var};
+
+use crate::Error;
+use crate::data::{Examples, ImageShape};
+pub(crate) use affine::Captured;
+use affine::affine;
+use antinoise_input::InvalidParameter;
+pub use elementwise::Activation;
+pub use evaluate::Evaluation;
+pub use pool::Pooling;
+use window::Window;
+
+/// One layer, as a caller describes it; the sizes of its input follow from the layers before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// y = W x + b on the flattened input.
+    Linear {
+        /// Length of y.
+        outputs: usize,
+    },
+    /// Two-dimensional convolution with bias, square kernel, zero padding.
+    Convolution {
+        /// Channels out.
+        outputs: usize,
+        /// Height and width of the kernel.
+        kernel: usize,
+        /// Pixels from one application to the next.
+        stride: usize,
+        /// Zero pixels around the image.
+        padding: usize,
+    },
+    /// A function of each number.
+    Activation(Activation),
+    /// The largest or the mean number of square windows, channel by channel.
+    Pool {
+        /// Which of the two.
+        kind: Pooling,
+        /// Height and width of a window.
+        size: usize,
+        /// Pixels from one window to the next.
+        stride: usize,
+    },
+}
+
+/// A layer whose sizes are known.
+#[derive(Debug, Clone)]
+enum Stage {
+    /// W and b at `offset` of the parameters; on the windows of a convolution, or on everything (`None`).
+    Affine {
+        windows: Option<Window>,
+        inputs: usize,
+        outputs: usize,
+        offset: usize,
+    },
+    Activation(Activation),
+    Pool(Pooling, Window),
+}
+
+/// A classifier of images: layers in a row, from features to one logit a class.
+///
+/// Parameters are one flat vector: layer by layer W (outputs x inputs, row by row), then b (outputs). A
+/// convolution's inputs are ordered (row, column, channel) of the kernel.
+///
+/// ```
+/// use antinoise_train::{data::ImageShape, model::Model};
+/// let shape = ImageShape { height: 28, width: 28, channels: 1 };
+/// assert_eq!(Model::cnn(shape, 10)?.parameters(), 26_010);
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Model {
+    name: String,
+    shape: ImageShape,
+    classes: usize,
+    stages: Vec<Stage>,
+    parameters: usize,
+    chunk: usize,
+}
+
+/// What a forward pass leaves behind for [`crate::clip`]: each affine layer's input and output gradient.
+pub(crate) struct Record {
+    /// The one variable of the graph; candle records and walks back only what depends on a variable.
+    anchor: Var,
+    pub(crate) layers: Vec<Captured>,
+}
+
+impl Record {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Ok(Self { anchor: Var::new(0f32, &Device::Cpu)?, layers: Vec::new() })
+    }
+}
+
+impl Model {
+    /// What the model is called in a report.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of one example.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+
+    /// How many classes there are.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Length of the parameter vector, m.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// Examples in one tensor. It follows from the model alone, so that sums over a batch are made in the same
+    /// order however many threads share the chunks.
+    pub(crate) fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Checks that `parameters` belong to this model and `examples` have its shape.
+    pub(crate) fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), InvalidParameter> {
+        if parameters.len() != self.parameters {
+            let must_be = format!("{}, the model's", self.parameters);
+            return Err(InvalidParameter::new("number of parameters", parameters.len(), must_be));
+        }
+        if examples.features_each() != self.shape.len() {
+            let must_be = format!("{}, the model's", self.shape.len());
+            return Err(InvalidParameter::new("features an example", examples.features_each(), must_be));
+        }
+        if let Some(label) = examples.labels().iter().find(|&&label| label as usize >= self.classes) {
+            return Err(InvalidParameter::new("label", label, format!("below {} classes", self.classes)));
+        }
+        Ok(())
+    }
+
+    /// Logits, examples x classes, of the examples at `batch`; the pass is recorded into `record`.
+    pub(crate) fn logits(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+        mut record: Option<&mut Record>,
+    ) -> Result<Tensor, Error> {
+        let features: Vec<f32> = batch.iter().flat_map(|&index| examples.features(index)).copied().collect();
+        let ImageShape { height, width, channels } = self.shape;
+        let mut x = Tensor::from_vec(features, (batch.len(), height, width, channels), &Device::Cpu)?;
+        for stage in &self.stages {
+            x = match stage {
+                Stage::Affine { windows, inputs, outputs, offset } => {
+                    let weights = &parameters[*offset..][..inputs * outputs];
+                    let bias = &parameters[offset + inputs * outputs..][..*outputs];
+                    let weight = Tensor::from_slice(weights, (*outputs, *inputs), &Device::Cpu)?;
+                    affine(&x, *windows, weight, bias, record.as_deref_mut())?
+                }
+                Stage::Activation(activation) => x.apply_op1(*activation)?,
+                Stage::Pool(kind, window) => x.apply_op1(pool::Pool { kind: *kind, window: *window })?,
+            };
+        }
+        Ok(x.reshape((batch.len(), self.classes))?)
+    }
+
+    /// The sum over `batch` of the cross entropies, in nats, as a scalar tensor.
+    pub(crate) fn loss(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
+        let labels: Vec<u32> = batch.iter().map(|&index| examples.labels()[index]).collect();
+        let labels = Tensor::from_vec(labels, (batch.len(), 1), &Device::Cpu)?;
+        let shifted = logits.broadcast_sub(&logits.detach().max_keepdim(1)?)?;
+        let log_sum = shifted.exp()?.sum_keepdim(1)?.log()?;
+        Ok((log_sum - shifted.gather(&labels, 1)?)?.sum_all()?)
+    }
+}

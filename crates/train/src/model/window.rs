@@ -1,0 +1,105 @@
+//! Square windows that slide over images.
+
+use std::ops::Range;
+
+use candle_core::{Device, Result, Tensor};
+
+use crate::data::ImageShape;
+use crate::tensor::with_values;
+
+/// Square windows over images that lie pixel by pixel, a pixel's channels side by side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) image: ImageShape,
+    pub(super) size: usize,
+    pub(super) stride: usize,
+    pub(super) padding: usize,
+}
+
+/// One row of pixels of one window that lies within the image.
+struct Run {
+    /// The numbers in the image.
+    image: Range<usize>,
+    /// Where they start in the window.
+    window: usize,
+}
+
+impl Window {
+    /// Windows down and across.
+    pub(super) fn outputs(&self) -> (usize, usize) {
+        let count = |side: usize| (side + 2 * self.padding - self.size) / self.stride + 1;
+        (count(self.image.height), count(self.image.width))
+    }
+
+    /// Windows in an image.
+    pub(super) fn positions(&self) -> usize {
+        let (down, across) = self.outputs();
+        down * across
+    }
+
+    /// Numbers in a window.
+    pub(super) fn len(&self) -> usize {
+        self.size * self.size * self.image.channels
+    }
+
+    /// The parts of window `position` that lie within the image.
+    fn runs(&self, position: usize) -> impl Iterator<Item = Run> {
+        let Self { image: ImageShape { height, width, channels }, size, stride, padding } = *self;
+        let across = self.outputs().1;
+        let (top, left) = (position / across * stride, position % across * stride);
+        // In padded coordinates the image's columns are padding..padding + width. Every window has some, as
+        // padding is less than the window's size.
+        let columns = left.max(padding)..(left + size).min(padding + width);
+        let rows = top.max(padding)..(top + size).min(padding + height);
+        rows.map(move |row| {
+            let start = ((row - padding) * width + columns.start - padding) * channels;
+            Run {
+                image: start..start + columns.len() * channels,
+                window: ((row - top) * size + columns.start - left) * channels,
+            }
+        })
+    }
+
+    /// The pixels of window `position`: where each one's channels start in the image. For windows without
+    /// padding.
+    pub(super) fn pixels(&self, position: usize) -> impl Iterator<Item = usize> {
+        let channels = self.image.channels;
+        self.runs(position).flat_map(move |run| run.image.step_by(channels))
+    }
+
+    /// Every window of every image as a row: examples x positions x (row, column, channel of the window).
+    pub(super) fn unfold(&self, images: &Tensor) -> Result<Tensor> {
+        let examples = images.dim(0)?;
+        let mut rows = vec![0.0; examples * self.positions() * self.len()];
+        with_values(images, |images| {
+            let each = rows.chunks_exact_mut(self.positions() * self.len());
+            for (rows, image) in each.zip(images.chunks_exact(self.image.len())) {
+                for (position, row) in rows.chunks_exact_mut(self.len()).enumerate() {
+                    for run in self.runs(position) {
+                        row[run.window..][..run.image.len()].copy_from_slice(&image[run.image]);
+                    }
+                }
+            }
+        })?;
+        Tensor::from_vec(rows, (examples, self.positions(), self.len()), &Device::Cpu)
+    }
+
+    /// The transpose of [`Self::unfold`]: each pixel is the sum of the windows' numbers that it became.
+    pub(super) fn fold(&self, rows: &Tensor) -> Result<Tensor> {
+        let ImageShape { height, width, channels } = self.image;
+        let examples = rows.dim(0)?;
+        let mut images = vec![0.0; examples * self.image.len()];
+        with_values(rows, |rows| {
+            let each = rows.chunks_exact(self.positions() * self.len());
+            for (rows, image) in each.zip(images.chunks_exact_mut(self.image.len())) {
+                for (position, row) in rows.chunks_exact(self.len()).enumerate() {
+                    for run in self.runs(position) {
+                        let row = &row[run.window..][..run.image.len()];
+                        image[run.image].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+                    }
+                }
+            }
+        })?;
+        Tensor::from_vec(images, (examples, height, width, channels), &Device::Cpu)
+    }
+}
