@@ -1,0 +1,232 @@
+//! Checkpoints: a safetensors file whose last tensor is the SHA-256 of every byte before it.
+//!
+//! Tensors `key` (32 bytes), `state` (the vectors kept, tile by tile) and `zz-checksum`; the metadata hold the
+//! version, the step, the window of steps made ahead, and what the noise is a function of.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::stream::{NoiseStream, Plan, StreamBuilder};
+use crate::{Key, NoiseError};
+
+const VERSION: &str = "antinoise-noise 1";
+/// Longer headers are not ours.
+const LONGEST_HEADER: u64 = 1 << 20;
+const PORTION: usize = 1 << 16;
+
+/// The metadata of `stream`'s checkpoint.
+fn describe(stream: &NoiseStream) -> HashMap<String, String> {
+    let (plan, _, engine) = stream.parts();
+    let (_, window) = engine.state();
+    [
+        ("version", VERSION.to_owned()),
+        ("stream", fingerprint(plan)),
+        ("placement", engine.placement().to_string()),
+        ("step", stream.step().to_string()),
+        ("window_start", window.start.to_string()),
+        ("window_end", window.end.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// A digest of everything that the noise is a function of, apart from the key.
+fn fingerprint(plan: &Plan) -> String {
+    let mut digest = Sha256::new();
+    let Plan { recursion, steps, dim, noise_std, shard, cipher } = plan;
+    let recursion = serde_json::to_string(recursion).unwrap_or_else(|_| format!("{recursion:?}"));
+    digest.update(recursion);
+    digest.update(format!("|{steps}|{dim}|{:x}|{}|{}", noise_std.to_bits(), shard.describe(), cipher.name()));
+    hex(&digest.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The header of a file with these metadata and `floats` numbers of state: its length, then JSON.
+fn header(metadata: HashMap<String, String>, floats: usize) -> Result<Vec<u8>, String> {
+    let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
+        dtype,
+        shape: vec![shape],
+        data_offsets: (from, to),
+    };
+    let end = 32 + 4 * floats;
+    let tensors = vec![
+        ("key".to_owned(), tensor(Dtype::U8, 32, 0, 32)),
+        ("state".to_owned(), tensor(Dtype::F32, floats, 32, end)),
+        ("zz-checksum".to_owned(), tensor(Dtype::U8, 32, end, end + 32)),
+    ];
+    // A sorted map, so that equal streams write equal files.
+    let metadata: std::collections::BTreeMap<_, _> = metadata.into_iter().collect();
+    let checked = Metadata::new(None, tensors).map_err(|e| e.to_string())?;
+    let mut json = serde_json::to_value(&checked).map_err(|e| e.to_string())?;
+    json["__metadata__"] = serde_json::to_value(metadata).map_err(|e| e.to_string())?;
+    let mut text = json.to_string().into_bytes();
+    // Aligns the numbers, as the format recommends.
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+    bytes.append(&mut text);
+    Ok(bytes)
+}
+
+pub(crate) fn write(path: &Path, stream: &NoiseStream) -> Result<(), NoiseError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Temporary files are made readable by their owner alone.
+    let file = tempfile::Builder::new()
+        .prefix(".antinoise-")
+        .tempfile_in(folder)
+        .map_err(|e| NoiseError::io(path, e))?;
+    let (_, key, engine) = stream.parts();
+    let (state, _) = engine.state();
+    let header = header(describe(stream), state.len()).map_err(|e| NoiseError::checkpoint(path, e))?;
+    let body = || -> std::io::Result<()> {
+        let mut out = Hashed { inner: BufWriter::new(file.as_file()), digest: Sha256::new() };
+        out.write(&header)?;
+        out.write(key.bytes())?;
+        let mut portion = Zeroizing::new(Vec::with_capacity(PORTION));
+        for numbers in state.chunks(PORTION / 4) {
+            portion.clear();
+            numbers.iter().for_each(|x| portion.extend_from_slice(&x.to_le_bytes()));
+            out.write(&portion)?;
+        }
+        let checksum = out.digest.finalize();
+        out.inner.write_all(&checksum)?;
+        out.inner.flush()?;
+        file.as_file().sync_all()
+    };
+    body().map_err(|e| NoiseError::io(path, e))?;
+    file.persist(path).map_err(|e| NoiseError::io(path, e.error))?;
+    Ok(())
+}
+
+pub(crate) fn read(path: &Path, builder: StreamBuilder) -> Result<NoiseStream, NoiseError> {
+    let file = File::open(path).map_err(|e| NoiseError::io(path, e))?;
+    let length = file.metadata().map_err(|e| NoiseError::io(path, e))?.len();
+    let mut input = Hashed { inner: BufReader::new(file), digest: Sha256::new() };
+    let refuse = |reason: String| NoiseError::checkpoint(path, reason);
+    let found = read_header(&mut input, length).map_err(refuse)?;
+    if found.fingerprint != fingerprint(builder.plan()) {
+        return Err(refuse("it was written for another recursion, size, noise, shard or cipher".into()));
+    }
+    let steps = builder.plan().steps;
+    if found.step > steps || found.window.end > steps || found.window.start > found.window.end {
+        return Err(refuse(format!("step {} lies outside 0..={steps}", found.step)));
+    }
+    let mut key = Zeroizing::new([0; 32]);
+    input.read(key.as_mut_slice()).map_err(|e| NoiseError::io(path, e))?;
+    let mut stream = builder.build(Key::from_bytes(&key))?;
+    if stream.placement().to_string() == found.placement {
+        let state = stream.restore(found.step, found.window);
+        if state.len() != found.floats {
+            return Err(refuse(format!("{} numbers of state, not {}", found.floats, state.len())));
+        }
+        read_state(&mut input, found.floats, |at, x| state[at] = x).map_err(|e| NoiseError::io(path, e))?;
+        check_end(&mut input).map_err(refuse)?;
+    } else {
+        // Another budget keeps other vectors: these are made again from the key.
+        read_state(&mut input, found.floats, |_, _| ()).map_err(|e| NoiseError::io(path, e))?;
+        check_end(&mut input).map_err(refuse)?;
+        stream.seek(found.step)?;
+    }
+    Ok(stream)
+}
+
+/// What a header says.
+struct Found {
+    fingerprint: String,
+    placement: String,
+    step: usize,
+    window: std::ops::Range<usize>,
+    floats: usize,
+}
+
+fn read_header(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found, String> {
+    let mut size = [0; 8];
+    input.read(&mut size).map_err(|e| format!("too short: {e}"))?;
+    let size = u64::from_le_bytes(size);
+    if size > LONGEST_HEADER || size + 8 > length {
+        return Err("no header".into());
+    }
+    let mut text = vec![0; size as usize];
+    input.read(&mut text).map_err(|e| format!("too short: {e}"))?;
+    let header: Metadata = serde_json::from_slice(&text).map_err(|e| format!("its header: {e}"))?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    let field = |name: &str| metadata.get(name).cloned().ok_or(format!("no {name}"));
+    let number = |name: &str| field(name)?.parse::<usize>().map_err(|e| format!("{name}: {e}"));
+    let version = field("version")?;
+    if version != VERSION {
+        return Err(format!("its version is {version:?}, not {VERSION:?}"));
+    }
+    let body = length - 8 - size;
+    let floats = match header.info("state").map(|info| &info.shape[..]) {
+        Some(&[floats]) if body.checked_sub(64) == (floats as u64).checked_mul(4) => floats,
+        _ => {
+            return Err(format!(
+                "{body} bytes after its header are not what it says: it was cut or added to"
+            ));
+        }
+    };
+    let window = number("window_start")?..number("window_end")?;
+    Ok(Found {
+        fingerprint: field("stream")?,
+        placement: field("placement")?,
+        step: number("step")?,
+        window,
+        floats,
+    })
+}
+
+fn read_state(
+    input: &mut Hashed<BufReader<File>>,
+    floats: usize,
+    mut put: impl FnMut(usize, f32),
+) -> std::io::Result<()> {
+    let mut portion = Zeroizing::new(vec![0; PORTION]);
+    for first in (0..floats).step_by(PORTION / 4) {
+        let count = (floats - first).min(PORTION / 4);
+        input.read(&mut portion[..4 * count])?;
+        for (i, bytes) in portion[..4 * count].chunks_exact(4).enumerate() {
+            put(first + i, f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        }
+    }
+    Ok(())
+}
+
+fn check_end(input: &mut Hashed<BufReader<File>>) -> Result<(), String> {
+    let expected = std::mem::take(&mut input.digest).finalize();
+    let mut checksum = [0; 32];
+    input.inner.read_exact(&mut checksum).map_err(|e| e.to_string())?;
+    if checksum[..] == expected[..] {
+        Ok(())
+    } else {
+        Err("its checksum does not match: it was altered".into())
+    }
+}
+
+/// A file that is hashed as it is read or written.
+struct Hashed<F> {
+    inner: F,
+    digest: Sha256,
+}
+
+impl<F: Write> Hashed<F> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.digest.update(bytes);
+        self.inner.write_all(bytes)
+    }
+}
+
+impl<F: Read> Hashed<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.inner.read_exact(bytes)?;
+        self.digest.update(bytes);
+        Ok(())
+    }
+}

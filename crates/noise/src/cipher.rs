@@ -1,0 +1,223 @@
+//! Keystreams: the random bits of one seed vector, any part of which can be made at any time.
+//!
+//! Every seed vector has its own key, derived from the master key, the purpose and the seed's number by the cipher
+//! itself (a pseudo-random function of distinct inputs), and inside it the counter is the coordinate. So a bit of
+//! noise depends on (key, purpose, seed, coordinate) alone: not on the order, the shard or the thread that made it.
+
+use aes::Aes256Enc;
+use chacha20::ChaCha20;
+use cipher::{
+    Array, BlockCipherEncrypt, InnerIvInit, KeyInit, KeyIvInit, StreamCipher, StreamCipherCore,
+    StreamCipherSeek,
+};
+use ctr::{CtrCore, flavors};
+use zeroize::Zeroizing;
+
+use crate::Key;
+
+/// The cipher that makes the random bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cipher {
+    /// AES-256 in counter mode: the fastest where the processor has AES instructions, found at run time.
+    #[default]
+    Aes256Ctr,
+    /// ChaCha20 (RFC 8439): fast without them.
+    ChaCha20,
+}
+
+impl Cipher {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Ctr => "aes-256-ctr",
+            Self::ChaCha20 => "chacha20",
+        }
+    }
+}
+
+/// Keystream comes in groups of this many bytes: 32 single or 16 double precision normals.
+pub(crate) const GROUP_BYTES: usize = 128;
+
+/// Derives the keys of one purpose's keystreams from the master key.
+pub(crate) struct KeySource {
+    purpose: [u8; 7],
+    master: Keystream,
+}
+
+impl KeySource {
+    pub(crate) fn new(key: &Key, cipher: Cipher, purpose: [u8; 7]) -> Self {
+        Self { purpose, master: Keystream::new(cipher, key.bytes()) }
+    }
+
+    /// The keystream of number `index` (a seed's number, or a step's).
+    pub(crate) fn keystream(&self, index: u64) -> Keystream {
+        let mut subkey = Zeroizing::new([0; 32]);
+        match &self.master {
+            Keystream::Aes(master) => {
+                for (half, part) in subkey.chunks_exact_mut(16).enumerate() {
+                    part[..7].copy_from_slice(&self.purpose);
+                    part[7] = half as u8;
+                    part[8..].copy_from_slice(&index.to_be_bytes());
+                    master.encrypt_block(Array::slice_as_mut_array(part).expect("16 bytes"));
+                }
+                Keystream::new(Cipher::Aes256Ctr, &subkey)
+            }
+            Keystream::ChaCha(master) => {
+                let mut nonce = [0; 12];
+                nonce[..4].copy_from_slice(&self.purpose[..4]);
+                nonce[4..].copy_from_slice(&index.to_be_bytes());
+                ChaCha20::new(&Array(**master), &Array(nonce)).write_keystream(subkey.as_mut_slice());
+                Keystream::ChaCha(subkey)
+            }
+        }
+    }
+}
+
+/// The random bits of one seed vector.
+#[allow(clippy::large_enum_variant)] // One stream holds either all of the one kind or all of the other.
+pub(crate) enum Keystream {
+    Aes(Aes256Enc),
+    ChaCha(Zeroizing<[u8; 32]>),
+}
+
+impl Keystream {
+    fn new(cipher: Cipher, key: &[u8; 32]) -> Self {
+        match cipher {
+            Cipher::Aes256Ctr => Self::Aes(Aes256Enc::new(&Array(*key))),
+            Cipher::ChaCha20 => Self::ChaCha(Zeroizing::new(*key)),
+        }
+    }
+
+    /// Fills `out`, whole groups, with the bits of groups `first_group`, `first_group` + 1, ...
+    pub(crate) fn fill(&self, first_group: u64, out: &mut [u8]) {
+        debug_assert!(out.len().is_multiple_of(GROUP_BYTES));
+        match self {
+            Self::Aes(cipher) => fill_aes(cipher, u128::from(first_group) * 8, out),
+            Self::ChaCha(key) => fill_chacha(key, 0, first_group * 2, out),
+        }
+    }
+
+    /// 128 bits more for pair `pair` of the vector, from a part of the keystream that `fill` never reaches.
+    pub(crate) fn extra(&self, pair: u64) -> [u64; 2] {
+        let mut block = [0; 64];
+        let place = match self {
+            Self::Aes(cipher) => {
+                fill_aes(cipher, 1 << 64 | u128::from(pair), &mut block[..16]);
+                0
+            }
+            Self::ChaCha(key) => {
+                fill_chacha(key, 1, pair / 4, &mut block);
+                (pair % 4) as usize * 16
+            }
+        };
+        std::array::from_fn(|i| u64::from_le_bytes(block[place + 8 * i..][..8].try_into().expect("8 bytes")))
+    }
+}
+
+fn fill_aes(cipher: &Aes256Enc, first_block: u128, out: &mut [u8]) {
+    let counter = Array(first_block.to_be_bytes());
+    let mut stream = CtrCore::<&Aes256Enc, flavors::Ctr128BE>::inner_iv_init(cipher, &counter);
+    let (blocks, _) = Array::slice_as_chunks_mut(out);
+    stream.write_keystream_blocks(blocks);
+}
+
+/// The low 31 bits of the number of a block of 64 bytes are RFC 8439's counter, the rest is part of the nonce.
+fn fill_chacha(key: &[u8; 32], domain: u32, mut block: u64, mut out: &mut [u8]) {
+    while !out.is_empty() {
+        let mut nonce = [0; 12];
+        nonce[..4].copy_from_slice(&domain.to_le_bytes());
+        nonce[4..].copy_from_slice(&(block >> 31).to_le_bytes());
+        let low = block & ((1 << 31) - 1);
+        let fits = ((1 << 31) - low).saturating_mul(64).min(out.len() as u64) as usize;
+        let (part, rest) = out.split_at_mut(fits);
+        let mut stream = ChaCha20::new(&Array(*key), &Array(nonce));
+        stream.seek(low * 64);
+        stream.write_keystream(part);
+        block += fits as u64 / 64;
+        out = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    /// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream = plaintext xor ciphertext.
+    #[test]
+    fn aes_counter_mode_matches_the_standard() {
+        let key: [u8; 32] =
+            hex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4").try_into().unwrap();
+        let counter = u128::from_be_bytes(hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap());
+        let plain = hex(concat!(
+            "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51",
+            "30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
+        ));
+        let coded = hex(concat!(
+            "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5",
+            "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6"
+        ));
+        let mut stream = [0; 64];
+        fill_aes(&Aes256Enc::new(&Array(key)), counter, &mut stream);
+        assert!(stream.iter().zip(plain.iter().zip(&coded)).all(|(s, (p, c))| *s == p ^ c));
+    }
+
+    /// RFC 8439, A.1: the first blocks of the all-zero key, and block 1 with key 00..01.
+    #[test]
+    fn chacha_matches_the_standard() {
+        let mut stream = [0; 128];
+        fill_chacha(&[0; 32], 0, 0, &mut stream);
+        assert_eq!(stream[..32], hex("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7")[..]);
+        assert_eq!(
+            stream[64..96],
+            hex("9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed")[..]
+        );
+        let mut key = [0; 32];
+        key[31] = 1;
+        fill_chacha(&key, 0, 1, &mut stream[..64]);
+        assert_eq!(stream[..32], hex("3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a")[..]);
+    }
+
+    #[test]
+    fn any_part_of_a_keystream_is_the_same_wherever_it_starts() {
+        for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
+            let stream = KeySource::new(&Key::from_seed_insecure(1), cipher, *b"noise\0\0").keystream(3);
+            for origin in [0, (1 << 30) - 2, (1 << 50) - 1] {
+                let mut whole = vec![0; 6 * GROUP_BYTES];
+                stream.fill(origin, &mut whole);
+                for first in 0..6 {
+                    let mut part = vec![0; (6 - first) * GROUP_BYTES];
+                    stream.fill(origin + first as u64, &mut part);
+                    assert_eq!(part, whole[first * GROUP_BYTES..]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn purposes_indices_keys_and_extras_never_share_bits() {
+        let mut seen = std::collections::HashSet::new();
+        for (seed, cipher) in [(1, Cipher::Aes256Ctr), (2, Cipher::Aes256Ctr), (1, Cipher::ChaCha20)] {
+            for purpose in [*b"noise\0\0", *b"draw\0\0\0"] {
+                let source = KeySource::new(&Key::from_seed_insecure(seed), cipher, purpose);
+                for index in [0, 1, 1 << 40] {
+                    let stream = source.keystream(index);
+                    let mut block = [0; GROUP_BYTES];
+                    stream.fill(0, &mut block);
+                    assert!(block.chunks(16).all(|b| seen.insert(b.to_vec())));
+                    for pair in 0..8 {
+                        let extra: Vec<u8> =
+                            stream.extra(pair).iter().flat_map(|x| x.to_le_bytes()).collect();
+                        assert!(seen.insert(extra));
+                    }
+                }
+            }
+        }
+        assert_eq!(seen.len(), 3 * 2 * 3 * 16);
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong in a noise stream.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+
+/// Why noise could not be made, saved or resumed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoiseError {
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Input(#[from] InvalidParameter),
+    /// Every step of the plan has been released: one more would not be covered by its privacy statement.
+    #[error(
+        "all {steps} steps of this stream have been made; another one would not be covered by its privacy"
+    )]
+    Exhausted {
+        /// The steps the stream was made for.
+        steps: usize,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes: {0}")]
+    Entropy(getrandom::Error),
+    /// The threads asked for could not be started.
+    #[error("could not start the noise threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A checkpoint that is not one of this stream, or not whole.
+    #[error("{}: not a checkpoint of this stream: {reason}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl NoiseError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
+    }
+
+    pub(crate) fn input(parameter: &str, got: impl std::fmt::Display, must_be: impl Into<String>) -> Self {
+        InvalidParameter::new(parameter, got, must_be).into()
+    }
+}

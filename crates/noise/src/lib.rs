@@ -1,0 +1,46 @@
+//! Streams of correlated Gaussian noise, at the speed of memory.
+//!
+//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus noise that cancels itself.
+//! Z is seed noise, one row of `dim` independent normals of standard deviation nu a step; C^-1 is given as a
+//! [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] hands out its rows one by one:
+//!
+//! ```
+//! use antinoise_mechanism::Recursion;
+//! use antinoise_noise::{Key, NoiseStream};
+//! let recursion = Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.375] };
+//! let (steps, dim, noise_std) = (100, 1000, 2.0);
+//! let mut stream = NoiseStream::new(recursion, steps, dim, noise_std, Key::from_os()?)?;
+//! let mut gradient_sum = vec![0.0f32; dim];
+//! stream.add_next_into(&mut gradient_sum, 1.0)?;
+//! assert_eq!(stream.step(), 1);
+//! # Ok::<(), antinoise_noise::NoiseError>(())
+//! ```
+//!
+//! The noise of step t at coordinate j depends on (key, cipher, recursion, t, j) and on nothing else: threads,
+//! shards, instruction sets, memory budgets, seeking and resuming never change a bit of it.
+
+mod checkpoint;
+mod cipher;
+mod correlator;
+mod engine;
+mod error;
+mod gaussian;
+mod key;
+mod placement;
+mod recipe;
+mod rng;
+mod shard;
+mod simd;
+mod stream;
+
+pub use cipher::Cipher;
+pub use error::NoiseError;
+pub use gaussian::SeedNoise;
+pub use key::Key;
+pub use placement::{Placement, State};
+pub use rng::{KeyedRng, Purpose};
+pub use shard::Shard;
+pub use stream::{NoiseStream, StreamBuilder};
+
+/// Separates the noise's keystreams from those of every [`Purpose`].
+const NOISE: [u8; 7] = *b"noise\0\0";

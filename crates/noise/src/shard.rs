@@ -1,0 +1,135 @@
+//! Which coordinates a stream makes.
+
+use std::ops::Range;
+
+use antinoise_input::{InvalidParameter, between};
+
+use crate::gaussian::TILE;
+
+/// A part of the coordinates 0..dim, as pieces in the order of the output: ranges of coordinates (in any order, of
+/// any size) and padding, whose noise is 0.
+///
+/// ```
+/// use antinoise_noise::Shard;
+/// // The third of a vector of 10 that a tensor layout keeps on this device, padded to 4.
+/// let shard = Shard::of_range(6..9).and_padding(1);
+/// assert_eq!(shard.len(), 4);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shard {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Coordinates(Range<u64>),
+    Padding(usize),
+}
+
+impl Shard {
+    /// One range of coordinates.
+    pub fn of_range(coordinates: Range<u64>) -> Self {
+        Self::default().and_range(coordinates)
+    }
+
+    /// Part `index` of `count` nearly equal parts of 0..dim, split where index * dim / count falls.
+    ///
+    /// # Errors
+    /// When count is 0 or index is not below it.
+    pub fn part(index: usize, count: usize, dim: usize) -> Result<Self, InvalidParameter> {
+        antinoise_input::at_least("shard count", count, 1)?;
+        between("shard index", index, 0, count - 1, "shard count - 1")?;
+        let cut = |i: usize| (i as u128 * dim as u128 / count as u128) as u64;
+        Ok(Self::of_range(cut(index)..cut(index + 1)))
+    }
+
+    /// This shard followed by more coordinates.
+    #[must_use]
+    pub fn and_range(mut self, coordinates: Range<u64>) -> Self {
+        self.pieces.push(Piece::Coordinates(coordinates));
+        self
+    }
+
+    /// This shard followed by `count` outputs without noise.
+    #[must_use]
+    pub fn and_padding(mut self, count: usize) -> Self {
+        self.pieces.push(Piece::Padding(count));
+        self
+    }
+
+    /// Outputs a step, padding included.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Piece::len).sum()
+    }
+
+    /// True when there is no output.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces cut into tiles, after a check that every coordinate is below `dim` and is made once.
+    pub(crate) fn tiles(&self, dim: usize) -> Result<Vec<Tile>, InvalidParameter> {
+        self.check(dim)?;
+        let (mut tiles, mut output) = (Vec::new(), 0);
+        for piece in &self.pieces {
+            for offset in (0..piece.len()).step_by(TILE) {
+                let len = TILE.min(piece.len() - offset);
+                let start = match piece {
+                    Piece::Coordinates(range) => Some(range.start + offset as u64),
+                    Piece::Padding(_) => None,
+                };
+                tiles.push(Tile { start, len, output });
+                output += len;
+            }
+        }
+        Ok(tiles)
+    }
+
+    fn check(&self, dim: usize) -> Result<(), InvalidParameter> {
+        let mut ranges: Vec<&Range<u64>> = Vec::new();
+        for piece in &self.pieces {
+            if let Piece::Coordinates(range) = piece {
+                if range.start > range.end || range.end > dim as u64 {
+                    return Err(InvalidParameter::new(
+                        "shard",
+                        format!("{range:?}"),
+                        format!("within 0..{dim}"),
+                    ));
+                }
+                ranges.push(range);
+            }
+        }
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_by_key(|range| range.start);
+        match ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
+            Some(pair) => {
+                let got = format!("{:?} and {:?}", pair[0], pair[1]);
+                Err(InvalidParameter::new("shard", got, "ranges that do not overlap"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The pieces in words that two equal shards share, for checkpoints.
+    pub(crate) fn describe(&self) -> String {
+        format!("{:?}", self.pieces)
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Coordinates(range) => range.end.saturating_sub(range.start) as usize,
+            Self::Padding(count) => *count,
+        }
+    }
+}
+
+/// At most [`TILE`] consecutive outputs.
+pub(crate) struct Tile {
+    /// The first coordinate; none for padding.
+    pub(crate) start: Option<u64>,
+    pub(crate) len: usize,
+    /// The first output.
+    pub(crate) output: usize,
+}

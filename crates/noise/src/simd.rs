@@ -1,0 +1,77 @@
+//! Instruction sets, chosen at run time; every one gives the same bits.
+//!
+//! Hot loops are written once, in plain Rust over slices, with fused multiply-adds spelled out. [`per_isa`] compiles
+//! them once for each instruction set; the compiler never reorders or fuses floating-point operations by itself, so
+//! the sets differ in speed alone. Outside x86-64 the target's own baseline (NEON on AArch64) is used.
+
+/// An instruction set that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Isa(Level);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Isa {
+    /// The fastest set of this processor.
+    pub(crate) fn detect() -> Self {
+        Self::available()[0]
+    }
+
+    /// Every set of this processor, fastest first.
+    pub(crate) fn available() -> &'static [Self] {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl");
+            if avx2 && avx512 {
+                return &[Self(Level::Avx512), Self(Level::Avx2), Self(Level::Portable)];
+            }
+            if avx2 {
+                return &[Self(Level::Avx2), Self(Level::Portable)];
+            }
+        }
+        &[Self(Level::Portable)]
+    }
+
+    pub(crate) fn level(self) -> Level {
+        self.0
+    }
+}
+
+/// Defines a function that takes an [`Isa`] first and runs `$body`, an `#[inline(always)]` function, compiled for it.
+macro_rules! per_isa {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
+        $(#[$meta])*
+        $vis fn $name(isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+            fn avx512($($arg: $ty),*) $(-> $ret)? {
+                $body($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2($($arg: $ty),*) $(-> $ret)? {
+                $body($($arg),*)
+            }
+            match isa.level() {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: an `Isa` of this level exists only where its features were detected.
+                $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
+                $crate::simd::Level::Portable => $body($($arg),*),
+            }
+        }
+    };
+}
+pub(crate) use per_isa;

@@ -1,0 +1,251 @@
+//! The stream: rows of C^-1 Z, one a step, never past the last.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use antinoise_input::{between, positive};
+use antinoise_mechanism::Recursion;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::engine::{Emit, Engine};
+use crate::{Cipher, Key, NoiseError, Placement, Shard, checkpoint, placement};
+
+/// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
+///
+/// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
+/// difference of the two releases would have none.
+pub struct NoiseStream {
+    plan: Plan,
+    key: Key,
+    engine: Engine,
+    pool: Option<ThreadPool>,
+    step: usize,
+}
+
+/// What a stream makes, and how; see [`NoiseStream::builder`].
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Cipher, Key, NoiseStream, Shard};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let stream = NoiseStream::builder(recursion, 100, 1_000_000, 1.0)
+///     .shard(Shard::part(3, 7, 1_000_000)?)
+///     .cipher(Cipher::ChaCha20)
+///     .memory_budget(1 << 30)
+///     .threads(1)
+///     .build(Key::from_os()?)?;
+/// assert_eq!(stream.placement().vectors, 1);
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct StreamBuilder {
+    plan: Plan,
+    memory_budget: Option<u64>,
+    threads: Option<usize>,
+}
+
+/// What the noise of a stream is a function of, apart from its key.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) recursion: Recursion,
+    pub(crate) steps: usize,
+    pub(crate) dim: usize,
+    pub(crate) noise_std: f64,
+    pub(crate) shard: Shard,
+    pub(crate) cipher: Cipher,
+}
+
+impl StreamBuilder {
+    /// Only these coordinates; all of them if not called.
+    #[must_use]
+    pub fn shard(mut self, shard: Shard) -> Self {
+        self.plan.shard = shard;
+        self
+    }
+
+    /// The cipher; AES-256 in counter mode if not called.
+    #[must_use]
+    pub fn cipher(mut self, cipher: Cipher) -> Self {
+        self.plan.cipher = cipher;
+        self
+    }
+
+    /// Most bytes that past and coming noise may take; half of the memory that is free if not called. Below what the
+    /// recursion's state takes, noise is made again instead of stored, which costs time and changes no bit.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Threads of the stream's own; those of rayon's global pool if not called.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// The stream at step 0.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] names the parameter that cannot be used.
+    pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
+        let plan = self.plan;
+        positive("noise_std", plan.noise_std)?;
+        between("dim", plan.dim, 1, 1 << 56, "2^56")?;
+        if let Some(threads) = self.threads {
+            between("threads", threads, 1, 1 << 12, "2^12")?;
+        }
+        let pool = match self.threads {
+            Some(threads) if threads > 1 => Some(ThreadPoolBuilder::new().num_threads(threads).build()?),
+            _ => None,
+        };
+        let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
+        let budget = self.memory_budget.unwrap_or_else(placement::default_budget);
+        let engine = Engine::new(&plan, &key, budget, threads)?;
+        Ok(NoiseStream { plan, key, engine, pool, step: 0 })
+    }
+
+    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
+    /// have given there. The builder must describe the same stream; budget and threads may differ.
+    ///
+    /// # Errors
+    /// [`NoiseError::Checkpoint`] for a file of another stream or version, a truncated or an altered one;
+    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
+    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
+        checkpoint::read(path.as_ref(), self)
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+impl NoiseStream {
+    /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] names the parameter that cannot be used.
+    pub fn new(
+        recursion: Recursion,
+        steps: usize,
+        dim: usize,
+        noise_std: f64,
+        key: Key,
+    ) -> Result<Self, NoiseError> {
+        Self::builder(recursion, steps, dim, noise_std).build(key)
+    }
+
+    /// The same with options, which are checked when the stream is built.
+    pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
+        let shard = Shard::of_range(0..dim as u64);
+        let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default() };
+        StreamBuilder { plan, memory_budget: None, threads: None }
+    }
+
+    /// Writes the next row into `out`, which has one place for each output of the shard.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
+    /// `out` are then unchanged.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+        self.emit(out, Emit::Write)
+    }
+
+    /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite.
+    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
+        if !scale.is_finite() {
+            return Err(NoiseError::input("scale", scale, "finite"));
+        }
+        self.emit(gradient, Emit::Add(scale))
+    }
+
+    fn emit(&mut self, out: &mut [f32], emit: Emit) -> Result<(), NoiseError> {
+        if out.len() != self.len() {
+            return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
+        }
+        if self.step == self.plan.steps {
+            return Err(NoiseError::Exhausted { steps: self.plan.steps });
+        }
+        let (engine, step) = (&mut self.engine, self.step);
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.emit(step, out, emit)),
+            None => engine.emit(step, out, emit),
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    /// Makes `step` the next one: O(step) per coordinate where the past has to be built, else O(1).
+    ///
+    /// Going back makes noise again that was handed out before. Releasing it twice, with different gradients, would
+    /// void the privacy of both.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for a step above the number of steps.
+    pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+        between("step", step, 0, self.plan.steps, "steps")?;
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.seek(step)),
+            None => engine.seek(step),
+        }
+        self.step = step;
+        Ok(())
+    }
+
+    /// Saves the stream's key, step and state to a file that only its owner can read, whole or not at all.
+    ///
+    /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
+    ///
+    /// # Errors
+    /// [`NoiseError::Io`] when it cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
+        checkpoint::write(path.as_ref(), self)
+    }
+
+    /// The step that comes next, from 0; after the last it is the number of steps.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Steps of the whole stream.
+    pub fn steps(&self) -> usize {
+        self.plan.steps
+    }
+
+    /// Outputs a step.
+    pub fn len(&self) -> usize {
+        self.engine.outputs()
+    }
+
+    /// True when the shard has no output.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The choice between memory and time that was made.
+    pub fn placement(&self) -> Placement {
+        self.engine.placement()
+    }
+
+    pub(crate) fn parts(&self) -> (&Plan, &Key, &Engine) {
+        (&self.plan, &self.key, &self.engine)
+    }
+
+    pub(crate) fn restore(&mut self, step: usize, window: Range<usize>) -> &mut [f32] {
+        self.step = step;
+        self.engine.restore(window)
+    }
+}
+
+impl fmt::Debug for NoiseStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { steps, dim, .. } = self.plan;
+        write!(f, "NoiseStream {{ step: {} of {steps}, dim: {dim}, {} }}", self.step, self.placement())
+    }
+}

@@ -1,0 +1,177 @@
+//! Laws of every stream: it is the recursion of its own seed noise, whatever way it is run.
+
+mod common;
+
+use antinoise_mechanism::Recursion;
+use antinoise_noise::{Cipher, Key, NoiseError, NoiseStream, Shard, State, StreamBuilder};
+use common::{STEPS, cases, seed_noise};
+
+const DIM: usize = 2600;
+const NOISE_STD: f64 = 1.5;
+
+fn builder(recursion: &Recursion) -> StreamBuilder {
+    NoiseStream::builder(recursion.clone(), STEPS, DIM, NOISE_STD).threads(1)
+}
+
+fn rows(mut stream: NoiseStream) -> Vec<Vec<f32>> {
+    (stream.step()..stream.steps())
+        .map(|_| {
+            let mut row = vec![f32::NAN; stream.len()];
+            stream.next_into(&mut row).unwrap();
+            row
+        })
+        .collect()
+}
+
+fn key() -> Key {
+    Key::from_seed_insecure(5)
+}
+
+#[test]
+fn every_stream_is_its_recursion_of_its_seed_noise() {
+    for (name, recursion) in cases() {
+        for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
+            let noise = rows(builder(&recursion).cipher(cipher).build(key()).unwrap());
+            let z = seed_noise(5, cipher, recursion.seeds(STEPS), DIM);
+            for j in (0..DIM).step_by(37) {
+                let column: Vec<f64> = z.iter().map(|z| f64::from(z[j])).collect();
+                for (t, exact) in recursion.apply(STEPS, &column).iter().enumerate() {
+                    let error = (f64::from(noise[t][j]) - NOISE_STD * exact).abs();
+                    assert!(error < 4e-6, "{name}: step {t}, coordinate {j} is off by {error:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_shards_and_memory_change_no_bit() {
+    let cuts = [0, 1, 33, 1000, 1024, 1025, 2047, DIM as u64];
+    for (name, recursion) in cases() {
+        let whole = rows(builder(&recursion).build(key()).unwrap());
+        assert_eq!(rows(builder(&recursion).threads(2).build(key()).unwrap()), whole, "{name}: two threads");
+        assert_eq!(rows(builder(&recursion).threads(5).build(key()).unwrap()), whole, "{name}: five threads");
+        for budget in [0, 4 * DIM as u64, 3 * 4 * DIM as u64] {
+            let stream = builder(&recursion).memory_budget(budget).build(key()).unwrap();
+            let placement = stream.placement();
+            assert!(placement.bytes <= budget, "{name}: {placement}");
+            assert_eq!(rows(stream), whole, "{name}: {placement}");
+        }
+        for cut in cuts.windows(2) {
+            let shard = Shard::of_range(cut[0]..cut[1]);
+            let part = rows(builder(&recursion).shard(shard).build(key()).unwrap());
+            for (part, whole) in part.iter().zip(&whole) {
+                assert_eq!(part[..], whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_of_several_ranges_and_padding_is_their_concatenation() {
+    let (_, recursion) = &cases()[7];
+    let whole = rows(builder(recursion).build(key()).unwrap());
+    let shard =
+        Shard::of_range(2000..2100).and_padding(1500).and_range(0..1).and_range(5..5).and_range(7..1500);
+    let stream = builder(recursion).shard(shard).threads(2).build(key()).unwrap();
+    assert_eq!(stream.len(), 100 + 1500 + 1 + 1493);
+    for (part, whole) in rows(stream).iter().zip(&whole) {
+        let expected = [&whole[2000..2100], &[0.0; 1500], &whole[0..1], &whole[7..1500]].concat();
+        assert_eq!(part, &expected);
+    }
+}
+
+#[test]
+fn seeking_changes_no_bit() {
+    for (name, recursion) in cases() {
+        let whole = rows(builder(&recursion).build(key()).unwrap());
+        for budget in [0, u64::MAX] {
+            let mut stream = builder(&recursion).memory_budget(budget).build(key()).unwrap();
+            let mut row = vec![0.0; DIM];
+            for step in [7, 3, 3, 4, 12, 0, 5, 8, 9] {
+                stream.seek(step).unwrap();
+                stream.next_into(&mut row).unwrap();
+                assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
+            }
+            stream.seek(STEPS).unwrap();
+            assert!(matches!(stream.next_into(&mut row), Err(NoiseError::Exhausted { steps: STEPS })));
+        }
+    }
+}
+
+#[test]
+fn adding_is_the_fused_sum() {
+    for (name, recursion) in cases() {
+        let noise = rows(NoiseStream::builder(recursion.clone(), STEPS, DIM, 1.0).build(key()).unwrap());
+        let mut stream = builder(&recursion).build(key()).unwrap();
+        for (t, noise) in noise.iter().enumerate() {
+            let mut gradient: Vec<f32> = (0..DIM).map(|j| j as f32).collect();
+            stream.add_next_into(&mut gradient, 0.25).unwrap();
+            for (j, (sum, noise)) in gradient.iter().zip(noise).enumerate() {
+                let exact = j as f64 + 0.375 * f64::from(*noise);
+                assert!((f64::from(*sum) - exact).abs() <= 1e-6 * (1.0 + exact.abs()), "{name}: step {t}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_stops_after_its_last_step_and_leaves_the_output_alone() {
+    let mut stream = NoiseStream::new(Recursion::Independent, 2, 3, 1.0, key()).unwrap();
+    let mut out = [0.0; 3];
+    stream.next_into(&mut out).unwrap();
+    stream.next_into(&mut out).unwrap();
+    out = [7.0; 3];
+    assert!(matches!(stream.next_into(&mut out), Err(NoiseError::Exhausted { steps: 2 })));
+    assert!(matches!(stream.add_next_into(&mut out, 1.0), Err(NoiseError::Exhausted { steps: 2 })));
+    assert_eq!((out, stream.step()), ([7.0; 3], 2));
+}
+
+#[test]
+fn budgets_choose_the_placements_that_they_should() {
+    let auto = Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.25, 0.1] };
+    let place = |recursion: &Recursion, budget| {
+        builder(recursion).memory_budget(budget).build(key()).unwrap().placement()
+    };
+    assert_eq!(place(&auto, u64::MAX).state, State::Stored);
+    assert_eq!(place(&auto, 1000).state, State::Replayed);
+    assert_eq!(place(&cases()[18].1, u64::MAX).state, State::Regenerated);
+}
+
+#[test]
+fn bad_parameters_are_named() {
+    let refused = |recursion: Recursion, steps, dim, noise_std| {
+        NoiseStream::new(recursion, steps, dim, noise_std, key()).unwrap_err().to_string()
+    };
+    let independent = Recursion::Independent;
+    for noise_std in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(refused(independent.clone(), 1, 1, noise_std).starts_with("noise_std is"));
+    }
+    assert!(refused(independent.clone(), 0, 1, 1.0).starts_with("steps is 0"));
+    assert!(refused(independent.clone(), 1, 0, 1.0).starts_with("dim is 0"));
+    assert!(refused(independent.clone(), 1, usize::MAX, 1.0).starts_with("dim is"));
+    let taps = |taps: &[f64]| Recursion::AutoRegressive { taps: taps.to_vec() };
+    assert!(refused(taps(&[]), 1, 1, 1.0).starts_with("taps is 0"));
+    assert!(refused(taps(&[0.0, 1.0]), 2, 1, 1.0).starts_with("taps[0] is 0"));
+    assert!(refused(taps(&[1.0, f64::NAN]), 2, 1, 1.0).starts_with("taps is NaN"));
+    let blt = |scale: &[f64], decay: &[f64]| Recursion::Blt { scale: scale.to_vec(), decay: decay.to_vec() };
+    assert!(refused(blt(&[1.0], &[]), 2, 1, 1.0).starts_with("scale is 1"));
+    assert!(refused(blt(&[1.0], &[1.0]), 2, 1, 1.0).starts_with("decay is 1"));
+    let banded = |bands, rows: &[f64]| Recursion::Banded { bands, rows: rows.to_vec() };
+    assert!(refused(banded(0, &[]), 1, 1, 1.0).starts_with("bands is 0"));
+    assert!(refused(banded(2, &[1.0, 0.0]), 2, 1, 1.0).starts_with("rows is 1"));
+    assert!(refused(Recursion::Combination { rows: vec![] }, 1, 1, 1.0).starts_with("rows is 0"));
+    let scaled = Recursion::Scaled { inner: Box::new(Recursion::Independent), factors: vec![1.0, 0.0] };
+    assert!(refused(scaled.clone(), 2, 1, 1.0).starts_with("factors is 0"));
+    assert!(refused(scaled, 3, 1, 1.0).starts_with("factors is 2"));
+    let restarted = Recursion::Restarted { inner: Box::new(Recursion::Independent), period: 0 };
+    assert!(refused(restarted, 3, 1, 1.0).starts_with("period is 0"));
+    let shard = |shard| builder(&Recursion::Independent).shard(shard).build(key()).unwrap_err().to_string();
+    assert!(shard(Shard::of_range(0..DIM as u64 + 1)).starts_with("shard is"));
+    assert!(shard(Shard::of_range(0..9).and_range(8..10)).contains("do not overlap"));
+    assert!(Shard::part(7, 7, 10).unwrap_err().to_string().starts_with("shard index is 7"));
+    let mut stream = builder(&Recursion::Independent).build(key()).unwrap();
+    assert!(stream.next_into(&mut [0.0; 3]).unwrap_err().to_string().starts_with("output length is 3"));
+    assert!(stream.seek(STEPS + 1).unwrap_err().to_string().starts_with("step is 14"));
+    assert!(builder(&Recursion::Independent).threads(0).build(key()).is_err());
+}

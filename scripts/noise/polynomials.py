@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Prints the polynomial coefficients of crates/noise/src/gaussian (needs mpmath).
+
+Each is the near-minimax fit (interpolation at Chebyshev nodes, in 60 digits) of the smooth remainder that the
+code multiplies by a power of its argument, so that relative accuracy holds at 0.
+"""
+from mpmath import mp, mpf, atanh, chebyfit, cos, diff, log1p, pi, polyval, sin, sqrt, taylor
+
+mp.dps = 60
+
+
+def remainder(function, order, series):
+    """x -> (function(x) minus its Taylor terms below `order`) / x^order, by the series near 0."""
+    coefficients = taylor(function, 0, order + 40)
+
+    def value(x):
+        if abs(x) < mpf("0.05"):
+            return polyval(coefficients[order:][::-1], x)
+        return (function(x) - polyval(coefficients[:order][::-1], x)) / x**order
+
+    return value
+
+
+def in_square(function):
+    """y -> function(sqrt(y)), for even functions, by the value at +sqrt(y)."""
+    return lambda y: function(sqrt(y)) if y >= 0 else function(mpf(0))
+
+
+def table(name, function, interval, count):
+    coefficients, error = chebyfit(function, interval, count, error=True)
+    print(f"{name}: {count} coefficients, lowest power first; absolute error of the remainder {mp.nstr(error, 3)}")
+    for c in reversed(coefficients):
+        print(f"    {mp.nstr(c, 19)},")
+
+
+low, high = 1 / sqrt(mpf(2)) - 1, sqrt(mpf(2)) - 1
+octant = (pi / 4) ** 2
+table("f32 ln(1+f) = f - f^2/2 + f^3 P(f)", remainder(log1p, 3, 40), [low, high], 8)
+sine, cosine = remainder(sin, 3, 40), remainder(cos, 4, 40)
+table("f32 sin x = x + x^3 P(x^2)", in_square(sine), [0, octant], 3)
+table("f32 cos x = 1 - x^2/2 + x^4 P(x^2)", in_square(cosine), [0, octant], 3)
+table("f64 sin x = x + x^3 P(x^2)", in_square(sine), [0, octant], 6)
+table("f64 cos x = 1 - x^2/2 + x^4 P(x^2)", in_square(cosine), [0, octant], 6)
+atanh_remainder = remainder(lambda s: 2 * atanh(s), 3, 40)
+table("f64 ln((1+s)/(1-s)) = 2 s + s^3 P(s^2)", in_square(atanh_remainder), [0, (high / (2 + high)) ** 2], 7)
