@@ -1,0 +1,141 @@
+//! Options that several commands share, and how their values are read.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::optimize::Solution;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Problem, Strategy, Workload};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// A whole number as people write it: 10000000000, 10_000_000_000 or 1e10.
+pub fn count(text: &str) -> std::result::Result<usize, String> {
+    let plain = text.replace('_', "");
+    if let Ok(number) = plain.parse() {
+        return Ok(number);
+    }
+    // 2^53: every whole number up to here is a double.
+    match plain.parse::<f64>() {
+        Ok(number) if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) => {
+            Ok(number as usize)
+        }
+        _ => Err("must be a whole number, 0 or above (10000, 10_000 or 1e4)".into()),
+    }
+}
+
+/// Where a mechanism comes from: a class to design, or a file.
+#[derive(Debug, Clone)]
+pub enum StrategySource {
+    /// Designed for the problem.
+    Recipe(Recipe),
+    /// As `--out` saved it.
+    File(PathBuf),
+}
+
+impl std::str::FromStr for StrategySource {
+    type Err = antinoise_mechanism::Error;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        match text.strip_prefix("file:") {
+            Some(path) => Ok(Self::File(path.into())),
+            None => text.parse().map(Self::Recipe),
+        }
+    }
+}
+
+/// The mechanism and its size.
+#[derive(Debug, Args)]
+pub struct StrategyOptions {
+    /// Class of mechanism: identity, workload, toeplitz, banded-toeplitz or blt, with its size if you like
+    /// (banded-toeplitz:16, blt:4), or file:PATH for one that --out saved.
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: StrategySource,
+    /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub bands: Option<usize>,
+    /// Number of buffers of a BLT [default: 4].
+    #[arg(long, value_name = "D", value_parser = count)]
+    pub order: Option<usize>,
+    /// Use square-root coefficients as they are instead of optimising.
+    #[arg(long)]
+    pub fixed: bool,
+}
+
+impl StrategyOptions {
+    /// Designs the strategy, or reads it and checks that it is one for the problem's steps.
+    pub fn solve(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        problem.check()?;
+        match &self.strategy {
+            StrategySource::Recipe(recipe) => Ok(self.merged(*recipe)?.design(problem)?),
+            StrategySource::File(path) => {
+                self.refuse_with_file()?;
+                Ok(Solution::closed_form(read_strategy(path, problem.steps)?))
+            }
+        }
+    }
+
+    fn merged(&self, recipe: Recipe) -> Result<Recipe> {
+        let pick = |name: &str, in_name: Option<usize>, option: Option<usize>| match (in_name, option) {
+            (Some(a), Some(b)) if a != b => {
+                Err(InvalidParameter::new(name, b, format!("left out, or {a} as the strategy's name says")))
+            }
+            _ => Ok(option.or(in_name)),
+        };
+        Ok(Recipe {
+            bands: pick("bands", recipe.bands, self.bands)?,
+            order: pick("order", recipe.order, self.order)?,
+            fixed: self.fixed,
+            ..recipe
+        })
+    }
+
+    fn refuse_with_file(&self) -> Result<()> {
+        let given = [
+            ("bands", self.bands.map(|x| x.to_string())),
+            ("order", self.order.map(|x| x.to_string())),
+            ("fixed", self.fixed.then(|| "true".into())),
+        ];
+        match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
+            Some((name, got)) => Err(InvalidParameter::new(
+                name,
+                got,
+                "left out: a strategy read from a file is used as it is",
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn read_strategy(path: &Path, steps: usize) -> Result<Strategy> {
+    let refused = |reason: String| Failure::input(format!("strategy: {}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let strategy: Strategy =
+        toml::from_str(&text).map_err(|error| refused(format!("not a strategy: {error}")))?;
+    strategy.mechanism().check().map_err(|error| refused(error.to_string()))?;
+    if strategy.mechanism().steps() != steps {
+        let got = strategy.mechanism().steps();
+        return Err(refused(format!("steps is {got} but must be {steps}, as --steps says")));
+    }
+    Ok(strategy)
+}
+
+/// A parser for clap that keeps this project's own message.
+pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
+    text: &str,
+) -> std::result::Result<T, antinoise_mechanism::Error> {
+    text.parse()
+}
+
+/// What is released and how units are compared.
+#[derive(Debug, Args)]
+pub struct ProblemOptions {
+    /// What is released: prefix or momentum:BETA[,WEIGHT_DECAY].
+    #[arg(long, default_value = "prefix", value_parser = parsed::<Workload>)]
+    pub workload: Workload,
+    /// Which datasets the sensitivity compares: zero-out or replace-one.
+    #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
+    pub adjacency: Adjacency,
+}

@@ -1,0 +1,132 @@
+//! `antinoise loss`: what a mechanism costs.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use antinoise_mechanism::optimize::{Objective, Status};
+use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
+use antinoise_mechanism::{Participation, Problem, loss};
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
+use crate::failure::{Failure, Result};
+
+/// Print the errors, the sensitivity and the losses of one mechanism.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise loss --strategy toeplitz --objective max --steps 1024
+  antinoise loss --strategy banded-toeplitz --bands 120 --steps 480 --participation cyclic:120,4
+  antinoise loss --strategy blt --order 5 --objective max --steps 1e10"
+)]
+pub struct Arguments {
+    /// Number of training steps.
+    #[arg(long, value_name = "N", value_parser = count)]
+    steps: usize,
+    #[command(flatten)]
+    strategy: StrategyOptions,
+    #[command(flatten)]
+    problem: ProblemOptions,
+    /// What an optimised strategy minimises: max or rms loss.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
+    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    participation: Participation,
+    /// Save the strategy to this file, for --strategy file:PATH.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    strategy: &'static str,
+    steps: usize,
+    workload: String,
+    participation: String,
+    adjacency: String,
+    objective: Objective,
+    max_loss: f64,
+    rms_loss: f64,
+    total_loss: f64,
+    max_error: f64,
+    rms_error: f64,
+    sensitivity: Sensitivity,
+    status: Status,
+    gap: Option<f64>,
+    iterations: usize,
+    seconds: f64,
+}
+
+/// Designs the strategy and measures it.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let problem = Problem {
+        steps: arguments.steps,
+        workload: arguments.problem.workload.clone(),
+        participation: arguments.participation.clone(),
+        objective: arguments.objective,
+    };
+    let start = Instant::now();
+    let solution = arguments.strategy.solve(&problem)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let strategy = &solution.value;
+    let cost = loss::of(strategy, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    if let Some(path) = &arguments.out {
+        let text = toml::to_string(strategy).map_err(Failure::other)?;
+        antinoise_plan::write_atomically(path, text.as_bytes())?;
+    }
+    Ok(Report {
+        strategy: strategy.class().name(),
+        steps: arguments.steps,
+        workload: problem.workload.to_string(),
+        participation: problem.participation.to_string(),
+        adjacency: arguments.problem.adjacency.to_string(),
+        objective: arguments.objective,
+        max_loss: cost.max_loss,
+        rms_loss: cost.rms_loss,
+        total_loss: cost.total_loss,
+        max_error: cost.max_error,
+        rms_error: cost.rms_error,
+        sensitivity: cost.sensitivity,
+        status: solution.status,
+        gap: solution.gap,
+        iterations: solution.iterations,
+        seconds,
+    })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} over {} steps, workload {}", self.strategy, self.steps, self.workload)?;
+        writeln!(f, "participation {}, adjacency {}\n", self.participation, self.adjacency)?;
+        writeln!(f, "             max            RMS")?;
+        writeln!(f, "error  {:>12.6}  {:>12.6}", self.max_error, self.rms_error)?;
+        writeln!(
+            f,
+            "loss   {:>12.6}  {:>12.6}    total {:.6e}",
+            self.max_loss, self.rms_loss, self.total_loss
+        )?;
+        let kind = match self.sensitivity.kind {
+            Kind::Exact => "exact",
+            Kind::UpperBound => "upper bound",
+        };
+        writeln!(f, "\nsensitivity {:.6} ({kind}: {})", self.sensitivity.value, self.sensitivity.source)?;
+        let how = match self.status {
+            Status::ClosedForm => "nothing to optimise".to_string(),
+            Status::Converged => format!("{} loss optimised, {} iterations", self.objective, self.iterations),
+            Status::Stalled => {
+                format!("{} loss optimised to rounding, {} iterations", self.objective, self.iterations)
+            }
+            Status::IterationLimit => format!(
+                "{} loss NOT converged after {} iterations; the best found is shown",
+                self.objective, self.iterations
+            ),
+        };
+        let gap = self.gap.map_or(String::new(), |gap| format!(", certified relative gap {gap:.1e}"));
+        writeln!(f, "{how}{gap}; {:.3} s", self.seconds)
+    }
+}

@@ -1,0 +1,223 @@
+//! `antinoise plan`: candidates for a setting, and the choice among them.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, PrivacyUnit};
+use antinoise_plan::{Candidate, Choice, Length, Plan, Request, Setting, choose};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::arguments::{ProblemOptions, count, parsed};
+use crate::failure::Result;
+use crate::output;
+
+/// Compare mechanisms for a setting at one privacy target, and choose.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-5 --setting cyclic
+  antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 --delta 1e-8 \\
+      --setting federated --min-sep 128 --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml"
+)]
+pub struct Arguments {
+    /// Number of examples, or of users in a federated setting.
+    #[arg(long, value_name = "N", value_parser = count)]
+    examples: usize,
+    /// Expected number of examples in a batch.
+    #[arg(long, value_name = "B", value_parser = count)]
+    batch_size: usize,
+    #[command(flatten)]
+    length: LengthOptions,
+    /// Target epsilon.
+    #[arg(long, value_name = "E")]
+    epsilon: f64,
+    /// Target delta.
+    #[arg(long, value_name = "D")]
+    delta: f64,
+    /// How privacy units come to take part.
+    #[arg(long, value_enum)]
+    setting: SettingName,
+    /// Federated: fewest steps between two participations of a user.
+    #[arg(long, value_name = "B", value_parser = count)]
+    min_sep: Option<usize>,
+    /// Federated: most participations of a user [default: as many as fit].
+    #[arg(long, value_name = "K", value_parser = count)]
+    max_participations: Option<usize>,
+    /// Model parameters, for the size of the noise's state.
+    #[arg(long, value_name = "M", value_parser = count, default_value = "0")]
+    dim: usize,
+    /// Most bytes of noise state.
+    #[arg(long, value_name = "BYTES", value_parser = count)]
+    memory: Option<usize>,
+    #[command(flatten)]
+    problem: ProblemOptions,
+    /// The loss that is compared: max or rms.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// Most l2 norm of one example's gradient.
+    #[arg(long, value_name = "NORM", default_value = "1")]
+    clip_norm: f64,
+    /// Consider only this mechanism beside independent noise; may be repeated (blt:4, banded-toeplitz:16).
+    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<Recipe>)]
+    strategy: Vec<Recipe>,
+    /// Save the chosen plan to this file.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// How long to train.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct LengthOptions {
+    /// Passes over the data.
+    #[arg(long, value_name = "K", value_parser = count)]
+    epochs: Option<usize>,
+    /// Steps.
+    #[arg(long, value_name = "n", value_parser = count)]
+    steps: Option<usize>,
+}
+
+/// The names of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SettingName {
+    /// Every example joins each batch with the same probability, on its own (no amplification is claimed).
+    Poisson,
+    /// Data are shuffled once and cut into batches that take turns.
+    Cyclic,
+    /// Units come by themselves, at least --min-sep steps apart.
+    Federated,
+    /// Each example at most once.
+    Single,
+}
+
+impl Arguments {
+    fn setting(&self) -> Result<Setting> {
+        if self.setting != SettingName::Federated {
+            let given = [("min_sep", self.min_sep), ("max_participations", self.max_participations)];
+            if let Some((name, Some(got))) = given.into_iter().find(|(_, got)| got.is_some()) {
+                return Err(
+                    InvalidParameter::new(name, got, "left out: only --setting federated takes it").into()
+                );
+            }
+        }
+        Ok(match self.setting {
+            SettingName::Poisson => Setting::Poisson,
+            SettingName::Cyclic => Setting::Cyclic,
+            SettingName::Single => Setting::Single,
+            SettingName::Federated => {
+                let min_sep = self.min_sep.ok_or_else(|| {
+                    InvalidParameter::new("min_sep", "absent", "given with --setting federated")
+                })?;
+                Setting::Federated { min_sep, max_participations: self.max_participations }
+            }
+        })
+    }
+
+    fn request(&self) -> Result<Request> {
+        let length = match (self.length.epochs, self.length.steps) {
+            (Some(epochs), _) => Length::Epochs(epochs),
+            (None, steps) => Length::Steps(steps.unwrap_or(0)),
+        };
+        let setting = self.setting()?;
+        let federated = self.setting == SettingName::Federated;
+        Ok(Request {
+            epsilon: self.epsilon,
+            delta: self.delta,
+            unit: if federated { PrivacyUnit::User } else { PrivacyUnit::Example },
+            adjacency: self.problem.adjacency,
+            workload: self.problem.workload.clone(),
+            objective: self.objective,
+            clip_norm: self.clip_norm,
+            dim: self.dim,
+            memory: self.memory.map(|bytes| bytes as u64),
+            recipes: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
+            ..Request::new(self.examples, self.batch_size, length, setting)
+        })
+    }
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    candidates: Vec<Row>,
+    chosen: usize,
+    plan: Plan,
+    #[serde(skip)]
+    adjacency: Adjacency,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    strategy: &'static str,
+    bands: Option<usize>,
+    order: Option<usize>,
+    noise_multiplier: f64,
+    sensitivity: f64,
+    max_loss: f64,
+    rms_loss: f64,
+    relative_to_independent: f64,
+    state_bytes: u64,
+    #[serde(skip)]
+    name: String,
+}
+
+impl Row {
+    fn new(candidate: &Candidate) -> Self {
+        Self {
+            strategy: candidate.recipe.class.name(),
+            bands: candidate.recipe.bands,
+            order: candidate.recipe.order,
+            noise_multiplier: candidate.noise_multiplier,
+            sensitivity: candidate.loss.sensitivity.value,
+            max_loss: candidate.max_loss,
+            rms_loss: candidate.rms_loss,
+            relative_to_independent: candidate.relative_to_independent,
+            state_bytes: candidate.state_bytes,
+            name: candidate.recipe.to_string(),
+        }
+    }
+}
+
+/// Chooses, and saves the plan where that is asked for.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let Choice { candidates, chosen, plan } = choose(&arguments.request()?)?;
+    if let Some(path) = &arguments.out {
+        plan.save(path)?;
+    }
+    let rows = candidates.iter().map(Row::new).collect();
+    Ok(Report { candidates: rows, chosen, plan, adjacency: arguments.problem.adjacency })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["strategy", "sensitivity", "max loss", "RMS loss", "vs independent", "noise state", ""];
+        let rows: Vec<Vec<String>> = self
+            .candidates
+            .iter()
+            .enumerate()
+            .map(|(i, row)| {
+                vec![
+                    row.name.clone(),
+                    format!("{:.4}", row.sensitivity),
+                    format!("{:.6}", row.max_loss),
+                    format!("{:.6}", row.rms_loss),
+                    format!("{:.3}", row.relative_to_independent),
+                    output::bytes(row.state_bytes),
+                    if i == self.chosen { "<- chosen".into() } else { String::new() },
+                ]
+            })
+            .collect();
+        writeln!(
+            f,
+            "Noise multiplier {:.6}, {} adjacency. Losses are standard deviations of the averaged queries.\n",
+            self.plan.noise_multiplier, self.adjacency
+        )?;
+        writeln!(f, "{}", output::table(&header, &rows))?;
+        writeln!(f, "{}", self.plan.statement())
+    }
+}

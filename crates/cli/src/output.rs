@@ -1,0 +1,57 @@
+//! What a command found, as one JSON object or as text.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+
+/// Prints `report` on stdout.
+pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
+    let text = if json {
+        serde_json::to_string(report).map_err(Failure::other)?
+    } else {
+        report.to_string().trim_end().to_string()
+    };
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        // Whoever reads us has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| Failure::other(format!("stdout: {error}"))),
+    }
+}
+
+/// Rows of cells under a header, each column as wide as it needs; the first is left-aligned.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).chain([header[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(
+                |(i, (cell, &width))| {
+                    if i == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                },
+            )
+            .collect();
+        format!("{}\n", padded.join("  ").trim_end())
+    };
+    let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
+    let body: String = rows.iter().map(|row| line(row.iter().map(String::as_str).collect())).collect();
+    format!("{}{rule}\n{body}", line(header.to_vec()))
+}
+
+/// A number of bytes as people say it.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (mut value, mut unit) = (count as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
