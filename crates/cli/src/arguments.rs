@@ -21,7 +21,7 @@ pub fn count(text: &str) -> std::result::Result<usize, String> {
         Ok(number) if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) => {
             Ok(number as usize)
         }
-        _ => Err("must be a whole number, 0 or above (10000, 10_000 or 1e4)".into()),
+        _ => Err("must be a whole number from 0 to 2^53 (10000, 10_000 or 1e4)".into()),
     }
 }
 

@@ -1,0 +1,212 @@
+//! The laws that every class of mechanism keeps, on one table of cases.
+
+mod oracle;
+
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::sensitivity::Kind;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy, Workload, loss};
+
+fn workloads() -> Vec<Workload> {
+    vec![
+        Workload::Prefix,
+        Workload::Momentum { momentum: 0.9, weight_decay: 0.0 },
+        Workload::Momentum { momentum: 0.5, weight_decay: 0.1 },
+        Workload::Toeplitz { coefficients: vec![2.0, -0.5, 1.0] },
+    ]
+}
+
+fn schemas(n: usize) -> Vec<Participation> {
+    let (b, k) = (n.div_ceil(3), 3);
+    let mut all = vec![Participation::Single, Participation::FullBatch];
+    for (min_sep, max_participations) in [(1, n), (2, 2), (b, k), (b, 2), (n, 1)] {
+        all.push(Participation::Cyclic { min_sep, max_participations });
+        all.push(Participation::MinSep { min_sep, max_participations });
+    }
+    all.retain(|schema| schema.check(n).is_ok());
+    all
+}
+
+/// The sizes that a class is tried with.
+fn recipes(class: Class, n: usize) -> Vec<Recipe> {
+    let base = Recipe::new(class);
+    match class {
+        Class::BandedToeplitz => {
+            let sizes = [1, 2, n.div_ceil(3), n];
+            let of = |fixed| sizes.map(|bands| Recipe { bands: Some(bands.min(n)), fixed, ..base });
+            [of(true), of(false)].concat()
+        }
+        Class::Blt => [1, 2, 4].map(|order| Recipe { order: Some(order), ..base }).to_vec(),
+        Class::Toeplitz => vec![base, Recipe { fixed: true, ..base }],
+        _ => vec![base],
+    }
+}
+
+struct Case {
+    problem: Problem,
+    recipe: Recipe,
+    strategy: Strategy,
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let p = &self.problem;
+        write!(f, "{:?} n={} {} {} {}", self.recipe, p.steps, p.workload, p.participation, p.objective)
+    }
+}
+
+fn each_case(steps: &[usize], mut law: impl FnMut(&Case)) {
+    for &steps in steps {
+        for workload in workloads() {
+            for participation in schemas(steps) {
+                for &class in Class::ALL {
+                    for recipe in recipes(class, steps) {
+                        let objective = if steps % 2 == 0 { Objective::Max } else { Objective::Rms };
+                        let problem = Problem {
+                            steps,
+                            workload: workload.clone(),
+                            participation: participation.clone(),
+                            objective,
+                        };
+                        let strategy = recipe.design(&problem).expect("a valid problem has a strategy").value;
+                        law(&Case { problem, recipe, strategy });
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn close(got: f64, want: f64, relative: f64) -> bool {
+    (got - want).abs() <= relative * want.abs().max(1e-300)
+}
+
+fn encoder(case: &Case) -> oracle::Matrix {
+    oracle::toeplitz(&case.strategy.mechanism().coefficients().unwrap(), case.problem.steps)
+}
+
+#[test]
+fn the_streaming_recursion_inverts_the_strategy() {
+    each_case(&[1, 2, 3, 7, 8, 33], |case| {
+        let inverse =
+            oracle::of_recursion(&case.strategy.mechanism().recursion().unwrap(), case.problem.steps);
+        let identity = oracle::product(&encoder(case), &inverse);
+        for (i, row) in identity.iter().enumerate() {
+            for (j, x) in row.iter().enumerate() {
+                assert!((x - f64::from(i == j)).abs() < 1e-9, "{case}: C C^-1 [{i}, {j}] = {x}");
+            }
+        }
+    });
+}
+
+#[test]
+fn errors_are_the_norms_of_the_dense_decoder() {
+    each_case(&[1, 2, 3, 7, 8, 33], |case| {
+        let n = case.problem.steps;
+        let mechanism = case.strategy.mechanism();
+        let a = oracle::toeplitz(&case.problem.workload.coefficients(n).unwrap(), n);
+        let b = oracle::product(&a, &oracle::of_recursion(&mechanism.recursion().unwrap(), n));
+        let error = mechanism.error(&case.problem.workload).unwrap();
+        assert!(
+            close(error.max, oracle::max_row_norm(&b), 1e-9),
+            "{case}: {} {}",
+            error.max,
+            oracle::max_row_norm(&b)
+        );
+        assert!(close(error.rms, oracle::rms(&b), 1e-9), "{case}: {} {}", error.rms, oracle::rms(&b));
+    });
+}
+
+#[test]
+fn sensitivity_is_the_brute_force_one_or_bounds_it() {
+    let mut exact = 0;
+    each_case(&[1, 2, 3, 5, 8, 10], |case| {
+        // Every strategy is measured under every schema, not only the one it was designed for.
+        for schema in schemas(case.problem.steps) {
+            let fast = case.strategy.mechanism().sensitivity(&schema).unwrap();
+            let brute = oracle::sensitivity(&encoder(case), &schema);
+            match fast.kind {
+                Kind::Exact => {
+                    exact += 1;
+                    assert!(
+                        close(fast.value, brute, 1e-9),
+                        "{case} under {schema}: {fast:?} against {brute}"
+                    );
+                }
+                Kind::UpperBound => {
+                    assert!(
+                        fast.value >= brute * (1.0 - 1e-9),
+                        "{case} under {schema}: {fast:?} against {brute}"
+                    );
+                }
+            }
+        }
+    });
+    assert!(exact > 1000, "exactness must not be claimed away: {exact}");
+}
+
+fn objective_loss(recipe: &Recipe, strategy: &Strategy, problem: &Problem) -> f64 {
+    let cost = loss::of(strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+    let found = match problem.objective {
+        Objective::Max => cost.max_loss,
+        Objective::Rms => cost.rms_loss,
+    };
+    assert!(found.is_finite() && found > 0.0, "{recipe:?} {problem:?}");
+    found
+}
+
+#[test]
+fn optimising_never_costs_more_than_the_formula() {
+    let mut compared = 0;
+    each_case(&[2, 7, 8, 33], |case| {
+        if case.recipe.class != Class::BandedToeplitz || case.recipe.fixed {
+            return;
+        }
+        let fixed = Recipe { fixed: true, ..case.recipe };
+        let formula = fixed.design(&case.problem).unwrap().value;
+        if formula.mechanism().sensitivity(&case.problem.participation).unwrap().kind == Kind::Exact {
+            let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
+            let formula = objective_loss(&fixed, &formula, &case.problem);
+            assert!(found <= formula * (1.0 + 1e-9), "{case}: {found} against {formula}");
+            compared += 1;
+        }
+    });
+    assert!(compared > 300, "{compared}");
+}
+
+#[test]
+fn a_blt_never_costs_more_for_another_buffer() {
+    let mut below = f64::INFINITY;
+    each_case(&[2, 7, 8, 33], |case| {
+        if let Some(order) = case.recipe.order {
+            let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
+            assert!(order == 1 || found <= below * (1.0 + 1e-9), "{case}: {found} after {below}");
+            below = found;
+        }
+    });
+}
+
+#[test]
+fn a_saved_strategy_comes_back_to_the_last_digit() {
+    each_case(&[1, 8, 33], |case| {
+        let text = toml::to_string(&case.strategy).unwrap();
+        assert_eq!(toml::from_str::<Strategy>(&text).unwrap(), case.strategy, "{case}");
+    });
+}
+
+/// The sensitivity of several participations has cross terms: leaving them out understates it by up to k.
+#[test]
+fn cross_terms_are_in_the_sensitivity() {
+    let schema = Participation::Cyclic { min_sep: 2, max_participations: 3 };
+    let problem = Problem {
+        steps: 6,
+        workload: Workload::Prefix,
+        participation: schema.clone(),
+        objective: Objective::Rms,
+    };
+    let workload = Recipe::new(Class::Workload).design(&problem).unwrap().value;
+    let found = workload.mechanism().sensitivity(&schema).unwrap().value;
+    // Columns 0, 2, 4 of the ones matrix add up to (1, 1, 2, 2, 3, 3); without cross terms: 6 + 4 + 2.
+    assert!(close(found * found, 28.0, 1e-12), "{found}");
+    assert!(found * found > 12.0);
+}

@@ -1,0 +1,72 @@
+//! The naive dense version of everything, for small n: explicit matrices and every pattern tried.
+
+use antinoise_mechanism::{Participation, Recursion};
+
+/// Rows of a square matrix.
+pub type Matrix = Vec<Vec<f64>>;
+
+pub fn toeplitz(column: &[f64], n: usize) -> Matrix {
+    let at = |t: usize| column.get(t).copied().unwrap_or(0.0);
+    (0..n).map(|i| (0..n).map(|j| if i >= j { at(i - j) } else { 0.0 }).collect()).collect()
+}
+
+pub fn product(a: &Matrix, b: &Matrix) -> Matrix {
+    a.iter()
+        .map(|row| (0..b[0].len()).map(|j| row.iter().zip(b).map(|(x, b)| x * b[j]).sum()).collect())
+        .collect()
+}
+
+pub fn transposed(a: &Matrix) -> Matrix {
+    (0..a[0].len()).map(|j| a.iter().map(|row| row[j]).collect()).collect()
+}
+
+/// C^-1, column by column: what the recursion makes of each unit seed.
+pub fn of_recursion(recursion: &Recursion, n: usize) -> Matrix {
+    let seeds = recursion.seeds(n);
+    let columns: Matrix = (0..seeds)
+        .map(|seed| recursion.apply(n, &(0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<_>>()))
+        .collect();
+    transposed(&columns)
+}
+
+pub fn max_row_norm(b: &Matrix) -> f64 {
+    b.iter().map(|row| row.iter().map(|x| x * x).sum::<f64>()).fold(0.0, f64::max).sqrt()
+}
+
+pub fn rms(b: &Matrix) -> f64 {
+    (b.iter().flatten().map(|x| x * x).sum::<f64>() / b.len() as f64).sqrt()
+}
+
+/// Every pattern of the schema, the largest ones only: adding a participation never lowers the maximum.
+pub fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
+    let (b, k) = participation.separation(n);
+    match participation {
+        Participation::MinSep { .. } => (1u32..1 << n)
+            .map(|bits| (0..n).filter(|t| bits >> t & 1 == 1).collect::<Vec<_>>())
+            .filter(|p| p.len() <= k && p.windows(2).all(|w| w[1] - w[0] >= b))
+            .collect(),
+        _ => (0..b).map(|phase| (phase..n).step_by(b).take(k).collect()).collect(),
+    }
+}
+
+/// max over patterns and over signs of contributions of ||sum of +- columns||: the sensitivity for scalar
+/// gradients, a lower bound on it for vectors, and the truth for both where no two columns oppose.
+pub fn sensitivity(c: &Matrix, participation: &Participation) -> f64 {
+    let columns = transposed(c);
+    patterns(participation, c.len())
+        .iter()
+        .flat_map(|pattern| {
+            (0u32..1 << pattern.len().saturating_sub(1)).map(|signs| {
+                let sign = |i: usize| if signs >> i & 1 == 1 { -1.0 } else { 1.0 };
+                (0..c.len())
+                    .map(|row| {
+                        let sum: f64 =
+                            pattern.iter().enumerate().map(|(i, &t)| sign(i) * columns[t][row]).sum();
+                        sum * sum
+                    })
+                    .sum::<f64>()
+            })
+        })
+        .fold(0.0, f64::max)
+        .sqrt()
+}
