@@ -9,7 +9,7 @@ use antinoise_mechanism::Recursion;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::engine::{Emit, Engine};
-use crate::{Cipher, Key, NoiseError, Placement, Shard, checkpoint, placement};
+use crate::{Cipher, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
 ///
@@ -206,6 +206,22 @@ impl NoiseStream {
     /// [`NoiseError::Io`] when it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
         checkpoint::write(path.as_ref(), self)
+    }
+
+    /// Random numbers from the stream's key, other bits than its noise: for the sampler of the run that the noise
+    /// is for, which thereby resumes with it.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, Purpose};
+    /// use rand_core::Rng;
+    /// let stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// let draw = |step| stream.rng(Purpose::BatchSampling, step).next_u64();
+    /// assert!(draw(3) == draw(3) && draw(3) != draw(4));
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
+        KeyedRng::new(&self.key, purpose, step)
     }
 
     /// The step that comes next, from 0; after the last it is the number of steps.
