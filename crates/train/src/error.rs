@@ -1,27 +1,33 @@
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
+use antinoise_noise::NoiseError;
 
 /// What stops training.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A parameter or an input file that cannot be used; it names which, what it got and what it must be.
     #[error(transparent)]
     Parameter(#[from] InvalidParameter),
     /// A file that could not be read or written.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A plan that does not hold or cannot be read.
+    #[error(transparent)]
+    Plan(#[from] antinoise_plan::Error),
+    /// Noise that could not be made, saved or resumed.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
-    /// A figure could not be drawn.
-    #[error("the figure could not be drawn: {0}")]
-    Figure(String),
 }
 
 impl Error {
@@ -33,7 +39,13 @@ impl Error {
     /// assert!(error.is_bad_input());
     /// ```
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Parameter(_))
+        match self {
+            Self::Parameter(_) => true,
+            Self::Plan(error) => error.is_bad_input(),
+            Self::Noise(NoiseError::Input(_) | NoiseError::Checkpoint { .. }) => true,
+            Self::Noise(NoiseError::Io { source, .. }) => source.kind() == ErrorKind::NotFound,
+            _ => false,
+        }
     }
 
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {

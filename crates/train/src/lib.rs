@@ -19,5 +19,6 @@ pub mod data;
 pub mod model;
 pub mod optimizer;
 mod tensor;
+pub mod trainer;
 
 pub use error::Error;

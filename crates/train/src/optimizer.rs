@@ -89,9 +89,26 @@ impl Optimizer {
         Ok(Self { rule, steps: 0, first: zeros(first), second: zeros(second) })
     }
 
-    /// The rule it follows.
-    pub fn rule(&self) -> Rule {
-        self.rule
+    /// The optimiser after `steps` steps that left these moments behind.
+    pub(crate) fn resume(
+        rule: Rule,
+        dim: usize,
+        steps: u64,
+        (first, second): (Vec<f32>, Vec<f32>),
+    ) -> Result<Self, InvalidParameter> {
+        let empty = Self::new(rule, dim)?;
+        for (saved, expected) in [(&first, &empty.first), (&second, &empty.second)] {
+            if saved.len() != expected.len() {
+                let must_be = format!("{} long", expected.len());
+                return Err(InvalidParameter::new("moment of the optimizer", saved.len(), must_be));
+            }
+        }
+        Ok(Self { rule, steps, first, second })
+    }
+
+    /// What it remembers; empty where the rule needs no such moment.
+    pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
+        (&self.first, &self.second)
     }
 
     /// Moves `parameters` by one step along `gradient`.

@@ -5,6 +5,7 @@ mod fashion_mnist;
 mod idx;
 
 use antinoise_input::InvalidParameter;
+use sha2::{Digest, Sha256};
 
 pub use digits::digits;
 pub use fashion_mnist::fashion_mnist;
@@ -92,6 +93,18 @@ impl Examples {
     /// Numbers in one example.
     pub(crate) fn features_each(&self) -> usize {
         self.features_each
+    }
+
+    /// Adds every number to `digest`.
+    pub(crate) fn digest(&self, digest: &mut Sha256) {
+        digest.update((self.len() as u64).to_le_bytes());
+        self.labels.iter().for_each(|label| digest.update(label.to_le_bytes()));
+        let mut bytes = Vec::new();
+        for features in self.features.chunks(self.features_each) {
+            bytes.clear();
+            features.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+            digest.update(&bytes);
+        }
     }
 
     /// One label an example, in `0..classes`.
