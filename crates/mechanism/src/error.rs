@@ -9,6 +9,9 @@ pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
+    /// A matrix that could not be decomposed.
+    #[error(transparent)]
+    Linear(#[from] antinoise_linear::Error),
     /// A computation met a number that is not finite, so that its result cannot be trusted.
     #[error("{0}")]
     Numerical(String),

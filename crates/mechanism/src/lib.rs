@@ -16,6 +16,7 @@
 //! | [`workload`](Workload) | A |
 //! | [`participation`](Participation) | Pi, adjacency, unit |
 //! | [`strategy`] | C, one file a class, and the table of classes |
+//! | [`Encoder`] | C written out, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
 //! | [`loss`] | errors and losses |
 //! | [`optimize`] | the solvers |
@@ -23,6 +24,8 @@
 //! | [`toeplitz`] | the algebra of power series |
 
 mod closed_form;
+mod decoder;
+mod encoder;
 mod error;
 pub mod loss;
 pub mod optimize;
@@ -33,6 +36,7 @@ pub mod strategy;
 pub mod toeplitz;
 mod workload;
 
+pub use encoder::Encoder;
 pub use error::{Error, Result};
 pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;

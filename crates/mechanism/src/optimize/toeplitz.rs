@@ -9,6 +9,7 @@
 use super::lbfgs::{self, Settings};
 use super::{Objective, Solution};
 use crate::sensitivity::{sum_of_columns, sum_of_columns_adjoint};
+use crate::strategy::must_be_toeplitz;
 use crate::toeplitz::{correlate, divide, divide_transposed, dot, norm_squared};
 use crate::{Participation, Result, Workload};
 
@@ -30,7 +31,8 @@ impl ToeplitzLoss {
     ) -> Result<Self> {
         participation.check(steps)?;
         let separation = participation.separation(steps);
-        Ok(Self { steps, workload: workload.coefficients(steps)?, separation, objective })
+        let a = workload.coefficients(steps)?.ok_or_else(|| must_be_toeplitz(workload))?;
+        Ok(Self { steps, workload: a, separation, objective })
     }
 
     /// The value and its gradient in every coefficient of `c`.

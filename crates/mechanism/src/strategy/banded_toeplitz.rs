@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::toeplitz::{check_coefficients, coefficients};
 use super::{Design, Mechanism, Problem, Recipe};
 use crate::optimize::Solution;
-use crate::{Recursion, Result};
+use crate::{Encoder, Recursion, Result};
 
 /// Bands when none are asked for.
 const DEFAULT_BANDS: usize = 16;
@@ -30,8 +30,8 @@ impl Mechanism for BandedToeplitz {
         check_coefficients(self.steps, &self.coefficients)
     }
 
-    fn coefficients(&self) -> Result<Vec<f64>> {
-        Ok(self.coefficients.clone())
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Toeplitz { steps: self.steps, coefficients: self.coefficients.clone() })
     }
 
     fn recursion(&self) -> Result<Recursion> {

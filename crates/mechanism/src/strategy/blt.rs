@@ -6,13 +6,14 @@
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Mechanism, Problem, Recipe, toeplitz_error};
+use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::norms;
+use crate::decoder::error_of_toeplitz;
 use crate::optimize::blt::{coefficients, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
-use crate::{Participation, Recursion, Result, Workload};
+use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// Most buffers that a design may ask for.
 pub const MAX_ORDER: usize = 16;
@@ -24,7 +25,6 @@ const DEFAULT_ORDER: usize = 4;
 /// Complements keep their digits when decays approach 1.
 ///
 /// ```
-/// use antinoise_mechanism::Mechanism;
 /// use antinoise_mechanism::strategy::Blt;
 /// let blt = Blt::new(3, vec![0.25], vec![0.5])?;
 /// assert_eq!(blt.scale(), [0.25]);
@@ -58,6 +58,15 @@ impl Blt {
     /// alpha_i = prod_j (delta^_j - delta_i) / prod over j != i of (delta_j - delta_i).
     pub fn scale(&self) -> Vec<f64> {
         residues(&self.nodes()).into_iter().step_by(2).collect()
+    }
+
+    /// c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), n values.
+    ///
+    /// # Errors
+    /// When n is too large to write out.
+    pub fn coefficients(&self) -> Result<Vec<f64>> {
+        super::can_write_out(self.steps)?;
+        Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
     }
 
     fn nodes(&self) -> Vec<f64> {
@@ -109,9 +118,8 @@ impl Mechanism for Blt {
         Err(InvalidParameter::new("decay_complement and inverse_decay_complement", got, must_be).into())
     }
 
-    fn coefficients(&self) -> Result<Vec<f64>> {
-        super::can_write_out(self.steps)?;
-        Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Toeplitz { steps: self.steps, coefficients: self.coefficients()? })
     }
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
@@ -127,7 +135,7 @@ impl Mechanism for Blt {
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         if *workload != Workload::Prefix {
-            return toeplitz_error(&self.coefficients()?, self.steps, workload);
+            return error_of_toeplitz(&self.coefficients()?, self.steps, workload, &self.recursion()?);
         }
         let (g, beta) = self.decoder();
         let squared =

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Mechanism, Problem, Recipe, toeplitz_error};
+use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use crate::decoder::error_of_toeplitz;
 use crate::optimize::Solution;
 use crate::sensitivity::Sensitivity;
-use crate::{Participation, Recursion, Result, Workload};
+use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// The identity over `steps` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,8 +25,8 @@ impl Mechanism for Identity {
         Ok(())
     }
 
-    fn coefficients(&self) -> Result<Vec<f64>> {
-        Ok(vec![1.0])
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Toeplitz { steps: self.steps, coefficients: vec![1.0] })
     }
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
@@ -38,7 +39,7 @@ impl Mechanism for Identity {
         let n = self.steps as f64;
         match workload {
             Workload::Prefix => Ok(ErrorNorms { max: n.sqrt(), rms: (0.5 * (n + 1.0)).sqrt() }),
-            _ => toeplitz_error(&[1.0], self.steps, workload),
+            _ => error_of_toeplitz(&[1.0], self.steps, workload, &Recursion::Independent),
         }
     }
 

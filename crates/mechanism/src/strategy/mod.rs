@@ -10,6 +10,8 @@ mod output;
 mod recipe;
 mod toeplitz;
 
+pub(crate) use toeplitz::must_be_toeplitz;
+
 use antinoise_input::at_least;
 pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
@@ -19,10 +21,10 @@ pub use recipe::Recipe;
 use serde::{Deserialize, Serialize};
 pub use toeplitz::Toeplitz;
 
+pub use crate::decoder::ErrorNorms;
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
-use crate::toeplitz::{divide, norm_squared};
-use crate::{Participation, Recursion, Result, Workload};
+use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 
 /// What a strategy is designed for.
 ///
@@ -55,19 +57,9 @@ impl Problem {
     /// Names the parameter.
     pub fn check(&self) -> Result<()> {
         at_least("steps", self.steps, 1)?;
-        self.workload.check()?;
+        self.workload.check_steps(self.steps)?;
         self.participation.check(self.steps)
     }
-}
-
-/// The norms of B = A C^-1 (n x n): the standard deviation of the worst query and the root mean square over
-/// queries, for seed noise of standard deviation 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ErrorNorms {
-    /// ||B||_row.
-    pub max: f64,
-    /// ||B||_F / sqrt(n).
-    pub rms: f64,
 }
 
 /// A strategy matrix C (n x n, lower triangular, invertible).
@@ -81,18 +73,18 @@ pub trait Mechanism {
     /// Names the field.
     fn check(&self) -> Result<()>;
 
-    /// First column of C, n values, zeros at the end left out.
+    /// C itself.
     ///
     /// # Errors
     /// When n is too large to write out.
-    fn coefficients(&self) -> Result<Vec<f64>>;
+    fn encoder(&self) -> Result<Encoder>;
 
     /// sens(C, Pi), with its proof.
     ///
     /// # Errors
     /// When the schema does not fit, or n is too large to write out.
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
-        sensitivity::of_toeplitz(&self.coefficients()?, self.steps(), participation)
+        sensitivity::of_encoder(&self.encoder()?, participation)
     }
 
     /// Norms of B = A C^-1.
@@ -100,7 +92,13 @@ pub trait Mechanism {
     /// # Errors
     /// When the workload is not valid, or n is too large to write out.
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
-        toeplitz_error(&self.coefficients()?, self.steps(), workload)
+        let (steps, recursion) = (self.steps(), self.recursion()?);
+        match self.encoder()? {
+            Encoder::Toeplitz { coefficients, .. } => {
+                decoder::error_of_toeplitz(&coefficients, steps, workload, &recursion)
+            }
+            _ => decoder::error_by_columns(&recursion, steps, workload),
+        }
     }
 
     /// How C^-1 Z is made step by step.
@@ -123,13 +121,11 @@ fn can_write_out(steps: usize) -> Result<()> {
     Ok(())
 }
 
-/// Norms of B for Toeplitz A and C: its first column is w = C^-1 a, ||B||_row^2 = sum w_t^2 (the last query's)
-/// and ||B||_F^2 = sum (n - t) w_t^2.
-fn toeplitz_error(c: &[f64], steps: usize, workload: &Workload) -> Result<ErrorNorms> {
-    can_write_out(steps)?;
-    let w = divide(&workload.coefficients(steps)?, c, steps);
-    let weighted: f64 = w.iter().enumerate().map(|(t, w)| (steps - t) as f64 * w * w).sum();
-    Ok(ErrorNorms { max: norm_squared(&w).sqrt(), rms: (weighted / steps as f64).sqrt() })
+impl Class {
+    /// Whether a design optimises Toeplitz coefficients against those of the workload.
+    fn needs_toeplitz_workload(self) -> bool {
+        matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt)
+    }
 }
 
 macro_rules! mechanisms {

@@ -1,11 +1,14 @@
 //! C = A: fresh noise on every query's answer (output perturbation). C^-1 is short for prefix sums and
 //! momentum, so that noise takes O(m) time and one or two vectors of seed noise.
 
+use antinoise_input::InvalidParameter;
+use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::{Design, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::Solution;
-use crate::{Recursion, Result, Workload};
+use crate::toeplitz::divide;
+use crate::{Encoder, Recursion, Result, Workload};
 
 /// The workload `workload` over `steps` steps as the strategy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,25 +18,81 @@ pub struct OutputPerturbation {
     workload: Workload,
 }
 
+impl OutputPerturbation {
+    /// The diagonal of A has a zero: C = A has no inverse.
+    fn not_invertible(&self, step: usize) -> crate::Error {
+        let got = format!("{}, which gives step {step} no weight", self.workload);
+        InvalidParameter::new("workload", got, "invertible to be a strategy").into()
+    }
+}
+
 impl Mechanism for OutputPerturbation {
     fn steps(&self) -> usize {
         self.steps
     }
 
     fn check(&self) -> Result<()> {
-        antinoise_input::at_least("steps", self.steps, 1)?;
-        self.workload.check()
+        can_write_out(self.steps)?;
+        self.workload.check_steps(self.steps)?;
+        let zero = match &self.workload {
+            Workload::Matrix { rows } => rows.iter().position(|row| row.last() == Some(&0.0)),
+            workload => workload.rates(self.steps).and_then(|eta| eta.iter().position(|&eta| eta == 0.0)),
+        };
+        zero.map_or(Ok(()), |step| Err(self.not_invertible(step)))
     }
 
-    fn coefficients(&self) -> Result<Vec<f64>> {
-        can_write_out(self.steps)?;
-        self.workload.coefficients(self.steps)
+    fn encoder(&self) -> Result<Encoder> {
+        self.check()?;
+        let steps = self.steps;
+        if let Some(scales) = self.workload.rates(steps) {
+            return Ok(Encoder::Scaled { coefficients: vec![1.0; steps], scales });
+        }
+        if let Workload::Matrix { rows } = &self.workload {
+            let entry = |i: usize, j: usize| rows[i].get(j).copied().unwrap_or(0.0);
+            return Ok(Encoder::Dense(Mat::from_fn(steps, steps, entry)));
+        }
+        let coefficients = self.workload.coefficients(steps)?.expect("every other workload is Toeplitz");
+        Ok(Encoder::Toeplitz { steps, coefficients })
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        can_write_out(self.steps)?;
-        Ok(Recursion::MovingAverage { taps: self.workload.inverse_coefficients(self.steps)? })
+        self.check()?;
+        if let Some(rates) = self.workload.rates(self.steps) {
+            let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };
+            let factors = rates.iter().map(|eta| 1.0 / eta).collect();
+            return Ok(Recursion::Scaled { inner: Box::new(difference), factors });
+        }
+        if let Workload::Matrix { rows } = &self.workload {
+            // Row t of C from its diagonal back: C is banded with n bands.
+            let bands = self.steps;
+            let backwards = |row: &Vec<f64>| -> Vec<f64> {
+                let padding = vec![0.0; bands - row.len()];
+                row.iter().rev().copied().chain(padding).collect()
+            };
+            return Ok(Recursion::Banded { bands, rows: rows.iter().flat_map(backwards).collect() });
+        }
+        Ok(match self.workload.rational(self.steps) {
+            Some((numerator, denominator)) if denominator == [1.0] => {
+                Recursion::AutoRegressive { taps: shortened(numerator, self.steps) }
+            }
+            Some((numerator, denominator)) if numerator == [1.0] => {
+                Recursion::MovingAverage { taps: shortened(denominator, self.steps) }
+            }
+            _ => {
+                let a = self.workload.coefficients(self.steps)?.expect("every other workload is Toeplitz");
+                Recursion::MovingAverage { taps: divide(&[1.0], &a, self.steps) }
+            }
+        })
     }
+}
+
+/// At most n taps, without the zeros at the end.
+fn shortened(mut taps: Vec<f64>, steps: usize) -> Vec<f64> {
+    taps.truncate(steps);
+    while taps.len() > 1 && taps.last() == Some(&0.0) {
+        taps.pop();
+    }
+    taps
 }
 
 impl Design for OutputPerturbation {
@@ -41,6 +100,7 @@ impl Design for OutputPerturbation {
         recipe.refuse_bands()?;
         recipe.refuse_order()?;
         let strategy = Self { steps: problem.steps, workload: problem.workload.clone() };
+        strategy.check()?;
         Ok(Solution::closed_form(strategy))
     }
 }

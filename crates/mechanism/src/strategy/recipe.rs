@@ -7,8 +7,8 @@ use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Problem, Strategy};
-use crate::Result;
 use crate::optimize::Solution;
+use crate::{Result, Workload};
 
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
@@ -44,13 +44,32 @@ impl Recipe {
         Self { class, bands: None, order: None, fixed: false }
     }
 
-    /// The best strategy of this class for the problem.
+    /// The best strategy of this class for the problem, or for [`Recipe::design_workload`] where the class
+    /// cannot take the problem's.
     ///
     /// # Errors
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
     pub fn design(&self, problem: &Problem) -> Result<Solution<Strategy>> {
         problem.check()?;
-        self.class.design(self, problem)
+        let workload = self.design_workload(&problem.workload);
+        self.class.design(self, &Problem { workload, ..problem.clone() })
+    }
+
+    /// The workload that this class is designed for: the given one, or prefix sums where the class needs a
+    /// Toeplitz workload and the given one is not.
+    ///
+    /// A strategy is valid for every workload; only its loss depends on which it was designed for.
+    ///
+    /// ```
+    /// use antinoise_mechanism::{Workload, strategy::Recipe};
+    /// let cooldown: Workload = "cooldown:5,0.1".parse()?;
+    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown), Workload::Prefix);
+    /// assert_eq!("workload".parse::<Recipe>()?.design_workload(&cooldown), cooldown);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    pub fn design_workload(&self, workload: &Workload) -> Workload {
+        let toeplitz = !matches!(workload, Workload::Cooldown { .. } | Workload::Matrix { .. });
+        if toeplitz || !self.class.needs_toeplitz_workload() { workload.clone() } else { Workload::Prefix }
     }
 
     pub(super) fn refuse_bands(&self) -> Result<()> {

@@ -2,20 +2,21 @@
 //! the least max loss of all Toeplitz matrices, or optimised. Noise: O(n m) time a step by making seed noise
 //! again, no state.
 
+use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::{Design, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::toeplitz::{divide, square_root};
-use crate::{Participation, Recursion, Result, Workload};
+use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// A lower-triangular Toeplitz matrix given by its first column.
 ///
 /// ```
 /// use antinoise_mechanism::{Mechanism, strategy::Toeplitz};
 /// let strategy = Toeplitz::new(4, vec![1.0, 0.5])?;
-/// assert_eq!(strategy.coefficients()?, [1.0, 0.5]);
+/// assert_eq!(strategy.encoder()?.to_dense()[(3, 2)], 0.5);
 /// assert!(Toeplitz::new(4, vec![0.0, 0.5]).is_err()); // not invertible
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
@@ -48,8 +49,8 @@ impl Mechanism for Toeplitz {
         check_coefficients(self.steps, &self.coefficients)
     }
 
-    fn coefficients(&self) -> Result<Vec<f64>> {
-        Ok(self.coefficients.clone())
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Toeplitz { steps: self.steps, coefficients: self.coefficients.clone() })
     }
 
     fn recursion(&self) -> Result<Recursion> {
@@ -78,7 +79,7 @@ pub(super) fn check_coefficients(steps: usize, coefficients: &[f64]) -> Result<(
 /// The first `bands` coefficients of sqrt(A), optimised from there unless `fixed`.
 pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Result<Solution<Vec<f64>>> {
     can_write_out(problem.steps)?;
-    let start = square_root_of(&problem.workload, bands)?;
+    let start = square_root_of(&problem.workload, problem.steps, bands)?;
     let optimal_already = bands == problem.steps
         && problem.objective == Objective::Max
         && problem.participation == Participation::Single
@@ -90,13 +91,20 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Resu
 }
 
 /// For prefix sums c_0 = 1, c_t = c_{t-1} (2t - 1) / (2t) (monograph, Theorem 2.5).
-fn square_root_of(workload: &Workload, bands: usize) -> Result<Vec<f64>> {
+fn square_root_of(workload: &Workload, steps: usize, bands: usize) -> Result<Vec<f64>> {
     if *workload != Workload::Prefix {
-        return Ok(square_root(&workload.coefficients(bands)?, bands));
+        let a = workload.coefficients(steps)?.ok_or_else(|| must_be_toeplitz(workload))?;
+        return Ok(square_root(&a, bands));
     }
     let mut c = vec![1.0; bands];
     for t in 1..bands {
         c[t] = c[t - 1] * (2 * t - 1) as f64 / (2 * t) as f64;
     }
     Ok(c)
+}
+
+/// The error for a workload whose optimisation needs a first column.
+pub(crate) fn must_be_toeplitz(workload: &Workload) -> InvalidParameter {
+    let must_be = "Toeplitz for this class; design it for prefix sums and measure it under this workload";
+    InvalidParameter::new("workload", workload, must_be)
 }

@@ -1,13 +1,21 @@
 //! The naive dense version of everything, for small n: explicit matrices and every pattern tried.
 
-use antinoise_mechanism::{Participation, Recursion};
+use antinoise_mechanism::{Participation, Recursion, Workload};
 
 /// Rows of a square matrix.
 pub type Matrix = Vec<Vec<f64>>;
 
-pub fn toeplitz(column: &[f64], n: usize) -> Matrix {
-    let at = |t: usize| column.get(t).copied().unwrap_or(0.0);
-    (0..n).map(|i| (0..n).map(|j| if i >= j { at(i - j) } else { 0.0 }).collect()).collect()
+/// A from its definition, entry by entry.
+pub fn workload(workload: &Workload, n: usize) -> Matrix {
+    let entry = |i: usize, j: usize| match workload {
+        Workload::Cooldown { start, last } => {
+            let length = (n - 1).saturating_sub(*start).max(1) as f64;
+            1.0 - (1.0 - last) * (j.saturating_sub(*start) as f64 / length)
+        }
+        Workload::Matrix { rows } => rows[i][j],
+        _ => workload.coefficients(n).unwrap().unwrap()[i - j],
+    };
+    (0..n).map(|i| (0..n).map(|j| if j <= i { entry(i, j) } else { 0.0 }).collect()).collect()
 }
 
 pub fn product(a: &Matrix, b: &Matrix) -> Matrix {

@@ -1,0 +1,133 @@
+//! The dense linear algebra of antinoise, in double precision, on faer.
+//!
+//! The crate exists so that faer's generic algorithms are compiled once, behind the few operations that
+//! mechanisms need. Matrices are [`Mat`], column-major.
+
+use faer::Side;
+use faer::linalg::solvers::Llt;
+use faer::linalg::triangular_inverse::invert_lower_triangular;
+pub use faer::{Mat, MatRef};
+
+/// A decomposition that double precision does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A Gram matrix without a Cholesky factor.
+    #[error("a {0} x {0} matrix is not positive definite")]
+    NotPositiveDefinite(usize),
+    /// An eigenvalue or singular value iteration that did not end.
+    #[error("the decomposition of a {0} x {1} matrix did not converge")]
+    NoConvergence(usize, usize),
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n): the Cholesky
+/// factor read backwards. O(n^3 / 3).
+///
+/// Any factorisation A = B C' with C'^T C' = X has the errors and the sensitivity of A = (A C^-1) C, so that
+/// the best decoder of any encoder can be streamed.
+///
+/// # Errors
+/// When X is not positive definite in double precision.
+///
+/// ```
+/// use antinoise_linear::{Mat, lower_factor};
+/// let x = Mat::from_fn(2, 2, |i, j| if i == j { 4.0 } else { 2.0 });
+/// let c = lower_factor(x.as_ref())?;
+/// assert_eq!((c[(1, 1)], c[(1, 0)], c[(0, 1)]), (2.0, 1.0, 0.0));
+/// # Ok::<(), antinoise_linear::Error>(())
+/// ```
+pub fn lower_factor(x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    let n = x.nrows();
+    let reversed = Mat::from_fn(n, n, |i, j| x[(n - 1 - i, n - 1 - j)]);
+    let factor = Llt::new(reversed.as_ref(), Side::Lower).map_err(|_| Error::NotPositiveDefinite(n))?;
+    let l = factor.L();
+    Ok(Mat::from_fn(n, n, |i, j| if i >= j { l[(n - 1 - j, n - 1 - i)] } else { 0.0 }))
+}
+
+/// C^-1 of a lower-triangular C with non-zero diagonal. O(n^3 / 3).
+pub fn lower_inverse(c: MatRef<'_, f64>) -> Mat<f64> {
+    let mut inverse = Mat::zeros(c.nrows(), c.ncols());
+    invert_lower_triangular(inverse.as_mut(), c, faer::get_global_parallelism());
+    inverse
+}
+
+/// A B.
+pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    a * b
+}
+
+/// Eigenvalues in increasing order and eigenvectors as columns of a symmetric matrix, of which the lower half
+/// is read. O(n^3).
+///
+/// # Errors
+/// When the iteration does not converge.
+pub fn symmetric_eigen(x: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
+    let n = x.nrows();
+    let decomposition = x.self_adjoint_eigen(Side::Lower).map_err(|_| Error::NoConvergence(n, n))?;
+    let values = decomposition.S().column_vector().iter().copied().collect();
+    Ok((values, decomposition.U().to_owned()))
+}
+
+/// Eigenvalues in increasing order of a symmetric matrix, of which the lower half is read. O(n^3).
+///
+/// # Errors
+/// When the iteration does not converge.
+pub fn symmetric_eigenvalues(x: MatRef<'_, f64>) -> Result<Vec<f64>> {
+    x.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::NoConvergence(x.nrows(), x.nrows()))
+}
+
+/// Thin U (n x r), singular values and V (m x r) with A = U diag(s) V^T, r = min(n, m).
+///
+/// # Errors
+/// When the iteration does not converge.
+pub fn singular_values(a: MatRef<'_, f64>) -> Result<(Mat<f64>, Vec<f64>, Mat<f64>)> {
+    let svd = a.thin_svd().map_err(|_| Error::NoConvergence(a.nrows(), a.ncols()))?;
+    let values = svd.S().column_vector().iter().copied().collect();
+    Ok((svd.U().to_owned(), values, svd.V().to_owned()))
+}
+
+/// Column j as a slice.
+pub fn column(matrix: &Mat<f64>, j: usize) -> &[f64] {
+    matrix.col(j).try_as_col_major().expect("a matrix that is owned has contiguous columns").as_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_close(a: &Mat<f64>, b: &Mat<f64>) {
+        for j in 0..b.ncols() {
+            for i in 0..b.nrows() {
+                assert!((a[(i, j)] - b[(i, j)]).abs() < 1e-12, "{i} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_decomposition_gives_its_matrix_back() {
+        let n = 7;
+        let entry =
+            |i: usize, j: usize| if i >= j { 1.0 / (1.0 + (i - j) as f64 + 0.1 * j as f64) } else { 0.0 };
+        let c = Mat::from_fn(n, n, entry);
+        let x = c.transpose() * &c;
+        assert_close(&lower_factor(x.as_ref()).unwrap(), &c);
+        assert_close(&product(lower_inverse(c.as_ref()).as_ref(), c.as_ref()), &Mat::identity(n, n));
+        let (values, u) = symmetric_eigen(x.as_ref()).unwrap();
+        let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * values[j]);
+        assert_close(&product(scaled.as_ref(), u.transpose()), &x);
+        assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
+        let (u, s, v) = singular_values(c.as_ref()).unwrap();
+        let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * s[j]);
+        assert_close(&product(scaled.as_ref(), v.transpose()), &c);
+        for (value, s) in symmetric_eigenvalues(x.as_ref()).unwrap().iter().zip(s.iter().rev()) {
+            assert!((value - s * s).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_positive_definite_is_refused() {
+        assert_eq!(lower_factor(Mat::<f64>::zeros(2, 2).as_ref()), Err(Error::NotPositiveDefinite(2)));
+    }
+}

@@ -1,0 +1,100 @@
+//! Norms of the decoder B = A C^-1.
+
+use antinoise_linear::Mat;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::toeplitz::{divide, norm_squared};
+use crate::workload::Operator;
+use crate::{Recursion, Result, Workload};
+
+/// The norms of B = A C^-1 (n x n): the standard deviation of the worst query and the root mean square over
+/// queries, for seed noise of standard deviation 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ErrorNorms {
+    /// ||B||_row.
+    pub max: f64,
+    /// ||B||_F / sqrt(n).
+    pub rms: f64,
+}
+
+impl ErrorNorms {
+    /// From the squared norms of B's rows.
+    pub(crate) fn of_rows(squared: &[f64]) -> Self {
+        let largest = squared.iter().copied().fold(0.0, f64::max);
+        Self { max: largest.sqrt(), rms: (squared.iter().sum::<f64>() / squared.len() as f64).sqrt() }
+    }
+}
+
+/// Norms of B for Toeplitz C with first column `c`.
+///
+/// For Toeplitz A the first column of B is w = C^-1 a, ||B||_row^2 = sum w_t^2 (the last query's) and
+/// ||B||_F^2 = sum (n - t) w_t^2: O(n log n), or O(n) for a few bands.
+pub(crate) fn error_of_toeplitz(
+    c: &[f64],
+    steps: usize,
+    workload: &Workload,
+    recursion: &Recursion,
+) -> Result<ErrorNorms> {
+    let Some(a) = workload.coefficients(steps)? else {
+        return error_by_columns(recursion, steps, workload);
+    };
+    let w = divide(&a, c, steps);
+    let weighted: f64 = w.iter().enumerate().map(|(t, w)| (steps - t) as f64 * w * w).sum();
+    Ok(ErrorNorms { max: norm_squared(&w).sqrt(), rms: (weighted / steps as f64).sqrt() })
+}
+
+/// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.
+const COLUMNS_PER_TASK: usize = 64;
+
+/// Norms of B for any C: each column of C^-1 is what the recursion makes of a unit seed, and A is applied to
+/// it. O(n) memory a task; O(n^2) time times the recursion's terms.
+pub(crate) fn error_by_columns(
+    recursion: &Recursion,
+    steps: usize,
+    workload: &Workload,
+) -> Result<ErrorNorms> {
+    let seeds = recursion.seeds(steps);
+    let column = |unit: &mut Vec<f64>, seed: usize| {
+        unit.resize(seeds, 0.0);
+        unit[seed] = 1.0;
+        let column = recursion.apply(steps, unit);
+        unit[seed] = 0.0;
+        column
+    };
+    sum_over_columns(seeds, steps, workload, column)
+}
+
+/// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
+pub(crate) fn error_of_matrix(noise: &Mat<f64>, workload: &Workload) -> Result<ErrorNorms> {
+    sum_over_columns(noise.ncols(), noise.nrows(), workload, |_, j| {
+        antinoise_linear::column(noise, j).to_vec()
+    })
+}
+
+/// Adds up the squares of A times each column; `column` may keep its work space.
+fn sum_over_columns(
+    columns: usize,
+    steps: usize,
+    workload: &Workload,
+    column: impl Fn(&mut Vec<f64>, usize) -> Vec<f64> + Sync,
+) -> Result<ErrorNorms> {
+    let a = Operator::new(workload, steps)?;
+    let tasks: Vec<usize> = (0..columns).step_by(COLUMNS_PER_TASK).collect();
+    let partial: Vec<Vec<f64>> = tasks
+        .par_iter()
+        .map(|&first| {
+            let (mut squared, mut space) = (vec![0.0; steps], Vec::new());
+            for j in first..(first + COLUMNS_PER_TASK).min(columns) {
+                let image = a.apply(&column(&mut space, j));
+                squared.iter_mut().zip(image).for_each(|(sum, x)| *sum += x * x);
+            }
+            squared
+        })
+        .collect();
+    let mut squared = vec![0.0; steps];
+    for part in partial {
+        squared.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+    }
+    Ok(ErrorNorms::of_rows(&squared))
+}

@@ -1,0 +1,140 @@
+//! The matrix C itself, in the forms that strategies have, and the entries of C^T C that sensitivity needs.
+
+use antinoise_linear::{Mat, column};
+
+use crate::toeplitz::dot;
+
+/// C, with n columns.
+#[derive(Debug, Clone)]
+pub enum Encoder {
+    /// Lower-triangular Toeplitz T (n x n), by its first column.
+    Toeplitz {
+        /// n.
+        steps: usize,
+        /// At most n values; zeros at the end may be left out.
+        coefficients: Vec<f64>,
+    },
+    /// T diag(scales): Toeplitz with its columns scaled.
+    Scaled {
+        /// First column of T; zeros at the end may be left out.
+        coefficients: Vec<f64>,
+        /// One factor a column.
+        scales: Vec<f64>,
+    },
+    /// Banded lower triangular (n x n).
+    Banded {
+        /// Number of diagonals, the main one included.
+        bands: usize,
+        /// C\[t, t - tau\] at index t bands + tau; ignored where tau > t.
+        rows: Vec<f64>,
+    },
+    /// Any matrix, r x n.
+    Dense(Mat<f64>),
+    /// The first `steps` rows and columns of I (x) block: the block started anew every `period` steps.
+    Stamped {
+        /// C of one run, `period` columns.
+        block: Box<Encoder>,
+        /// Columns in a run.
+        period: usize,
+        /// n.
+        steps: usize,
+    },
+}
+
+impl Encoder {
+    /// n.
+    pub fn steps(&self) -> usize {
+        match self {
+            Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } => *steps,
+            Self::Scaled { scales, .. } => scales.len(),
+            Self::Banded { bands, rows } => rows.len() / bands,
+            Self::Dense(matrix) => matrix.ncols(),
+        }
+    }
+
+    /// (C^T C)\[t, tau\] = 0 where tau - t is at least this.
+    pub fn bandwidth(&self) -> usize {
+        match self {
+            Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
+            Self::Banded { bands, .. } => *bands,
+            Self::Dense(matrix) => matrix.ncols(),
+            Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
+        }
+    }
+
+    /// (C^T C)\[t, t + lag\] for t in 0..n - lag.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Encoder;
+    /// let ones = Encoder::Toeplitz { steps: 3, coefficients: vec![1.0; 3] };
+    /// assert_eq!(ones.gram_lag(1), [2.0, 1.0]);
+    /// ```
+    pub fn gram_lag(&self, lag: usize) -> Vec<f64> {
+        let n = self.steps();
+        match self {
+            Self::Toeplitz { coefficients, .. } => toeplitz_lag(coefficients, n, lag),
+            Self::Scaled { coefficients, scales } => {
+                let mut entries = toeplitz_lag(coefficients, n, lag);
+                entries.iter_mut().enumerate().for_each(|(t, x)| *x *= scales[t] * scales[t + lag]);
+                entries
+            }
+            Self::Banded { bands, rows } => (0..n.saturating_sub(lag))
+                .map(|t| {
+                    let last = (t + bands).min(n);
+                    (t + lag..last).map(|i| rows[i * bands + i - t] * rows[i * bands + i - t - lag]).sum()
+                })
+                .collect(),
+            Self::Dense(matrix) => {
+                (0..n.saturating_sub(lag)).map(|t| dot(column(matrix, t), column(matrix, t + lag))).collect()
+            }
+            Self::Stamped { block, period, .. } => {
+                let inner = block.gram_lag(lag.min(*period));
+                // A run cut short at the end has fewer rows as well, which only lowers its entries.
+                (0..n.saturating_sub(lag)).map(|t| inner.get(t % period).copied().unwrap_or(0.0)).collect()
+            }
+        }
+    }
+
+    /// C written out.
+    pub fn to_dense(&self) -> Mat<f64> {
+        let n = self.steps();
+        match self {
+            Self::Toeplitz { coefficients, .. } => toeplitz_dense(coefficients, n, |_| 1.0),
+            Self::Scaled { coefficients, scales } => toeplitz_dense(coefficients, n, |j| scales[j]),
+            Self::Banded { bands, rows } => {
+                Mat::from_fn(
+                    n,
+                    n,
+                    |i, j| if i >= j && i - j < *bands { rows[i * bands + i - j] } else { 0.0 },
+                )
+            }
+            Self::Dense(matrix) => matrix.clone(),
+            Self::Stamped { block, period, .. } => {
+                let block = block.to_dense();
+                let height = block.nrows();
+                // A run cut short keeps all its rows when the block is not square: they hold its noise.
+                let rows = if height == *period { n } else { n.div_ceil(*period) * height };
+                Mat::from_fn(rows, n, |i, j| {
+                    if i / height == j / period { block[(i % height, j % period)] } else { 0.0 }
+                })
+            }
+        }
+    }
+}
+
+/// sum over s < n - t - lag of c_s c_{s + lag}, by t: a running sum from the last column back.
+fn toeplitz_lag(c: &[f64], n: usize, lag: usize) -> Vec<f64> {
+    let mut entries = vec![0.0; n.saturating_sub(lag)];
+    let mut sum = 0.0;
+    for (s, entry) in entries.iter_mut().rev().enumerate() {
+        if let Some(later) = c.get(s + lag) {
+            sum += c[s] * later;
+        }
+        *entry = sum;
+    }
+    entries
+}
+
+fn toeplitz_dense(c: &[f64], n: usize, scale: impl Fn(usize) -> f64) -> Mat<f64> {
+    Mat::from_fn(n, n, |i, j| if i >= j && i - j < c.len() { c[i - j] * scale(j) } else { 0.0 })
+}

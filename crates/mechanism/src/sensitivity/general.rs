@@ -1,0 +1,153 @@
+//! Any C: entries of C^T C between co-participating steps, by lag.
+
+use antinoise_linear::{Mat, symmetric_eigenvalues};
+
+use super::Sensitivity;
+use crate::{Encoder, Participation, Result};
+
+/// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
+const MOST_SIGNED: usize = 12;
+/// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
+/// (Grothendieck's constant of positive semi-definite matrices).
+const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
+
+/// sens(C, Pi) of any C.
+///
+/// Single participation: the largest column norm. Cyclic and full batch: the Theta(nk) entries of C^T C that
+/// patterns hold, exact when none is negative, else the least of three upper bounds (absolute values,
+/// spectral, Grothendieck). Min-sep: a dynamic program, exact when C^T C has no more bands than the
+/// separation, else on upper bounds of the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
+///
+/// # Source
+/// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
+pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Result<Sensitivity> {
+    let n = encoder.steps();
+    participation.check(n)?;
+    if let Encoder::Toeplitz { coefficients, .. } = encoder {
+        return super::of_toeplitz(coefficients, n, participation);
+    }
+    let (b, k) = participation.separation(n);
+    if k == 1 {
+        let squared = encoder.gram_lag(0).into_iter().fold(0.0, f64::max);
+        return Ok(Sensitivity::exact(squared.sqrt(), "largest column norm, single participation"));
+    }
+    Ok(match participation {
+        Participation::MinSep { .. } => min_sep(encoder, b, k),
+        _ => cyclic(encoder, b, k),
+    })
+}
+
+/// sum over t, tau in the pattern of value(X\[t, tau\]).
+fn pattern_sum(lags: &[Vec<f64>], phase: usize, b: usize, count: usize, value: impl Fn(f64) -> f64) -> f64 {
+    let mut sum = 0.0;
+    for (j, lag) in lags.iter().enumerate().take(count) {
+        let factor = if j == 0 { 1.0 } else { 2.0 };
+        for i in 0..count - j {
+            sum += factor * value(lag[phase + i * b]);
+        }
+    }
+    sum
+}
+
+fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
+    let n = encoder.steps();
+    let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
+    let count = |phase: usize| ((n - phase - 1) / b + 1).min(k);
+    let largest = |of: &dyn Fn(usize) -> f64| (0..b).map(of).fold(0.0, f64::max);
+    let mut co_participating = (0..b).flat_map(|phase| {
+        let lags = &lags;
+        (0..count(phase)).flat_map(move |j| (0..count(phase) - j).map(move |i| lags[j][phase + i * b]))
+    });
+    if co_participating.all(|x| x >= 0.0) {
+        let squared = largest(&|phase| pattern_sum(&lags, phase, b, count(phase), |x| x));
+        return Sensitivity::exact(squared.sqrt(), "co-participating columns have no negative inner product");
+    }
+    let absolute = largest(&|phase| pattern_sum(&lags, phase, b, count(phase), f64::abs));
+    let spectral =
+        largest(&|phase| count(phase) as f64 * largest_eigenvalue(&block(&lags, phase, b, count(phase))));
+    let mut bounds = vec![
+        (absolute.sqrt(), "magnitudes of inner products of co-participating columns"),
+        (spectral.sqrt(), "spectral: sqrt(k) times the largest norm of co-participating columns"),
+    ];
+    if k <= MOST_SIGNED {
+        let scalar = largest(&|phase| largest_signed_sum(&block(&lags, phase, b, count(phase))));
+        let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
+        bounds.push((GROTHENDIECK * scalar.sqrt(), source));
+    }
+    let (value, source) =
+        bounds.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).expect("two bounds always apply");
+    Sensitivity::upper_bound(value, source)
+}
+
+/// C^T C restricted to one pattern.
+fn block(lags: &[Vec<f64>], phase: usize, b: usize, count: usize) -> Mat<f64> {
+    Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
+}
+
+/// An upper bound on the largest eigenvalue of a positive semi-definite matrix.
+fn largest_eigenvalue(x: &Mat<f64>) -> f64 {
+    let norm_bound =
+        (0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum::<f64>()).fold(0.0, f64::max);
+    match symmetric_eigenvalues(x.as_ref()) {
+        // Rounded up by more than the error of a backward-stable eigenvalue.
+        Ok(values) => {
+            (values.into_iter().fold(0.0, f64::max) + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
+        }
+        Err(_) => norm_bound,
+    }
+}
+
+/// max over signs s of s^T X s.
+fn largest_signed_sum(x: &Mat<f64>) -> f64 {
+    let count = x.nrows();
+    (0u32..1 << (count - 1))
+        .map(|bits| {
+            let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
+            (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
+        })
+        .fold(0.0, f64::max)
+}
+
+/// M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]), where R\[t, j\]
+/// is the largest |X\[t, tau\]| with tau >= t + j b: the j-th participation after t is at least that far.
+fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
+    let n = encoder.steps();
+    let orthogonal = encoder.bandwidth() <= b;
+    let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
+    let diagonal = encoder.gram_lag(0);
+    // M for one more participation from M for one fewer; steps past the end are worth 0.
+    let mut fewer = vec![0.0; n + b];
+    let mut weights = diagonal;
+    for participations in 1..=k {
+        if participations > 1 && !orthogonal {
+            weights.iter_mut().zip(&reach[participations - 2]).for_each(|(w, r)| *w += 2.0 * r);
+        }
+        let mut best = vec![0.0; n + b];
+        for t in (0..n).rev() {
+            best[t] = f64::max(weights[t] + fewer[t + b], best[t + 1]);
+        }
+        fewer = best;
+    }
+    let value = fewer[0].sqrt();
+    if orthogonal {
+        return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
+    }
+    Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
+}
+
+/// R\[t, j\] for j in 1..k, at index j - 1.
+fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
+    let n = encoder.steps();
+    let mut reach = vec![Vec::new(); k - 1];
+    let mut largest = vec![0.0; n];
+    for lag in (b..n).rev() {
+        for (best, x) in largest.iter_mut().zip(encoder.gram_lag(lag)) {
+            *best = f64::max(*best, x.abs());
+        }
+        if lag % b == 0 && lag / b < k {
+            reach[lag / b - 1] = largest.clone();
+        }
+    }
+    reach.iter_mut().filter(|row| row.is_empty()).for_each(|row| *row = vec![0.0; n]);
+    reach
+}

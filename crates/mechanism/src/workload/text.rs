@@ -1,0 +1,98 @@
+//! Workloads as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+
+use super::Workload;
+use crate::Result;
+
+const FORMS: &str = "prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH or \
+                     cooldown:START_STEP,FINAL";
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix => f.write_str("prefix"),
+            Self::Momentum { momentum, weight_decay: 0.0 } => write!(f, "momentum:{momentum}"),
+            Self::Momentum { momentum, weight_decay } => write!(f, "momentum:{momentum},{weight_decay}"),
+            Self::Nesterov { momentum } => write!(f, "nesterov:{momentum}"),
+            Self::Decay { gamma } => write!(f, "decay:{gamma}"),
+            Self::Window { width } => write!(f, "window:{width}"),
+            Self::Cooldown { start, last } => write!(f, "cooldown:{start},{last}"),
+            Self::Toeplitz { coefficients } => write!(f, "Toeplitz of {} coefficients", coefficients.len()),
+            Self::Matrix { rows } => write!(f, "matrix of {0} x {0}", rows.len()),
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = || InvalidParameter::new("workload", format!("{text:?}"), FORMS);
+        let (kind, arguments) = text.split_once(':').unwrap_or((text, ""));
+        let numbers: Vec<f64> = match arguments {
+            "" => Vec::new(),
+            list => list
+                .split(',')
+                .map(|x| x.trim().parse().map_err(|_| refused()))
+                .collect::<std::result::Result<_, _>>()?,
+        };
+        let whole = |x: f64| (x.fract() == 0.0 && (0.0..1e15).contains(&x)).then_some(x as usize);
+        let workload = match (kind, numbers.as_slice()) {
+            ("prefix", []) => Some(Self::Prefix),
+            ("momentum", &[momentum]) => Some(Self::Momentum { momentum, weight_decay: 0.0 }),
+            ("momentum", &[momentum, weight_decay]) => Some(Self::Momentum { momentum, weight_decay }),
+            ("nesterov", &[momentum]) => Some(Self::Nesterov { momentum }),
+            ("decay", &[gamma]) => Some(Self::Decay { gamma }),
+            ("window", &[width]) => whole(width).map(|width| Self::Window { width }),
+            ("cooldown", &[start, last]) => whole(start).map(|start| Self::Cooldown { start, last }),
+            _ => None,
+        };
+        let workload = workload.ok_or_else(refused)?;
+        workload.check()?;
+        Ok(workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        for text in [
+            "prefix",
+            "momentum:0.9",
+            "momentum:0.9,0.1",
+            "nesterov:0.9",
+            "decay:0.5",
+            "window:7",
+            "cooldown:3,0.1",
+        ] {
+            assert_eq!(text.parse::<Workload>().unwrap().to_string(), text);
+        }
+        let bad = [
+            "",
+            "prefixes",
+            "momentum",
+            "momentum:1",
+            "momentum:-0.1",
+            "momentum:nan",
+            "prefix:1",
+            "momentum:x",
+            "window:0",
+            "window:1.5",
+            "window:-1",
+            "cooldown:3",
+            "cooldown:-1,0",
+            "cooldown:1,-1",
+            "decay:2",
+        ];
+        for text in bad {
+            assert!(text.parse::<Workload>().unwrap_err().is_invalid_parameter(), "{text}");
+        }
+    }
+}
