@@ -18,6 +18,7 @@ pub mod clip;
 pub mod data;
 pub mod model;
 pub mod optimizer;
+pub mod report;
 mod tensor;
 pub mod trainer;
 

@@ -1,0 +1,242 @@
+//! The page around the figures.
+
+use std::fmt::Write;
+
+use super::figure::Figure;
+use super::{Report, Run};
+use crate::Error;
+
+const STYLE: &str = include_str!("page.css");
+/// Entries of C and C^-1 that are shown: those far from the diagonal say little.
+const LAGS: usize = 32;
+
+pub(super) fn html(report: &Report) -> Result<String, Error> {
+    let title = escaped(&report.title);
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}: private training</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <header>\n<p class=\"eyebrow\">Private training with noise that cancels itself</p>\n\
+         <h1>{title}</h1>\n{lead}{cards}</header>\n{figures}{results}{privacy}\
+         <footer><p>Written by antinoise. Test accuracy is measured on examples that were not trained \
+         on; they are not protected by the privacy statement.</p></footer>\n</main>\n</body>\n</html>\n",
+        lead = lead(report),
+        cards = cards(report),
+        figures = figures(report)?,
+        results = results(report),
+        privacy = privacy(report),
+    ))
+}
+
+/// What the comparison of the first run with the best of the others says, in one sentence.
+fn lead(report: &Report) -> String {
+    let tested = |run| Run::test_accuracy(run).map(|accuracy| (run, accuracy));
+    let (first, rest) = report.runs.split_first().expect("a report has runs");
+    let best = rest.iter().filter_map(tested).max_by(|x, y| x.1.total_cmp(&y.1));
+    let (Some((first, before)), Some((best, after))) = (tested(first), best) else {
+        return String::new();
+    };
+    let points = 100.0 * (after - before);
+    format!(
+        "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy: {:.1} points {} than \
+         {} with {}.</p>\n",
+        budget(best),
+        escaped(&best.mechanism),
+        percent(after),
+        points.abs(),
+        if points < 0.0 { "less" } else { "more" },
+        escaped(&first.mechanism),
+        percent(before),
+    )
+}
+
+/// The outcome of each run as a large number.
+fn cards(report: &Report) -> String {
+    let card = |(index, run): (usize, &Run)| {
+        let accuracy = run.test_accuracy().map_or_else(|| "not tested".into(), percent);
+        format!(
+            "<div class=\"card\"><p class=\"name\">{}{}</p><p class=\"number\">{accuracy}</p>\
+             <p class=\"note\">test accuracy at {}</p></div>\n",
+            chip(index),
+            escaped(&run.mechanism),
+            budget(run),
+        )
+    };
+    let cards: String = report.runs.iter().enumerate().map(card).collect();
+    format!("<div class=\"cards\">\n{cards}</div>\n")
+}
+
+fn figures(report: &Report) -> Result<String, Error> {
+    let curves = |points: fn(&Run) -> Vec<(f64, f64)>| report.runs.iter().map(points).collect();
+    let by_step = |curves, y_format| Figure {
+        size: (720, 320),
+        x_label: "step",
+        y_format,
+        y_covers: (0.0, 0.0),
+        marks: false,
+        curves,
+    };
+    let by_lag = |curves| Figure {
+        size: (400, 280),
+        x_label: "steps below the diagonal",
+        y_format: short,
+        y_covers: (0.0, 1.0),
+        marks: true,
+        curves,
+    };
+    let accuracy =
+        by_step(curves(|run| run.accuracies.iter().map(|&(step, y)| (step as f64, y)).collect()), |y| {
+            format!("{:.0}%", 100.0 * y)
+        });
+    let error =
+        by_step(curves(|run| (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).collect()), short);
+    let strategy = by_lag(curves(|run| lags(&run.strategy)));
+    let inverse = by_lag(curves(|run| lags(&run.noise_correlating)));
+    let legend = legend(report);
+    let wide = section(
+        &legend,
+        "Test accuracy",
+        "Share of the test examples that are recognised.",
+        &accuracy,
+    )? + &section(
+        &legend,
+        "Error of the prefix sums",
+        "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
+         gradients by each step; plain SGD adds it to the parameters, times the learning rate.",
+        &error,
+    )?;
+    let narrow = section(
+        &legend,
+        "Diagonals of C",
+        "The strategy: how much of each gradient is encoded in which later release.",
+        &strategy,
+    )? + &section(
+        &legend,
+        "Diagonals of C<sup>-1</sup>",
+        "The noise: what each step adds, and what later steps take back.",
+        &inverse,
+    )?;
+    Ok(format!("{wide}<div class=\"pair\">\n{narrow}</div>\n"))
+}
+
+fn lags(column: &[f64]) -> Vec<(f64, f64)> {
+    (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).collect()
+}
+
+fn section(legend: &str, title: &str, caption: &str, figure: &Figure) -> Result<String, Error> {
+    let picture = figure.svg()?.unwrap_or_else(|| "<p class=\"note\">Nothing was measured.</p>".into());
+    // The figure scales with the page: its own size would not.
+    let picture = picture.replacen("<svg ", "<svg role=\"img\" class=\"chart\" ", 1);
+    Ok(format!(
+        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{legend}\
+         <div class=\"scroll\">{picture}</div>\n</section>\n"
+    ))
+}
+
+fn legend(report: &Report) -> String {
+    let entry = |(index, run): (usize, &Run)| format!("<li>{}{}</li>", chip(index), escaped(&run.mechanism));
+    let entries: String = report.runs.iter().enumerate().map(entry).collect();
+    format!("<ul class=\"legend\">{entries}</ul>\n")
+}
+
+fn results(report: &Report) -> String {
+    let mut rows = String::new();
+    for (index, run) in report.runs.iter().enumerate() {
+        let accuracy = run.test_accuracy().map_or_else(|| "not tested".into(), percent);
+        let error = run.prefix_errors.last().map_or_else(String::new, |&error| short(error));
+        let _ = writeln!(
+            rows,
+            "<tr><th scope=\"row\">{}{}</th><td>{accuracy}</td><td>{}</td><td>{:e}</td><td>{:.4}</td>\
+             <td>{:.4}</td><td>{error}</td><td>{}</td><td>{:.1}</td><td>{:.2}</td></tr>",
+            chip(index),
+            escaped(&run.mechanism),
+            epsilon(run),
+            run.delta,
+            run.noise_multiplier,
+            run.sensitivity,
+            run.steps,
+            run.seconds,
+            run.seconds_in_noise,
+        );
+    }
+    format!(
+        "<section class=\"panel\">\n<h2>Results</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>mechanism</th>\
+         <th>test accuracy</th><th>&epsilon;</th><th>&delta;</th><th>noise multiplier &sigma;</th>\
+         <th>sensitivity</th><th>error of the last prefix sum</th><th>steps</th><th>seconds</th>\
+         <th>in noise</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
+    )
+}
+
+fn privacy(report: &Report) -> String {
+    let mut statements = String::new();
+    for (index, run) in report.runs.iter().enumerate() {
+        let _ = writeln!(
+            statements,
+            "<div class=\"statement\"><h3>{}{}</h3><p>{}</p></div>",
+            chip(index),
+            escaped(&run.mechanism),
+            escaped(&run.statement),
+        );
+    }
+    format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
+}
+
+/// The square in a run's colour beside its name.
+fn chip(index: usize) -> String {
+    format!("<span class=\"chip run-{}\"></span>", index % super::figure::SERIES.len())
+}
+
+/// "(epsilon, delta) = ..." of a run.
+fn budget(run: &Run) -> String {
+    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{:e})", epsilon(run), run.delta)
+}
+
+/// Four digits, never below the truth.
+fn epsilon(run: &Run) -> String {
+    format!("{}", (run.epsilon * 1e4).ceil() / 1e4)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+/// Three digits, without the zeros that say nothing.
+fn short(number: f64) -> String {
+    if number == 0.0 {
+        return "0".into();
+    }
+    let digits = (2 - number.abs().log10().floor() as i32).max(0) as usize;
+    if digits > 6 {
+        return format!("{number:.1e}");
+    }
+    let text = format!("{number:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_text_is_escaped() {
+        let cases = [(0.0, "0"), (1.0, "1"), (0.25, "0.25"), (-0.375, "-0.375"), (1234.5, "1234")];
+        assert!(cases.iter().all(|&(number, text)| short(number) == text));
+        assert_eq!((short(31.0), short(1e-9)), ("31".into(), "1.0e-9".into()));
+        assert_eq!(escaped("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
+    }
+}

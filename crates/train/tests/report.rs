@@ -1,0 +1,74 @@
+//! The report: whole, self-contained, and safe with any text and any number.
+
+use antinoise_train::report::{Report, Run};
+
+fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> Run {
+    let steps = 480;
+    let column = |sign: f64| (0..steps).map(|t| if t == 0 { 1.0 } else { sign * tail / t as f64 }).collect();
+    Run {
+        mechanism: mechanism.into(),
+        accuracies: (1..=24).map(|i| (20 * i, 0.85 - 0.5 / (i as f64).sqrt() * (1.2 - tail))).collect(),
+        prefix_errors: (1..=steps).map(|t| error(f64::from(t)) / 500.0).collect(),
+        strategy: column(1.0),
+        noise_correlating: column(-1.0),
+        epsilon: 4.0,
+        delta: 1e-5,
+        noise_multiplier: 1.0812,
+        sensitivity: 2.0,
+        statement: "One example, zero-out adjacency; exact, bands no wider than the separation.".into(),
+        steps: 480,
+        seconds: 12.3,
+        seconds_in_noise: 0.2,
+    }
+}
+
+fn report() -> Report {
+    let runs = vec![
+        run("independent", |t| 2.0 * t.sqrt(), 0.0),
+        run("banded-toeplitz:120", |t| 3.0 + t / 480.0, 0.4),
+    ];
+    Report { title: "cnn on fashion-mnist".into(), runs }
+}
+
+#[test]
+fn it_holds_every_part_and_needs_nothing_else() {
+    let html = report().to_html().unwrap();
+    assert_eq!(html.matches("<svg").count(), 4);
+    for part in [
+        "cnn on fashion-mnist",
+        "zero-out adjacency",
+        "1.0812",
+        "no wider than the separation",
+        "points more than",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    // The SVG namespace is the one address; nothing is fetched.
+    let addresses = html.matches("http").count();
+    assert_eq!(addresses, html.matches("http://www.w3.org/2000/svg").count());
+    assert!(
+        ["<script", "<link", "<img", "url(", "@import", "src="].iter().all(|other| !html.contains(other))
+    );
+    assert!(html.len() < 200_000, "{} bytes", html.len());
+}
+
+#[test]
+fn any_text_and_any_number_make_a_page() {
+    let mut report = report();
+    report.title = "<script>alert(1)</script>".into();
+    let run = &mut report.runs[1];
+    run.mechanism = "a \"quoted\" & <b>bold</b> name".into();
+    run.accuracies = vec![(0, f64::NAN)];
+    run.prefix_errors = vec![f64::INFINITY, f64::NAN];
+    (run.strategy, run.noise_correlating) = (vec![], vec![1e300, -1e300, 1e-300]);
+    let html = report.to_html().unwrap();
+    assert!(!html.contains("<script") && !html.contains("<b>bold"));
+    for run in &mut report.runs {
+        (run.accuracies, run.prefix_errors) = (vec![], vec![]);
+        (run.strategy, run.noise_correlating) = (vec![], vec![]);
+    }
+    let html = report.to_html().unwrap();
+    assert!(html.matches("Nothing was measured").count() == 4 && html.contains("not tested"));
+    report.runs.clear();
+    assert!(report.to_html().unwrap_err().to_string().starts_with("number of runs"));
+}
