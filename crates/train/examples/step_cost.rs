@@ -1,5 +1,6 @@
 //! What privacy costs a step of training on the CNN at batch 500 of 28x28: prints the time of a step with
-//! clipping over that of the same step without, best of several, both measured in this run.
+//! clipping and correlated noise over that of the same step without either, the best of several rounds, all
+//! measured in this run.
 //!
 //! ```text
 //! cargo run --release -p antinoise-train --example step_cost
@@ -7,37 +8,47 @@
 
 use std::time::Instant;
 
-use antinoise_train::data::{Examples, ImageShape};
+use antinoise_noise::Key;
+use antinoise_plan::{Length, Request, Setting, choose};
+use antinoise_train::clip::plain_sum;
+use antinoise_train::data::{Dataset, Examples, ImageShape};
+use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Optimizer, Rule};
-use antinoise_train::{Error, clip, model::Model};
-use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
+use antinoise_train::trainer::{Setup, Trainer};
 
 const BATCH: usize = 500;
-const ROUNDS: usize = 20;
+const SHAPE: ImageShape = ImageShape { height: 28, width: 28, channels: 1 };
 
-fn main() -> Result<(), Error> {
-    let shape = ImageShape { height: 28, width: 28, channels: 1 };
-    let model = Model::cnn(shape, 10)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The time of a step does not depend on what the images show.
-    let features = (0..BATCH * shape.len()).map(|i| (i * 7919 % 256) as f32 / 255.0).collect();
-    let labels = (0..BATCH as u32).map(|i| i % 10).collect();
-    let examples = Examples::new(features, labels, shape.len())?;
+    let examples = |count: usize| {
+        let features = (0..count * SHAPE.len()).map(|i| (i * 7919 % 256) as f32 / 255.0).collect();
+        Examples::new(features, (0..count as u32).map(|i| i % 10).collect(), SHAPE.len())
+    };
+    let (train, test) = (examples(10 * BATCH)?, examples(1)?);
+    let dataset = Dataset { name: "synthetic".into(), shape: SHAPE, classes: 10, train, test };
+    let model = Model::cnn(SHAPE, 10)?;
+    let plan = choose(&Request::new(10 * BATCH, BATCH, Length::Epochs(4), Setting::Cyclic))?.plan;
+    let rule = Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 };
+    let start = vec![0.01; model.parameters()];
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
+    let mut trainer = Trainer::new(setup, start.clone(), Key::from_os()?)?;
+
+    let (mut parameters, mut optimizer) = (start, Optimizer::new(rule, model.parameters())?);
     let batch: Vec<usize> = (0..BATCH).collect();
-    let mut parameters = model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(0));
-    let mut optimizer = Optimizer::new(Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 }, model.parameters())?;
-
     let (mut plain, mut private) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        let sum = clip::plain_sum(&model, &parameters, &examples, &batch)?;
-        optimizer.step(&mut parameters, &sum.gradient);
-        plain = plain.min(start.elapsed().as_secs_f64());
+    for _ in 0..plan.steps {
+        let clock = Instant::now();
+        let mut sum = plain_sum(&model, &parameters, &dataset.train, &batch)?.gradient;
+        sum.iter_mut().for_each(|x| *x /= BATCH as f32);
+        optimizer.step(&mut parameters, &sum);
+        plain = plain.min(clock.elapsed().as_secs_f64());
 
-        let start = Instant::now();
-        let sum = clip::clipped_sum(&model, &parameters, &examples, &batch, 1.0)?;
-        optimizer.step(&mut parameters, &sum.gradient);
-        private = private.min(start.elapsed().as_secs_f64());
+        let clock = Instant::now();
+        trainer.step()?;
+        private = private.min(clock.elapsed().as_secs_f64());
     }
+    println!("{} parameters, batch {BATCH}, {} strategy", model.parameters(), plan.strategy.class().name());
     println!("plain step    {:7.2} ms", 1e3 * plain);
     println!("private step  {:7.2} ms", 1e3 * private);
     println!("ratio         {:7.2}", private / plain);

@@ -20,7 +20,7 @@ impl CustomOp1 for Activation {
         let x = contiguous(storage, layout)?;
         let y = match self {
             Self::Relu => x.iter().map(|&x| if x < 0.0 { 0.0 } else { x }).collect(),
-            Self::Tanh => x.iter().map(|&x| x.tanh()).collect(),
+            Self::Tanh => x.iter().map(|&x| tanh(x)).collect(),
         };
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
@@ -36,5 +36,34 @@ impl CustomOp1 for Activation {
             })
         })??;
         Ok(Some(Tensor::from_vec(product, y.shape(), y.device())?))
+    }
+}
+
+/// tanh to 2e-7, in operations that run in vector registers; the library's takes a quarter of a step's time.
+///
+/// tanh y is p / q, a continued fraction cut off, and tanh x = 2 p q / (p^2 + q^2) for y = x / 2.
+fn tanh(x: f32) -> f32 {
+    // Beyond it tanh is 1 to single precision.
+    let y = x.clamp(-9.2, 9.2) * 0.5;
+    let s = y * y;
+    let p = y * (135_135.0 + s * (17_325.0 + s * (378.0 + s)));
+    let q = 135_135.0 + s * (62_370.0 + s * (3_150.0 + s * 28.0));
+    (2.0 * p * q / (p * p + q * q)).clamp(-1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tanh_is_accurate_bounded_and_odd() {
+        for i in -1_300_000..=1_300_000 {
+            let x = i as f32 * 1e-5;
+            let error = f64::from(tanh(x)) - f64::from(x).tanh();
+            assert!(error.abs() < 2.4e-7, "{x}: {error:e}");
+            assert!(tanh(x).abs() <= 1.0 && tanh(-x) == -tanh(x));
+        }
+        assert!(tanh(f32::NAN).is_nan());
+        assert_eq!((tanh(f32::INFINITY), tanh(f32::NEG_INFINITY), tanh(1e-30)), (1.0, -1.0, 1e-30));
     }
 }
