@@ -87,10 +87,19 @@ impl Encoder {
             Self::Dense(matrix) => {
                 (0..n.saturating_sub(lag)).map(|t| dot(column(matrix, t), column(matrix, t + lag))).collect()
             }
-            Self::Stamped { block, period, .. } => {
-                let inner = block.gram_lag(lag.min(*period));
-                // A run cut short at the end has fewer rows as well, which only lowers its entries.
-                (0..n.saturating_sub(lag)).map(|t| inner.get(t % period).copied().unwrap_or(0.0)).collect()
+            Self::Stamped { block, period, steps } => {
+                let within = |block: &Self, length: usize| {
+                    let mut entries = if lag < length { block.gram_lag(lag) } else { Vec::new() };
+                    entries.resize(length, 0.0);
+                    entries
+                };
+                let (runs, rest) = (steps / period, steps % period);
+                let mut entries = within(block, *period).repeat(runs);
+                if rest > 0 {
+                    entries.extend(within(&block.leading(rest), rest));
+                }
+                entries.truncate(n.saturating_sub(lag));
+                entries
             }
         }
     }
@@ -109,14 +118,37 @@ impl Encoder {
                 )
             }
             Self::Dense(matrix) => matrix.clone(),
-            Self::Stamped { block, period, .. } => {
-                let block = block.to_dense();
-                let height = block.nrows();
-                // A run cut short keeps all its rows when the block is not square: they hold its noise.
-                let rows = if height == *period { n } else { n.div_ceil(*period) * height };
-                Mat::from_fn(rows, n, |i, j| {
-                    if i / height == j / period { block[(i % height, j % period)] } else { 0.0 }
+            Self::Stamped { block, period, steps } => {
+                let whole = block.to_dense();
+                let rest = block.leading(steps % period).to_dense();
+                let full_rows = steps / period * whole.nrows();
+                Mat::from_fn(full_rows + rest.nrows(), n, |i, j| match i.checked_sub(full_rows) {
+                    None if i / whole.nrows() == j / period => whole[(i % whole.nrows(), j % period)],
+                    Some(i) if j >= steps - steps % period => rest[(i, j % period)],
+                    _ => 0.0,
                 })
+            }
+        }
+    }
+
+    /// What a run that is cut short after `steps` steps uses: the first `steps` columns, and as many rows where
+    /// C is square.
+    fn leading(&self, steps: usize) -> Self {
+        let cut = |x: &[f64], length: usize| x[..x.len().min(length)].to_vec();
+        match self {
+            Self::Toeplitz { coefficients, .. } => {
+                Self::Toeplitz { steps, coefficients: cut(coefficients, steps) }
+            }
+            Self::Scaled { coefficients, scales } => {
+                Self::Scaled { coefficients: cut(coefficients, steps), scales: cut(scales, steps) }
+            }
+            Self::Banded { bands, rows } => Self::Banded { bands: *bands, rows: cut(rows, steps * bands) },
+            Self::Dense(matrix) => {
+                let rows = if matrix.nrows() == matrix.ncols() { steps } else { matrix.nrows() };
+                Self::Dense(Mat::from_fn(rows, steps, |i, j| matrix[(i, j)]))
+            }
+            Self::Stamped { block, period, .. } => {
+                Self::Stamped { block: block.clone(), period: *period, steps }
             }
         }
     }

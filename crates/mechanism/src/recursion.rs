@@ -134,7 +134,12 @@ fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f
     (0..steps)
         .step_by(period)
         .enumerate()
-        .flat_map(|(run, start)| inner.apply(period.min(steps - start), &z[run * seeds..]))
+        .flat_map(|(run, start)| {
+            let (length, z) = (period.min(steps - start), &z[run * seeds..]);
+            // Most runs of a unit seed are silent.
+            let silent = z[..inner.seeds(length)].iter().all(|&x| x == 0.0);
+            if silent { vec![0.0; length] } else { inner.apply(length, z) }
+        })
         .collect()
 }
 

@@ -34,19 +34,25 @@ fn schemas(n: usize) -> Vec<Participation> {
     all
 }
 
-/// The sizes that a class is tried with.
+/// The sizes that a class is tried with, then the class normalised, restarted and both.
 fn recipes(class: Class, n: usize) -> Vec<Recipe> {
     let base = Recipe::new(class);
-    match class {
-        Class::BandedToeplitz => {
+    let mut all = match class {
+        Class::BandedToeplitz | Class::BandedInverse => {
             let sizes = [1, 2, n.div_ceil(3), n];
             let of = |fixed| sizes.map(|bands| Recipe { bands: Some(bands.min(n)), fixed, ..base });
             [of(true), of(false)].concat()
         }
         Class::Blt => [1, 2, 4].map(|order| Recipe { order: Some(order), ..base }).to_vec(),
-        Class::Toeplitz => vec![base, Recipe { fixed: true, ..base }],
+        Class::Toeplitz | Class::Banded => vec![base, Recipe { fixed: true, ..base }],
         _ => vec![base],
-    }
+    };
+    all.extend([
+        Recipe { column_normalize: true, ..base },
+        Recipe { restarts: Some(2.min(n)), ..base },
+        Recipe { restarts: Some(n.div_ceil(3)), column_normalize: true, ..base },
+    ]);
+    all
 }
 
 struct Case {
@@ -173,10 +179,10 @@ fn objective_loss(recipe: &Recipe, strategy: &Strategy, problem: &Problem) -> f6
 fn optimising_never_costs_more_than_the_formula() {
     let mut compared = 0;
     each_case(&[2, 7, 8, 33], |case| {
-        if case.recipe.class != Class::BandedToeplitz
-            || case.recipe.fixed
-            || !case.designed_for_its_workload()
-        {
+        let plain = !case.recipe.column_normalize && case.recipe.restarts.is_none();
+        let optimised =
+            [Class::BandedToeplitz, Class::BandedInverse, Class::Banded].contains(&case.recipe.class);
+        if !plain || !optimised || case.recipe.fixed || !case.designed_for_its_workload() {
             return;
         }
         let fixed = Recipe { fixed: true, ..case.recipe };
@@ -226,4 +232,24 @@ fn cross_terms_are_in_the_sensitivity() {
     // Columns 0, 2, 4 of the ones matrix add up to (1, 1, 2, 2, 3, 3); without cross terms: 6 + 4 + 2.
     assert!(close(found * found, 28.0, 1e-12), "{found}");
     assert!(found * found > 12.0);
+}
+
+/// Normalising rows instead of columns leaves columns longer than 1: the sensitivity must say so.
+#[test]
+fn unit_rows_are_not_unit_columns() {
+    let n = 6;
+    let rows = (1..=n).map(|length| vec![1.0 / (length as f64).sqrt(); length]).collect();
+    let problem = Problem {
+        steps: n,
+        workload: Workload::Matrix { rows },
+        participation: Participation::Single,
+        objective: Objective::Rms,
+    };
+    let unit_rows = Recipe::new(Class::Workload).design(&problem).unwrap().value;
+    let found = unit_rows.mechanism().sensitivity(&Participation::Single).unwrap().value;
+    let harmonic: f64 = (1..=n).map(|i| 1.0 / i as f64).sum();
+    assert!(close(found * found, harmonic, 1e-12) && harmonic > 2.4);
+    let unit_columns = Recipe { column_normalize: true, ..Recipe::new(Class::Workload) };
+    let unit_columns = unit_columns.design(&problem).unwrap().value;
+    assert!(close(unit_columns.mechanism().sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
 }

@@ -1,5 +1,6 @@
 //! Choosing C: one file a problem, each returning a [`Solution`].
 
+pub mod banded;
 pub mod blt;
 pub mod lbfgs;
 pub mod toeplitz;

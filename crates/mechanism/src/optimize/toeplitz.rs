@@ -7,8 +7,8 @@
 //! O(n bands) time an evaluation for few bands, O(n log n) for many; O(n) space.
 
 use super::lbfgs::{self, Settings};
-use super::{Objective, Solution};
-use crate::sensitivity::{sum_of_columns, sum_of_columns_adjoint};
+use super::{Objective, Solution, Status};
+use crate::sensitivity::{self, Kind, sum_of_columns, sum_of_columns_adjoint};
 use crate::strategy::must_be_toeplitz;
 use crate::toeplitz::{correlate, divide, divide_transposed, dot, norm_squared};
 use crate::{Participation, Result, Workload};
@@ -162,6 +162,40 @@ pub fn minimize_banded(
     let unit_start: Vec<f64> = start.iter().map(|c| c / start[0]).collect();
     let found = lbfgs::minimize(f, shape.variables(&unit_start), &Settings::default());
     Ok(found.map(|v| shape.coefficients(&v)))
+}
+
+/// The first column of the banded C^-1 (`start.len()` bands, first entry 1) of least loss, found from `start`.
+///
+/// The same loss as [`minimize_banded`], seen through c = 1 / c': dc'_j = -sum_t lam_t c_{t-j} with
+/// lam = C'^-T dc. O(n log n) an evaluation. Where the optimum is not a strategy whose sensitivity ||S|| is
+/// exact, the start is returned.
+///
+/// # Errors
+/// When the schema does not fit, or the workload is not valid.
+pub fn minimize_banded_inverse(
+    start: &[f64],
+    steps: usize,
+    workload: &Workload,
+    participation: &Participation,
+    objective: Objective,
+) -> Result<Solution<Vec<f64>>> {
+    let loss = ToeplitzLoss::new(steps, workload, participation, objective)?;
+    let with_unit_diagonal = |tail: &[f64]| -> Vec<f64> { [&[1.0], tail].concat() };
+    let f = |tail: &[f64]| {
+        let inverse = with_unit_diagonal(tail);
+        let c = divide(&[1.0], &inverse, steps);
+        let (value, dc) = loss.value_and_gradient(&c);
+        let lam = divide_transposed(&dc, &inverse);
+        (value, correlate(&lam, &c, inverse.len())[1..].iter().map(|x| -x).collect())
+    };
+    let unit_start: Vec<f64> = start.iter().map(|c| c / start[0]).collect();
+    let found = lbfgs::minimize(f, unit_start[1..].to_vec(), &Settings::default());
+    let found = found.map(|tail| with_unit_diagonal(&tail));
+    let c = divide(&[1.0], &found.value, steps);
+    match sensitivity::of_toeplitz(&c, steps, participation)?.kind {
+        Kind::Exact => Ok(found),
+        Kind::UpperBound => Ok(Solution { status: Status::Stalled, ..found.map(|_| unit_start) }),
+    }
 }
 
 #[cfg(test)]

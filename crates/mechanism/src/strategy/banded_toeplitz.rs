@@ -42,10 +42,17 @@ impl Mechanism for BandedToeplitz {
 impl Design for BandedToeplitz {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_order()?;
-        let default = DEFAULT_BANDS.min(problem.steps);
-        let bands = between("bands", recipe.bands.unwrap_or(default), 1, problem.steps, "steps")?;
+        let bands = bands_of(recipe, problem)?;
         let found = coefficients(problem, bands, recipe.fixed)?;
         let strategy = Self { steps: problem.steps, coefficients: found.value.clone() };
         Ok(found.map(|_| strategy))
     }
+}
+
+/// The number of bands that is asked for, or the default: no more than the steps, nor than the separation of
+/// several participations.
+pub(super) fn bands_of(recipe: &Recipe, problem: &Problem) -> Result<usize> {
+    let (b, k) = problem.participation.separation(problem.steps);
+    let default = if k > 1 { DEFAULT_BANDS.min(b) } else { DEFAULT_BANDS.min(problem.steps) };
+    Ok(between("bands", recipe.bands.unwrap_or(default), 1, problem.steps, "steps")?)
 }

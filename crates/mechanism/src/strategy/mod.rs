@@ -3,21 +3,29 @@
 //!
 //! A class enters by its file and one row of the table at the end of this module.
 
+mod banded;
+mod banded_inverse;
 mod banded_toeplitz;
 mod blt;
+mod column_normalized;
 mod identity;
 mod output;
 mod recipe;
+mod restarted;
 mod toeplitz;
 
 pub(crate) use toeplitz::must_be_toeplitz;
 
 use antinoise_input::at_least;
+pub use banded::Banded;
+pub use banded_inverse::BandedInverse;
 pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
+pub use column_normalized::ColumnNormalized;
 pub use identity::Identity;
 pub use output::OutputPerturbation;
 pub use recipe::Recipe;
+pub use restarted::Restarted;
 use serde::{Deserialize, Serialize};
 pub use toeplitz::Toeplitz;
 
@@ -124,7 +132,7 @@ fn can_write_out(steps: usize) -> Result<()> {
 impl Class {
     /// Whether a design optimises Toeplitz coefficients against those of the workload.
     fn needs_toeplitz_workload(self) -> bool {
-        matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt)
+        matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt | Self::BandedInverse)
     }
 }
 
@@ -157,17 +165,31 @@ macro_rules! mechanisms {
         #[serde(tag = "class")]
         pub enum Strategy {
             $($(#[$doc])* #[serde(rename = $name)] $class($type),)*
+            /// Another strategy with its columns scaled to norm 1.
+            #[serde(rename = "column-normalized")]
+            ColumnNormalized(ColumnNormalized),
+            /// Another strategy, started anew again and again.
+            #[serde(rename = "restarted")]
+            Restarted(Restarted),
         }
 
         impl Strategy {
-            /// The class it belongs to.
+            /// The class it belongs to; that of the strategy inside where it is one made from another.
             pub fn class(&self) -> Class {
-                match self { $(Self::$class(_) => Class::$class,)* }
+                match self {
+                    $(Self::$class(_) => Class::$class,)*
+                    Self::ColumnNormalized(strategy) => strategy.inner().class(),
+                    Self::Restarted(strategy) => strategy.run().class(),
+                }
             }
 
             /// The matrix itself.
             pub fn mechanism(&self) -> &dyn Mechanism {
-                match self { $(Self::$class(strategy) => strategy,)* }
+                match self {
+                    $(Self::$class(strategy) => strategy,)*
+                    Self::ColumnNormalized(strategy) => strategy,
+                    Self::Restarted(strategy) => strategy,
+                }
             }
         }
     };
@@ -182,6 +204,10 @@ mechanisms! {
     Toeplitz(Toeplitz) = "toeplitz";
     /// The first few Toeplitz coefficients only.
     BandedToeplitz(BandedToeplitz) = "banded-toeplitz";
+    /// A few free entries a column, columns of norm 1.
+    Banded(Banded) = "banded";
+    /// A few coefficients of C^-1.
+    BandedInverse(BandedInverse) = "banded-inverse";
     /// A few geometric sequences.
     Blt(Blt) = "blt";
 }

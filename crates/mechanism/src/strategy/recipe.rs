@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Problem, Strategy};
+use super::restarted::participation_of_run;
+use super::{Class, ColumnNormalized, Problem, Restarted, Strategy};
 use crate::optimize::Solution;
 use crate::{Result, Workload};
 
@@ -36,12 +37,16 @@ pub struct Recipe {
     pub order: Option<usize>,
     /// Square-root coefficients instead of optimised ones.
     pub fixed: bool,
+    /// Scale the columns to norm 1 once the strategy is found.
+    pub column_normalize: bool,
+    /// Runs that the steps are cut into, each with the same strategy.
+    pub restarts: Option<usize>,
 }
 
 impl Recipe {
     /// The class with its defaults.
     pub fn new(class: Class) -> Self {
-        Self { class, bands: None, order: None, fixed: false }
+        Self { class, bands: None, order: None, fixed: false, column_normalize: false, restarts: None }
     }
 
     /// The best strategy of this class for the problem, or for [`Recipe::design_workload`] where the class
@@ -52,7 +57,30 @@ impl Recipe {
     pub fn design(&self, problem: &Problem) -> Result<Solution<Strategy>> {
         problem.check()?;
         let workload = self.design_workload(&problem.workload);
-        self.class.design(self, &Problem { workload, ..problem.clone() })
+        let problem = Problem { workload, ..problem.clone() };
+        match self.restarts {
+            None => self.design_run(&problem),
+            Some(restarts) => self.design_restarted(&problem, restarts),
+        }
+    }
+
+    fn design_run(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        let found = self.class.design(self, problem)?;
+        if !self.column_normalize {
+            return Ok(found);
+        }
+        let normalized = Strategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
+        Ok(found.map(|_| normalized))
+    }
+
+    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<Strategy>> {
+        between("restarts", restarts, 1, problem.steps, "steps")?;
+        let period = problem.steps.div_ceil(restarts);
+        let participation = participation_of_run(&problem.participation, period);
+        let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
+        let strategy = Strategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
+        // A certificate for one run says nothing about the whole.
+        Ok(Solution { gap: None, ..run.map(|_| strategy) })
     }
 
     /// The workload that this class is designed for: the given one, or prefix sums where the class needs a
@@ -69,7 +97,9 @@ impl Recipe {
     /// ```
     pub fn design_workload(&self, workload: &Workload) -> Workload {
         let toeplitz = !matches!(workload, Workload::Cooldown { .. } | Workload::Matrix { .. });
-        if toeplitz || !self.class.needs_toeplitz_workload() { workload.clone() } else { Workload::Prefix }
+        // A run of a schedule is not the schedule over fewer steps.
+        let needs_toeplitz = self.class.needs_toeplitz_workload() || self.restarts.is_some();
+        if toeplitz || !needs_toeplitz { workload.clone() } else { Workload::Prefix }
     }
 
     pub(super) fn refuse_bands(&self) -> Result<()> {
@@ -99,10 +129,13 @@ impl Recipe {
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;
-        match self.bands.or(self.order) {
-            Some(size) => write!(f, ":{size}"),
-            None => Ok(()),
+        if let Some(size) = self.bands.or(self.order) {
+            write!(f, ":{size}")?;
         }
+        if self.column_normalize {
+            f.write_str(" column-normalized")?;
+        }
+        self.restarts.map_or(Ok(()), |restarts| write!(f, " x{restarts}"))
     }
 }
 

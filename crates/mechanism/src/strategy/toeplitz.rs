@@ -91,7 +91,7 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Resu
 }
 
 /// For prefix sums c_0 = 1, c_t = c_{t-1} (2t - 1) / (2t) (monograph, Theorem 2.5).
-fn square_root_of(workload: &Workload, steps: usize, bands: usize) -> Result<Vec<f64>> {
+pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) -> Result<Vec<f64>> {
     if *workload != Workload::Prefix {
         let a = workload.coefficients(steps)?.ok_or_else(|| must_be_toeplitz(workload))?;
         return Ok(square_root(&a, bands));

@@ -44,9 +44,121 @@ impl Operator {
     }
 }
 
+/// Columns side by side, and how A and A^T act on all of them at once.
+impl Operator {
+    /// A x for columns whose first nonzero row is `first`: rows `first` on.
+    pub(crate) fn apply_lanes<const L: usize>(&self, x: &[[f64; L]], first: usize) -> Vec<[f64; L]> {
+        match self {
+            Self::Rational { numerator, denominator } => filter(numerator, denominator, x.iter()),
+            Self::Schedule(rates) => {
+                let weighted: Vec<[f64; L]> =
+                    x.iter().zip(&rates[first..]).map(|(x, eta)| x.map(|x| x * eta)).collect();
+                filter(&[1.0], &[1.0, -1.0], weighted.iter())
+            }
+            _ => by_lane(x, |column| {
+                let padded = [&vec![0.0; first], column].concat();
+                self.apply(&padded)[first..].to_vec()
+            }),
+        }
+    }
+
+    /// A^T x, rows `first` on, for x whose rows before `first` do not matter.
+    pub(crate) fn apply_transposed_lanes<const L: usize>(
+        &self,
+        x: &[[f64; L]],
+        first: usize,
+    ) -> Vec<[f64; L]> {
+        let backwards = |numerator: &[f64], denominator: &[f64]| {
+            let mut image = filter(numerator, denominator, x.iter().rev());
+            image.reverse();
+            image
+        };
+        match self {
+            Self::Rational { numerator, denominator } => backwards(numerator, denominator),
+            Self::Schedule(rates) => {
+                let mut image = backwards(&[1.0], &[1.0, -1.0]);
+                image
+                    .iter_mut()
+                    .zip(&rates[first..])
+                    .for_each(|(x, eta)| x.iter_mut().for_each(|x| *x *= eta));
+                image
+            }
+            Self::Series(a) => by_lane(x, |column| {
+                let reversed: Vec<f64> = column.iter().rev().copied().collect();
+                let mut image = toeplitz::multiply(a, &reversed, column.len());
+                image.reverse();
+                image
+            }),
+            Self::Rows(rows) => by_lane(x, |column| {
+                let mut image = vec![0.0; column.len()];
+                for (row, &x) in rows[first..].iter().zip(column) {
+                    image.iter_mut().zip(&row[first..]).for_each(|(sum, a)| *sum += a * x);
+                }
+                image
+            }),
+        }
+    }
+}
+
+/// numerator / denominator applied to a sequence, lane by lane; denominator\[0\] = 1.
+fn filter<'a, const L: usize>(
+    numerator: &[f64],
+    denominator: &[f64],
+    x: impl ExactSizeIterator<Item = &'a [f64; L]> + Clone,
+) -> Vec<[f64; L]> {
+    let input: Vec<&[f64; L]> = x.collect();
+    let mut out: Vec<[f64; L]> = Vec::with_capacity(input.len());
+    for t in 0..input.len() {
+        let mut sum = [0.0; L];
+        for (a, x) in numerator.iter().zip(input[..=t].iter().rev()) {
+            (0..L).for_each(|lane| sum[lane] += a * x[lane]);
+        }
+        for (a, past) in denominator[1..].iter().zip(out.iter().rev()) {
+            (0..L).for_each(|lane| sum[lane] -= a * past[lane]);
+        }
+        out.push(sum);
+    }
+    out
+}
+
+fn by_lane<const L: usize>(x: &[[f64; L]], f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<[f64; L]> {
+    let mut out = vec![[0.0; L]; x.len()];
+    for lane in 0..L {
+        let column: Vec<f64> = x.iter().map(|x| x[lane]).collect();
+        out.iter_mut().zip(f(&column)).for_each(|(out, x)| out[lane] = x);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lanes_are_columns_and_the_transpose_is_an_adjoint() {
+        let (n, first) = (9, 2);
+        let workloads = ["prefix", "momentum:0.5,0.1", "nesterov:0.5", "window:3", "cooldown:3,0.25"]
+            .map(|text| text.parse::<Workload>().unwrap());
+        let rows: Vec<Vec<f64>> =
+            (0..n).map(|i| (0..=i).map(|j| 1.0 + (i * j % 3) as f64).collect()).collect();
+        let others = [Workload::Toeplitz { coefficients: vec![1.0, 2.0, 0.5] }, Workload::Matrix { rows }];
+        for workload in workloads.iter().chain(&others) {
+            let a = Operator::new(workload, n).unwrap();
+            let x: Vec<[f64; 2]> = (first..n).map(|t| [t as f64, (t * t % 5) as f64]).collect();
+            let y: Vec<[f64; 2]> = (first..n).map(|t| [1.0 / t as f64, 1.0]).collect();
+            let (image, pulled) = (a.apply_lanes(&x, first), a.apply_transposed_lanes(&y, first));
+            for lane in 0..2 {
+                let mut column = vec![0.0; first];
+                column.extend(x.iter().map(|x| x[lane]));
+                let want = a.apply(&column);
+                assert!((first..n).all(|t| (image[t - first][lane] - want[t]).abs() < 1e-12), "{workload}");
+                let inner = |p: &[[f64; 2]], q: &[[f64; 2]]| -> f64 {
+                    p.iter().zip(q).map(|(p, q)| p[lane] * q[lane]).sum()
+                };
+                assert!((inner(&image, &y) - inner(&x, &pulled)).abs() < 1e-11, "{workload}");
+            }
+        }
+    }
 
     #[test]
     fn every_operator_is_its_dense_matrix() {

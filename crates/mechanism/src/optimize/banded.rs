@@ -1,0 +1,238 @@
+//! Minimise ||A C^-1|| over banded lower-triangular C with columns of norm 1.
+//!
+//! C_ij = Theta_{i-j, j} / ||Theta_{:, j}|| for 0 <= i - j < bands: every Theta is valid and the sensitivity is
+//! sqrt(k) as long as participations are at least `bands` apart. Column by column, y = C^-1 e_j, b = A y,
+//! lam = C^-T A^T (2 W b), dC_il -= lam_i y_l on the band; W weighs rows, 1 for the RMS loss. Eight columns go
+//! through the recursions together. O(n^2 bands) time an evaluation, O(n) scratch a task; the tasks are fixed,
+//! so that results do not depend on the number of threads.
+//!
+//! # Source
+//! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a smooth p-norm of row norms.
+
+use rayon::prelude::*;
+
+use super::lbfgs::{self, Settings};
+use super::{Objective, Solution, Status};
+use crate::workload::Operator;
+use crate::{Result, Workload};
+
+/// Columns that go through a recursion together.
+const LANES: usize = 8;
+/// Tasks that groups of columns are dealt to in turn.
+const TASKS: usize = 16;
+/// Exponents of the p-norm of squared row norms that stand for their maximum, one solve after the other.
+const MAX_LOSS_EXPONENTS: [f64; 3] = [8.0, 64.0, 512.0];
+
+type Lanes = [f64; LANES];
+
+/// ln of the p-norm of B's squared row norms over n^(1/p), as a function of Theta.
+struct BandedLoss {
+    workload: Operator,
+    steps: usize,
+    bands: usize,
+    exponent: f64,
+}
+
+/// C by rows (C\[t, t - tau\] at t bands + tau) and the norms of Theta's columns.
+pub(crate) struct Normalized {
+    pub(crate) rows: Vec<f64>,
+    norms: Vec<f64>,
+}
+
+/// Theta\[t, t - tau\] at t bands + tau, its columns scaled to norm 1.
+pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
+    let n = theta.len() / bands;
+    let mut norms = vec![0.0; n];
+    for t in 0..n {
+        for tau in 0..bands.min(t + 1) {
+            norms[t - tau] += theta[t * bands + tau].powi(2);
+        }
+    }
+    norms.iter_mut().for_each(|x| *x = x.sqrt());
+    let mut rows = vec![0.0; theta.len()];
+    for t in 0..n {
+        for tau in 0..bands.min(t + 1) {
+            rows[t * bands + tau] = theta[t * bands + tau] / norms[t - tau];
+        }
+    }
+    Normalized { rows, norms }
+}
+
+impl BandedLoss {
+    fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
+        let c = normalize_columns(theta, self.bands);
+        let (n, p) = (self.steps as f64, self.exponent);
+        let (weights, known) = if p == 1.0 {
+            (vec![1.0; self.steps], None)
+        } else {
+            let squared = self.pass(&c.rows, None).0;
+            let largest = squared.iter().copied().fold(0.0, f64::max);
+            let sum: f64 = squared.iter().map(|r| (r / largest).powf(p)).sum();
+            let value = largest.ln() + (sum / n).ln() / p;
+            (squared.iter().map(|r| (r / largest).powf(p - 1.0) / (largest * sum)).collect(), Some(value))
+        };
+        let (squared, d_rows) = self.pass(&c.rows, Some(&weights));
+        let total: f64 = squared.iter().sum();
+        let scale = if known.is_some() { 1.0 } else { 1.0 / total };
+        let gradient = self.through_normalization(&c, &d_rows, scale);
+        (known.unwrap_or_else(|| (total / n).ln()), gradient)
+    }
+
+    /// dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
+    fn through_normalization(&self, c: &Normalized, d_rows: &[f64], scale: f64) -> Vec<f64> {
+        let bands = self.bands;
+        let mut along = vec![0.0; self.steps];
+        for t in 0..self.steps {
+            for tau in 0..bands.min(t + 1) {
+                along[t - tau] += c.rows[t * bands + tau] * d_rows[t * bands + tau];
+            }
+        }
+        let mut gradient = vec![0.0; d_rows.len()];
+        for t in 0..self.steps {
+            for tau in 0..bands.min(t + 1) {
+                let (at, j) = (t * bands + tau, t - tau);
+                gradient[at] = scale * (d_rows[at] - c.rows[at] * along[j]) / c.norms[j];
+            }
+        }
+        gradient
+    }
+
+    /// B's squared row norms and, where row weights are given, d(sum of weighted squared row norms)/dC.
+    fn pass(&self, rows: &[f64], weights: Option<&[f64]>) -> (Vec<f64>, Vec<f64>) {
+        let parts: Vec<(Vec<f64>, Vec<f64>)> = (0..TASKS)
+            .into_par_iter()
+            .map(|task| {
+                let mut squared = vec![0.0; self.steps];
+                let mut gradient = vec![0.0; if weights.is_some() { rows.len() } else { 0 }];
+                for first in (task * LANES..self.steps).step_by(TASKS * LANES) {
+                    self.columns(rows, first, weights, &mut squared, &mut gradient);
+                }
+                (squared, gradient)
+            })
+            .collect();
+        let mut parts = parts.into_iter();
+        let (mut squared, mut gradient) = parts.next().expect("there is a first task");
+        for (more_squared, more_gradient) in parts {
+            squared.iter_mut().zip(more_squared).for_each(|(sum, x)| *sum += x);
+            gradient.iter_mut().zip(more_gradient).for_each(|(sum, x)| *sum += x);
+        }
+        (squared, gradient)
+    }
+
+    /// Adds the columns first..first + LANES.
+    fn columns(
+        &self,
+        rows: &[f64],
+        first: usize,
+        weights: Option<&[f64]>,
+        squared: &mut [f64],
+        gradient: &mut [f64],
+    ) {
+        let y = solve(rows, self.bands, first, self.steps);
+        let mut b = self.workload.apply_lanes(&y, first);
+        for (sum, b) in squared[first..].iter_mut().zip(&b) {
+            *sum += b.iter().map(|x| x * x).sum::<f64>();
+        }
+        let Some(weights) = weights else { return };
+        for (b, weight) in b.iter_mut().zip(&weights[first..]) {
+            b.iter_mut().for_each(|x| *x *= 2.0 * weight);
+        }
+        let mut lam = self.workload.apply_transposed_lanes(&b, first);
+        solve_transposed(rows, self.bands, first, &mut lam);
+        for i in 0..lam.len() {
+            let row = &mut gradient[(first + i) * self.bands..][..self.bands.min(i + 1)];
+            for (tau, d) in row.iter_mut().enumerate() {
+                let past = &y[i - tau];
+                *d -= (0..LANES).map(|lane| lam[i][lane] * past[lane]).sum::<f64>();
+            }
+        }
+    }
+}
+
+/// y = C^-1 e_j for j in first..first + LANES, from row `first` on.
+fn solve(rows: &[f64], bands: usize, first: usize, n: usize) -> Vec<Lanes> {
+    let mut y: Vec<Lanes> = Vec::with_capacity(n - first);
+    for i in 0..n - first {
+        let row = &rows[(first + i) * bands..][..bands];
+        let mut sum: Lanes = std::array::from_fn(|lane| f64::from(lane == i));
+        for (c, past) in row[1..].iter().zip(y.iter().rev()) {
+            for lane in 0..LANES {
+                sum[lane] -= c * past[lane];
+            }
+        }
+        y.push(sum.map(|x| x / row[0]));
+    }
+    y
+}
+
+/// x <- C^-T x, rows `first` on.
+fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
+    for i in (0..x.len()).rev() {
+        let row = &rows[(first + i) * bands..][..bands];
+        let solved = x[i].map(|x| x / row[0]);
+        x[i] = solved;
+        for (tau, c) in row.iter().enumerate().take(i + 1).skip(1) {
+            for lane in 0..LANES {
+                x[i - tau][lane] -= c * solved[lane];
+            }
+        }
+    }
+}
+
+/// The rows of the column-normalised C with `bands` bands of least ||A C^-1||, from the Toeplitz column
+/// `start`.
+///
+/// # Errors
+/// When the workload is not valid for `steps`.
+pub fn minimize_columns(
+    start: &[f64],
+    steps: usize,
+    workload: &Workload,
+    objective: Objective,
+) -> Result<Solution<Vec<f64>>> {
+    let bands = start.len();
+    let exponents: &[f64] = match objective {
+        Objective::Rms => &[1.0],
+        Objective::Max => &MAX_LOSS_EXPONENTS,
+    };
+    let mut theta: Vec<f64> = (0..steps).flat_map(|_| start.iter().copied()).collect();
+    let (mut iterations, mut status) = (0, Status::Converged);
+    // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not show in its digits.
+    let settings = Settings { gradient_tolerance: 1e-9, decrease_tolerance: 1e-10, ..Settings::default() };
+    for &exponent in exponents {
+        let loss = BandedLoss { workload: Operator::new(workload, steps)?, steps, bands, exponent };
+        let found = lbfgs::minimize(|theta| loss.value_and_gradient(theta), theta, &settings);
+        (theta, status) = (found.value, found.status);
+        iterations += found.iterations;
+    }
+    let rows = normalize_columns(&theta, bands).rows;
+    Ok(Solution { value: rows, status, gap: None, iterations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_is_the_finite_difference() {
+        let (steps, bands) = (13, 4);
+        for text in ["prefix", "momentum:0.6,0.1", "nesterov:0.5", "cooldown:5,0.2"] {
+            for exponent in [1.0, 6.0] {
+                let workload = Operator::new(&text.parse().unwrap(), steps).unwrap();
+                let loss = BandedLoss { workload, steps, bands, exponent };
+                let theta: Vec<f64> =
+                    (0..steps * bands).map(|i| 1.0 / (1.0 + (i % bands) as f64 + 0.01 * i as f64)).collect();
+                let (_, gradient) = loss.value_and_gradient(&theta);
+                for at in 0..theta.len() {
+                    let value = |h: f64| {
+                        let mut moved = theta.clone();
+                        moved[at] += h;
+                        loss.value_and_gradient(&moved).0
+                    };
+                    let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
+                    assert!((difference - gradient[at]).abs() < 1e-8, "{text} {exponent} {at}");
+                }
+            }
+        }
+    }
+}

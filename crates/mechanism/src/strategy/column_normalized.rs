@@ -1,0 +1,90 @@
+//! Any C with its columns scaled to norm 1: C D. For Toeplitz and BLT strategies noise costs as much as before,
+//! (C D)^-1 = D^-1 C^-1, and the loss falls, because every step is given the same share of the sensitivity.
+
+use antinoise_input::InvalidParameter;
+use antinoise_linear::Mat;
+use serde::{Deserialize, Serialize};
+
+use super::{Mechanism, Strategy};
+use crate::{Encoder, Recursion, Result};
+
+/// `inner` with columns of norm 1.
+///
+/// ```
+/// use antinoise_mechanism::{Mechanism, Participation, Strategy, strategy::{ColumnNormalized, Toeplitz}};
+/// let inner = Strategy::Toeplitz(Toeplitz::new(8, vec![1.0, 0.5, 0.25])?);
+/// let normalized = ColumnNormalized::new(inner)?;
+/// assert!((normalized.sensitivity(&Participation::Single)?.value - 1.0).abs() < 1e-15);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnNormalized {
+    inner: Box<Strategy>,
+}
+
+impl ColumnNormalized {
+    /// Normalises the columns of `inner`.
+    ///
+    /// # Errors
+    /// When `inner` is not valid, or too large to write out.
+    pub fn new(inner: Strategy) -> Result<Self> {
+        let strategy = Self { inner: Box::new(inner) };
+        strategy.check()?;
+        Ok(strategy)
+    }
+
+    /// The strategy whose columns are scaled.
+    pub fn inner(&self) -> &Strategy {
+        &self.inner
+    }
+}
+
+fn column_norms(encoder: &Encoder) -> Vec<f64> {
+    encoder.gram_lag(0).iter().map(|x| x.sqrt()).collect()
+}
+
+impl Mechanism for ColumnNormalized {
+    fn steps(&self) -> usize {
+        self.inner.mechanism().steps()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.inner.mechanism().check()?;
+        let norms = column_norms(&self.inner.mechanism().encoder()?);
+        match norms.iter().position(|&norm| !(norm.is_finite() && norm > 0.0)) {
+            Some(step) => {
+                let got = format!("a column of norm {} at step {step}", norms[step]);
+                Err(InvalidParameter::new("inner", got, "of finite columns, none of them 0").into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn encoder(&self) -> Result<Encoder> {
+        let inner = self.inner.mechanism().encoder()?;
+        let scales: Vec<f64> = column_norms(&inner).iter().map(|norm| 1.0 / norm).collect();
+        Ok(match inner {
+            Encoder::Toeplitz { coefficients, .. } => Encoder::Scaled { coefficients, scales },
+            Encoder::Scaled { coefficients, scales: first } => {
+                let scales = first.iter().zip(&scales).map(|(x, y)| x * y).collect();
+                Encoder::Scaled { coefficients, scales }
+            }
+            Encoder::Banded { bands, mut rows } => {
+                for (t, row) in rows.chunks_exact_mut(bands).enumerate() {
+                    row.iter_mut().enumerate().take(t + 1).for_each(|(tau, x)| *x *= scales[t - tau]);
+                }
+                Encoder::Banded { bands, rows }
+            }
+            other => {
+                let c = other.to_dense();
+                Encoder::Dense(Mat::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
+            }
+        })
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        let factors = column_norms(&self.inner.mechanism().encoder()?);
+        Ok(Recursion::Scaled { inner: Box::new(self.inner.mechanism().recursion()?), factors })
+    }
+}
