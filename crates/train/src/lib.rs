@@ -9,6 +9,8 @@
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!
+//! [`trainer::Trainer`] runs a plan so, [`report::Report`] shows what came of it.
+//!
 //! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
 //! what a layer is. Results do not depend on the number of threads.
 
