@@ -14,6 +14,10 @@ use ctr::{CtrCore, flavors};
 use zeroize::Zeroizing;
 
 use crate::Key;
+use crate::gaussian::Real;
+use crate::simd::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::vaes;
 
 /// The cipher that makes the random bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +61,7 @@ impl KeySource {
                     part[..7].copy_from_slice(&self.purpose);
                     part[7] = half as u8;
                     part[8..].copy_from_slice(&index.to_be_bytes());
-                    master.encrypt_block(Array::slice_as_mut_array(part).expect("16 bytes"));
+                    master.cipher.encrypt_block(Array::slice_as_mut_array(part).expect("16 bytes"));
                 }
                 Keystream::new(Cipher::Aes256Ctr, &subkey)
             }
@@ -75,15 +79,28 @@ impl KeySource {
 /// The random bits of one seed vector.
 #[allow(clippy::large_enum_variant)] // One stream holds either all of the one kind or all of the other.
 pub(crate) enum Keystream {
-    Aes(Aes256Enc),
+    Aes(Aes),
     ChaCha(Zeroizing<[u8; 32]>),
 }
 
 impl Keystream {
     fn new(cipher: Cipher, key: &[u8; 32]) -> Self {
         match cipher {
-            Cipher::Aes256Ctr => Self::Aes(Aes256Enc::new(&Array(*key))),
+            Cipher::Aes256Ctr => Self::Aes(Aes::new(key)),
             Cipher::ChaCha20 => Self::ChaCha(Zeroizing::new(*key)),
+        }
+    }
+
+    /// Makes normals of whole groups without ever writing their bits to memory, where the processor can; true when
+    /// some are rare.
+    pub(crate) fn fused<T: Real>(&self, isa: Isa, first_group: u64, out: &mut [T]) -> Option<bool> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Aes(Aes { rounds: Some(rounds), .. }) if isa.has_vector_aes() => {
+                // SAFETY: the features were detected.
+                Some(unsafe { vaes::normals(rounds, aes_counter(0, first_group * 8), out) })
+            }
+            _ => None,
         }
     }
 
@@ -91,7 +108,7 @@ impl Keystream {
     pub(crate) fn fill(&self, first_group: u64, out: &mut [u8]) {
         debug_assert!(out.len().is_multiple_of(GROUP_BYTES));
         match self {
-            Self::Aes(cipher) => fill_aes(cipher, u128::from(first_group) * 8, out),
+            Self::Aes(aes) => fill_aes(&aes.cipher, aes_counter(0, first_group * 8), out),
             Self::ChaCha(key) => fill_chacha(key, 0, first_group * 2, out),
         }
     }
@@ -100,8 +117,8 @@ impl Keystream {
     pub(crate) fn extra(&self, pair: u64) -> [u64; 2] {
         let mut block = [0; 64];
         let place = match self {
-            Self::Aes(cipher) => {
-                fill_aes(cipher, 1 << 64 | u128::from(pair), &mut block[..16]);
+            Self::Aes(aes) => {
+                fill_aes(&aes.cipher, aes_counter(1, pair), &mut block[..16]);
                 0
             }
             Self::ChaCha(key) => {
@@ -113,9 +130,31 @@ impl Keystream {
     }
 }
 
-fn fill_aes(cipher: &Aes256Enc, first_block: u128, out: &mut [u8]) {
-    let counter = Array(first_block.to_be_bytes());
-    let mut stream = CtrCore::<&Aes256Enc, flavors::Ctr128BE>::inner_iv_init(cipher, &counter);
+/// AES-256 with one key, for any processor and, where it applies, for [`vaes`].
+pub(crate) struct Aes {
+    cipher: Aes256Enc,
+    #[cfg(target_arch = "x86_64")]
+    rounds: Option<vaes::RoundKeys>,
+}
+
+impl Aes {
+    fn new(key: &[u8; 32]) -> Self {
+        Self {
+            cipher: Aes256Enc::new(&Array(*key)),
+            // SAFETY: the features were detected.
+            #[cfg(target_arch = "x86_64")]
+            rounds: Isa::detect().has_vector_aes().then(|| unsafe { vaes::RoundKeys::new(key) }),
+        }
+    }
+}
+
+/// The input of a block: its number and its domain, both little-endian.
+fn aes_counter(domain: u64, block: u64) -> [u8; 16] {
+    (u128::from(domain) << 64 | u128::from(block)).to_le_bytes()
+}
+
+fn fill_aes(cipher: &Aes256Enc, first_counter: [u8; 16], out: &mut [u8]) {
+    let mut stream = CtrCore::<&Aes256Enc, flavors::Ctr64LE>::inner_iv_init(cipher, &Array(first_counter));
     let (blocks, _) = Array::slice_as_chunks_mut(out);
     stream.write_keystream_blocks(blocks);
 }
@@ -148,7 +187,8 @@ mod tests {
             .collect()
     }
 
-    /// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream = plaintext xor ciphertext.
+    /// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream block = plaintext xor ciphertext. The standard counts
+    /// big-endian and this crate little-endian, so each block is given its counter.
     #[test]
     fn aes_counter_mode_matches_the_standard() {
         let key: [u8; 32] =
@@ -162,9 +202,24 @@ mod tests {
             "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5",
             "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6"
         ));
-        let mut stream = [0; 64];
-        fill_aes(&Aes256Enc::new(&Array(key)), counter, &mut stream);
-        assert!(stream.iter().zip(plain.iter().zip(&coded)).all(|(s, (p, c))| *s == p ^ c));
+        let cipher = Aes256Enc::new(&Array(key));
+        for (i, (plain, coded)) in plain.chunks(16).zip(coded.chunks(16)).enumerate() {
+            let mut stream = [0; 16];
+            fill_aes(&cipher, (counter + i as u128).to_be_bytes(), &mut stream);
+            assert!(stream.iter().zip(plain.iter().zip(coded)).all(|(s, (p, c))| *s == p ^ c));
+        }
+    }
+
+    #[test]
+    fn block_n_of_a_keystream_is_the_cipher_of_n() {
+        let cipher = Aes256Enc::new(&Array([9; 32]));
+        let mut stream = [0; 16 * 300];
+        fill_aes(&cipher, aes_counter(1, (1 << 40) - 5), &mut stream);
+        for (i, found) in stream.chunks(16).enumerate() {
+            let mut block = Array(aes_counter(1, (1 << 40) - 5 + i as u64));
+            cipher.encrypt_block(&mut block);
+            assert_eq!(found, &block[..]);
+        }
     }
 
     /// RFC 8439, A.1: the first blocks of the all-zero key, and block 1 with key 00..01.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use zeroize::Zeroize;
 
 use crate::cipher::{KeySource, Keystream};
-use crate::correlator::{Correlator, Scratch, Use, add_scaled, write_scaled};
+use crate::correlator::{Correlator, Scratch, Use, add_scaled, is_large, write_scaled};
+use crate::gaussian::TILE;
 use crate::placement::{Placement, State, history};
 use crate::recipe::{Keeps, Leaf, Place, Recipe};
 use crate::shard::Tile;
-use crate::simd::Isa;
+use crate::simd::{Isa, prefetch};
 use crate::stream::Plan;
 use crate::{Key, NOISE, NoiseError};
 
@@ -74,8 +75,7 @@ impl Engine {
         let kept = placement.vectors;
         let state = zeros(kept as u64 * outputs as u64)?;
         let scratch = (0..threads).map(|_| Scratch::new(isa, replayed)).collect();
-        let keys = KeySource::new(key, plan.cipher, NOISE);
-        let pass = Pass { keys, first_seed: 0, keystreams: Vec::new(), places: Vec::new(), uses: Vec::new() };
+        let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement);
         let (steps, noise_std) = (plan.steps, plan.noise_std);
         Ok(Self {
             recipe,
@@ -114,8 +114,9 @@ impl Engine {
     /// Hands out row `step`, which is the next one or one already made.
     pub(crate) fn emit(&mut self, step: usize, out: &mut [f32], emit: Emit) {
         let factor = self.noise_std * self.recipe.place(step).factor;
+        let large = is_large(out);
         let send = move |isa: Isa, x: &[f32], out: &mut [f32]| match emit {
-            Emit::Write => write_scaled(isa, factor as f32, x, out),
+            Emit::Write => write_scaled(isa, large, factor as f32, x, out),
             Emit::Add(scale) => add_scaled(isa, (factor * f64::from(scale)) as f32, x, out),
         };
         let fused = self.placement.look_ahead == 1;
@@ -221,6 +222,28 @@ impl Engine {
 }
 
 impl Pass {
+    /// A pass with room for the longest that a step needs.
+    fn new(keys: KeySource, recipe: &Recipe, placement: &Placement) -> Self {
+        let window = placement.look_ahead;
+        let runs = window.div_ceil(recipe.run_steps) + 1;
+        let (places, keystreams, uses) = match (placement.state, &recipe.leaf) {
+            (State::Stored, _) => (window, window, 0),
+            (State::Replayed, _) => (recipe.run_steps + window, recipe.run_steps + window, 0),
+            (State::Regenerated, Leaf::Sum { rows }) => {
+                let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+                (window, runs * recipe.run_seeds, window * longest)
+            }
+            (State::Regenerated, leaf) => (window, history(leaf) + window, window * (history(leaf) + 1)),
+        };
+        Self {
+            keys,
+            first_seed: 0,
+            keystreams: Vec::with_capacity(keystreams),
+            places: Vec::with_capacity(places),
+            uses: Vec::with_capacity(uses),
+        }
+    }
+
     /// Runs the listed steps on one tile. Rows from `first_row` on go to the vectors kept ahead, if there are any;
     /// the last row is left in the scratch.
     fn run_tile(
@@ -296,6 +319,9 @@ fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
     uses.sort_unstable_by_key(|used| (used.seed, used.row));
 }
 
+/// Numbers of the next tile's state that are fetched while this tile's seed noise is made.
+const PREFETCHED: usize = 16 * TILE;
+
 type Work<'a> = dyn Fn(&mut Scratch, &Tile, &mut [f32], &mut [f32]) + Sync + 'a;
 
 /// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
@@ -309,8 +335,11 @@ fn each_tile(
 ) {
     let Some(first) = tiles.first().map(|tile| tile.output) else { return };
     if scratch.len() == 1 || tiles.len() == 1 {
-        for tile in tiles {
+        for (i, tile) in tiles.iter().enumerate() {
             let at = tile.output - first;
+            if let Some(next) = tiles.get(i + 1) {
+                prefetch(&state[(next.output - first) * kept..][..(next.len * kept).min(PREFETCHED)]);
+            }
             let vectors = &mut state[at * kept..][..tile.len * kept];
             let part = out.as_mut().map_or(&mut [][..], |out| &mut out[at..at + tile.len]);
             work(&mut scratch[0], tile, vectors, part);

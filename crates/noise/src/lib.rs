@@ -19,6 +19,7 @@
 //! The noise of step t at coordinate j depends on (key, cipher, recursion, t, j) and on nothing else: threads,
 //! shards, instruction sets, memory budgets, seeking and resuming never change a bit of it.
 
+pub mod bench;
 mod checkpoint;
 mod cipher;
 mod correlator;
@@ -32,6 +33,8 @@ mod rng;
 mod shard;
 mod simd;
 mod stream;
+#[cfg(target_arch = "x86_64")]
+mod vaes;
 
 pub use cipher::Cipher;
 pub use error::NoiseError;

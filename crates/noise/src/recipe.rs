@@ -64,6 +64,8 @@ pub(crate) struct Place {
 pub(crate) struct Recipe {
     layers: Vec<Layer>,
     pub(crate) leaf: Leaf,
+    /// Steps of the innermost run.
+    pub(crate) run_steps: usize,
     /// Seeds of the innermost run.
     pub(crate) run_seeds: usize,
 }
@@ -96,7 +98,7 @@ impl Recipe {
                 leaf => {
                     let leaf_kind = check_leaf(leaf, steps)?;
                     let run_seeds = leaf.seeds(steps);
-                    return Ok(Self { layers, leaf: leaf_kind, run_seeds });
+                    return Ok(Self { layers, leaf: leaf_kind, run_steps: steps, run_seeds });
                 }
             }
         }

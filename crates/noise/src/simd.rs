@@ -42,24 +42,46 @@ impl Isa {
         &[Self(Level::Portable)]
     }
 
+    /// The widest set with vector AES, which [`crate::vaes`] fuses with the transform.
+    pub(crate) fn has_vector_aes(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self.0 == Level::Avx512
+            && is_x86_feature_detected!("aes")
+            && is_x86_feature_detected!("vaes");
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
     pub(crate) fn level(self) -> Level {
         self.0
     }
 }
 
+/// Asks for `numbers` to be brought near, without waiting.
+pub(crate) fn prefetch(numbers: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in numbers.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, at an address inside the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = numbers;
+}
+
 /// Defines a function that takes an [`Isa`] first and runs `$body`, an `#[inline(always)]` function, compiled for it.
 macro_rules! per_isa {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$t:ident: $bound:path])? ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
         $(#[$meta])*
-        $vis fn $name(isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name $(<$t: $bound>)? (isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-            fn avx512($($arg: $ty),*) $(-> $ret)? {
+            fn avx512 $(<$t: $bound>)? ($($arg: $ty),*) $(-> $ret)? {
                 $body($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            fn avx2($($arg: $ty),*) $(-> $ret)? {
+            fn avx2 $(<$t: $bound>)? ($($arg: $ty),*) $(-> $ret)? {
                 $body($($arg),*)
             }
             match isa.level() {

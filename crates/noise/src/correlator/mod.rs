@@ -8,7 +8,7 @@ mod output;
 mod ring;
 mod sum;
 
-pub(crate) use output::{add_scaled, write_scaled};
+pub(crate) use output::{add_scaled, is_large, write_scaled};
 pub(crate) use sum::Use;
 
 use crate::cipher::Keystream;

@@ -4,24 +4,52 @@ mod double;
 mod single;
 
 use std::fmt;
+use std::ops::Mul;
 
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
-use crate::simd::Isa;
+use crate::correlator::{is_large, write_scaled};
+use crate::simd::{Isa, per_isa};
 use crate::{Key, NOISE};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
 pub(crate) const TILE: usize = 1024;
 
+/// Groups that are made together where bits and normals are made in one loop.
+pub(crate) const FUSED_GROUPS: usize = 4;
+
 /// A floating-point type that normals are made in.
-pub(crate) trait Real: Copy {
+pub(crate) trait Real: Copy + Default + Mul<Output = Self> {
+    /// The number 1.
+    const ONE: Self;
     /// Normals made from one group of keystream.
     const PER_GROUP: usize;
+    /// The least radius word so far, lane by lane, counted from below the rare ones at the upper end.
+    type Nearest: Copy;
+    /// No word seen.
+    const FAR: Self::Nearest;
 
-    /// Makes the normals of whole groups; true when a radius word is so near an end that it needs more bits.
-    fn from_bits_of(isa: Isa, bits: &[u8], out: &mut [Self]) -> bool;
+    /// Makes the normals of one group, and takes note of its radius words.
+    fn group(bits: &[u8; GROUP_BYTES], out: &mut [Self], nearest: &mut Self::Nearest);
 
-    /// Makes the rare pairs anew, with their further bits.
-    fn refine(keystream: &Keystream, first_group: u64, bits: &[u8], out: &mut [Self]);
+    /// True when a radius word was so near an end that it needs more bits.
+    fn is_rare(nearest: &Self::Nearest) -> bool;
+
+    /// Makes the rare pairs of a group anew, with their further bits.
+    fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [Self]);
+}
+
+per_isa! {
+    /// Normals of whole groups of bits; true when some are rare.
+    fn groups[T: Real](bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool = groups_body
+}
+
+#[inline(always)]
+fn groups_body<T: Real>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+    let mut nearest = T::FAR;
+    for (bits, out) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)) {
+        T::group(bits, out, &mut nearest);
+    }
+    T::is_rare(&nearest)
 }
 
 /// Room for the bits and normals of one tile, whatever its alignment.
@@ -31,9 +59,9 @@ pub(crate) struct NormalTile<T> {
     normals: Box<[T]>,
 }
 
-impl<T: Real + Default> NormalTile<T> {
+impl<T: Real> NormalTile<T> {
     pub(crate) fn new(isa: Isa) -> Self {
-        let groups = TILE / T::PER_GROUP + 2;
+        let groups = (TILE / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice();
         Self { isa, bits, normals: vec![T::default(); groups * T::PER_GROUP].into_boxed_slice() }
     }
@@ -43,13 +71,30 @@ impl<T: Real + Default> NormalTile<T> {
         let first_group = start / T::PER_GROUP as u64;
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
-        let bits = &mut self.bits[..groups * GROUP_BYTES];
+        let whole = groups.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
+        let fused = keystream.fused(self.isa, first_group, &mut self.normals[..whole]);
         let normals = &mut self.normals[..groups * T::PER_GROUP];
-        keystream.fill(first_group, bits);
-        if T::from_bits_of(self.isa, bits, normals) {
-            T::refine(keystream, first_group, bits, normals);
+        if fused != Some(false) {
+            let bits = &mut self.bits[..groups * GROUP_BYTES];
+            keystream.fill(first_group, bits);
+            let (bits, _) = bits.as_chunks();
+            if fused.unwrap_or_else(|| self::groups(self.isa, bits, normals)) {
+                for (g, (bits, out)) in bits.iter().zip(normals.chunks_exact_mut(T::PER_GROUP)).enumerate() {
+                    T::refine(keystream, first_group + g as u64, bits, out);
+                }
+            }
         }
         &normals[offset..offset + len]
+    }
+
+    /// The same, written to `out`, which is part of a `large` one or not.
+    fn make_into(&mut self, keystream: &Keystream, start: u64, large: bool, out: &mut [T]) {
+        let per_group = T::PER_GROUP as u64;
+        let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(FUSED_GROUPS * T::PER_GROUP);
+        if large || !whole || keystream.fused(self.isa, start / per_group, out) != Some(false) {
+            let isa = self.isa;
+            write_scaled(isa, large, T::ONE, self.make(keystream, start, out.len()), out);
+        }
     }
 }
 
@@ -95,10 +140,10 @@ impl SeedNoise {
     }
 }
 
-fn fill<T: Real + Default>(keystream: &Keystream, tile: &mut NormalTile<T>, start: u64, out: &mut [T]) {
-    let mut at = start;
+fn fill<T: Real>(keystream: &Keystream, tile: &mut NormalTile<T>, start: u64, out: &mut [T]) {
+    let (mut at, large) = (start, is_large(out));
     for part in out.chunks_mut(TILE) {
-        part.copy_from_slice(tile.make(keystream, at, part.len()));
+        tile.make_into(keystream, at, large, part);
         at += part.len() as u64;
     }
 }

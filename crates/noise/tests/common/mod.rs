@@ -30,7 +30,7 @@ fn blt(order: usize) -> Recursion {
 /// A tree's shape: more seeds than steps, each used by several steps.
 fn combination() -> Recursion {
     let rows = (0..STEPS)
-        .map(|t| (0..4).map(|level| (t >> level | level * 100, 1.0 / (1 + level) as f64)).rev().collect())
+        .map(|t| (0..4).map(|level| ((t >> level) + level * 100, 1.0 / (1 + level) as f64)).rev().collect())
         .collect();
     Recursion::Combination { rows }
 }

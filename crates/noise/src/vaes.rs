@@ -1,0 +1,129 @@
+//! AES-256 in counter mode on AVX-512 vectors, interleaved with the Box-Muller transform of the blocks before.
+//!
+//! The two use different parts of a core: AES rounds wait on one execution port while the transform fills the
+//! others. Bits are those of [`crate::cipher`], which tests compare.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::cipher::GROUP_BYTES;
+use crate::gaussian::Real;
+
+/// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
+const BATCH: usize = crate::gaussian::FUSED_GROUPS;
+const VECTORS: usize = 2 * BATCH;
+
+/// The 15 round keys of AES-256.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct RoundKeys([[u64; 2]; 15]);
+
+impl RoundKeys {
+    /// Expands `key` (FIPS 197, 5.2).
+    #[target_feature(enable = "aes,sse2")]
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        let half = |at: usize| _mm_set_epi64x(word(key, at + 8) as i64, word(key, at) as i64);
+        let (mut even, mut odd) = (half(0), half(16));
+        let mut keys = [even; 15];
+        keys[1] = odd;
+        macro_rules! expand {
+            ($($at:literal: $constant:literal),*) => {$(
+                even = mix::<0xFF>(even, _mm_aeskeygenassist_si128::<$constant>(odd));
+                odd = mix::<0xAA>(odd, _mm_aeskeygenassist_si128::<0>(even));
+                (keys[$at], keys[$at + 1]) = (even, odd);
+            )*};
+        }
+        expand!(2: 0x01, 4: 0x02, 6: 0x04, 8: 0x08, 10: 0x10, 12: 0x20);
+        keys[14] = mix::<0xFF>(even, _mm_aeskeygenassist_si128::<0x40>(odd));
+        Self(
+            keys.map(|key| {
+                [_mm_cvtsi128_si64(key) as u64, _mm_cvtsi128_si64(_mm_srli_si128::<8>(key)) as u64]
+            }),
+        )
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+/// One step of the key expansion: prefix xor of the four words, xor the word of `assist` that `WORD` selects.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn mix<const WORD: i32>(mut key: __m128i, assist: __m128i) -> __m128i {
+    key = _mm_xor_si128(key, _mm_slli_si128::<4>(key));
+    key = _mm_xor_si128(key, _mm_slli_si128::<8>(key));
+    _mm_xor_si128(key, _mm_shuffle_epi32::<WORD>(assist))
+}
+
+/// Fills `out`, whole batches of groups, with the normals of the keystream from block `counter` on; true when some
+/// are rare.
+#[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
+pub(crate) fn normals<T: Real>(keys: &RoundKeys, counter: [u8; 16], out: &mut [T]) -> bool {
+    let mut rounds = [_mm512_setzero_si512(); 15];
+    for (round, key) in rounds.iter_mut().zip(&keys.0) {
+        *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
+    }
+    let (domain, first) = (word(&counter, 8) as i64, word(&counter, 0) as i64);
+    let mut counters =
+        _mm512_set_epi64(domain, first + 3, domain, first + 2, domain, first + 1, domain, first);
+    let mut nearest = T::FAR;
+    let mut bits = [[0u8; GROUP_BYTES]; BATCH];
+    let mut blocks = begin(&mut counters, rounds[0]);
+    apply::<1, 14>(&mut blocks, &rounds);
+    finish(blocks, rounds[14], &mut bits);
+    for out in out.chunks_exact_mut(BATCH * T::PER_GROUP) {
+        // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
+        let mut blocks = begin(&mut counters, rounds[0]);
+        let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
+        let (first, second) = left.split_at_mut(T::PER_GROUP);
+        let (third, fourth) = right.split_at_mut(T::PER_GROUP);
+        apply::<1, 4>(&mut blocks, &rounds);
+        T::group(&bits[0], first, &mut nearest);
+        apply::<4, 7>(&mut blocks, &rounds);
+        T::group(&bits[1], second, &mut nearest);
+        apply::<7, 10>(&mut blocks, &rounds);
+        T::group(&bits[2], third, &mut nearest);
+        apply::<10, 14>(&mut blocks, &rounds);
+        T::group(&bits[3], fourth, &mut nearest);
+        finish(blocks, rounds[14], &mut bits);
+    }
+    T::is_rare(&nearest)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn begin(counters: &mut __m512i, key: __m512i) -> [__m512i; VECTORS] {
+    let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+    let mut blocks = [key; VECTORS];
+    for block in &mut blocks {
+        *block = _mm512_xor_si512(*counters, key);
+        *counters = _mm512_add_epi64(*counters, four);
+    }
+    blocks
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn apply<const FROM: usize, const TO: usize>(blocks: &mut [__m512i; VECTORS], rounds: &[__m512i; 15]) {
+    for round in FROM..TO {
+        for block in blocks.iter_mut() {
+            *block = _mm512_aesenc_epi128(*block, rounds[round]);
+        }
+    }
+    for block in blocks.iter_mut() {
+        // SAFETY: no instruction at all, and every register is left as it is. It pins these rounds between the
+        // groups before and after, which the compiler would otherwise gather in one place, where nothing overlaps.
+        unsafe { asm!("/* {0} */", inout(zmm_reg) * block, options(nostack, preserves_flags)) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn finish(blocks: [__m512i; VECTORS], key: __m512i, bits: &mut [[u8; GROUP_BYTES]; BATCH]) {
+    for (block, bits) in blocks.into_iter().zip(bits.as_flattened_mut().chunks_exact_mut(64)) {
+        // SAFETY: the chunk has 64 bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(bits.as_mut_ptr().cast(), _mm512_aesenclast_epi128(block, key)) };
+    }
+}
