@@ -63,5 +63,18 @@ impl From<antinoise_plan::Error> for Failure {
     }
 }
 
+impl From<antinoise_noise::NoiseError> for Failure {
+    fn from(error: antinoise_noise::NoiseError) -> Self {
+        use antinoise_noise::NoiseError::{Checkpoint, Input};
+        Self::judged(&error, matches!(error, Input(_) | Checkpoint { .. }))
+    }
+}
+
+impl From<antinoise_train::Error> for Failure {
+    fn from(error: antinoise_train::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
 /// `Result` with [`Failure`].
 pub type Result<T> = std::result::Result<T, Failure>;

@@ -29,6 +29,7 @@ enum Command {
     Account(commands::account::Arguments),
     Calibrate(commands::calibrate::Arguments),
     Plan(commands::plan::Arguments),
+    Train(Box<commands::train::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
         }
         Command::Calibrate(arguments) => {
             commands::calibrate::run(arguments).map(|report| output::print(&report, cli.json))
+        }
+        Command::Train(arguments) => {
+            commands::train::run(arguments).map(|report| output::print(&report, cli.json))
         }
         Command::Plan(arguments) => {
             commands::plan::run(arguments).map(|report| output::print(&report, cli.json))

@@ -4,7 +4,7 @@ use antinoise_linear::Mat;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::toeplitz::{divide, norm_squared};
+use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Recursion, Result, Workload};
 
@@ -26,22 +26,34 @@ impl ErrorNorms {
     }
 }
 
-/// Norms of B for Toeplitz C with first column `c`.
-///
-/// For Toeplitz A the first column of B is w = C^-1 a, ||B||_row^2 = sum w_t^2 (the last query's) and
-/// ||B||_F^2 = sum (n - t) w_t^2: O(n log n), or O(n) for a few bands.
+/// Norms of B for Toeplitz C with first column `c`: for Toeplitz A the first column of B is w = C^-1 a.
+/// O(n log n), or O(n) for a few bands.
 pub(crate) fn error_of_toeplitz(
     c: &[f64],
     steps: usize,
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<ErrorNorms> {
+    Ok(ErrorNorms::of_rows(&rows_of_toeplitz(c, steps, workload, recursion)?))
+}
+
+/// Squared norms of B's rows for Toeplitz C with first column `c`: row i's is the sum of w_t^2 over t <= i.
+pub(crate) fn rows_of_toeplitz(
+    c: &[f64],
+    steps: usize,
+    workload: &Workload,
+    recursion: &Recursion,
+) -> Result<Vec<f64>> {
     let Some(a) = workload.coefficients(steps)? else {
-        return error_by_columns(recursion, steps, workload);
+        return rows_by_columns(recursion, steps, workload);
     };
-    let w = divide(&a, c, steps);
-    let weighted: f64 = w.iter().enumerate().map(|(t, w)| (steps - t) as f64 * w * w).sum();
-    Ok(ErrorNorms { max: norm_squared(&w).sqrt(), rms: (weighted / steps as f64).sqrt() })
+    let mut rows = divide(&a, c, steps);
+    let mut sum = 0.0;
+    for w in &mut rows {
+        sum += *w * *w;
+        *w = sum;
+    }
+    Ok(rows)
 }
 
 /// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.
@@ -54,6 +66,11 @@ pub(crate) fn error_by_columns(
     steps: usize,
     workload: &Workload,
 ) -> Result<ErrorNorms> {
+    Ok(ErrorNorms::of_rows(&rows_by_columns(recursion, steps, workload)?))
+}
+
+/// Squared norms of B's rows for any C.
+pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Workload) -> Result<Vec<f64>> {
     let seeds = recursion.seeds(steps);
     let column = |unit: &mut Vec<f64>, seed: usize| {
         unit.resize(seeds, 0.0);
@@ -67,9 +84,8 @@ pub(crate) fn error_by_columns(
 
 /// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
 pub(crate) fn error_of_matrix(noise: &Mat<f64>, workload: &Workload) -> Result<ErrorNorms> {
-    sum_over_columns(noise.ncols(), noise.nrows(), workload, |_, j| {
-        antinoise_linear::column(noise, j).to_vec()
-    })
+    let column = |_: &mut Vec<f64>, j: usize| antinoise_linear::column(noise, j).to_vec();
+    Ok(ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?))
 }
 
 /// Adds up the squares of A times each column; `column` may keep its work space.
@@ -78,7 +94,7 @@ fn sum_over_columns(
     steps: usize,
     workload: &Workload,
     column: impl Fn(&mut Vec<f64>, usize) -> Vec<f64> + Sync,
-) -> Result<ErrorNorms> {
+) -> Result<Vec<f64>> {
     let a = Operator::new(workload, steps)?;
     let tasks: Vec<usize> = (0..columns).step_by(COLUMNS_PER_TASK).collect();
     let partial: Vec<Vec<f64>> = tasks
@@ -96,5 +112,5 @@ fn sum_over_columns(
     for part in partial {
         squared.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
     }
-    Ok(ErrorNorms::of_rows(&squared))
+    Ok(squared)
 }

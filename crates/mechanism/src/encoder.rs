@@ -104,6 +104,27 @@ impl Encoder {
         }
     }
 
+    /// Column j of C, from its first row on.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Encoder;
+    /// let c = Encoder::Toeplitz { steps: 3, coefficients: vec![1.0, 0.5] };
+    /// assert_eq!(c.column(1), [0.0, 1.0, 0.5]);
+    /// ```
+    pub fn column(&self, j: usize) -> Vec<f64> {
+        let n = self.steps();
+        match self {
+            Self::Toeplitz { coefficients, .. } => shifted(coefficients, n, j, 1.0),
+            Self::Scaled { coefficients, scales } => shifted(coefficients, n, j, scales[j]),
+            Self::Banded { bands, rows } => {
+                let below = |i: usize| i >= j && i - j < *bands;
+                (0..n).map(|i| if below(i) { rows[i * bands + i - j] } else { 0.0 }).collect()
+            }
+            Self::Dense(matrix) => column(matrix, j).to_vec(),
+            Self::Stamped { .. } => column(&self.to_dense(), j).to_vec(),
+        }
+    }
+
     /// C written out.
     pub fn to_dense(&self) -> Mat<f64> {
         let n = self.steps();
@@ -165,6 +186,12 @@ fn toeplitz_lag(c: &[f64], n: usize, lag: usize) -> Vec<f64> {
         *entry = sum;
     }
     entries
+}
+
+fn shifted(c: &[f64], n: usize, j: usize, scale: f64) -> Vec<f64> {
+    let mut column = vec![0.0; n];
+    column[j..].iter_mut().zip(c).for_each(|(x, c)| *x = c * scale);
+    column
 }
 
 fn toeplitz_dense(c: &[f64], n: usize, scale: impl Fn(usize) -> f64) -> Mat<f64> {

@@ -133,6 +133,10 @@ fn errors_are_the_norms_of_the_dense_decoder() {
             error.max,
             oracle::max_row_norm(&b)
         );
+        let rows = mechanism.row_errors(&case.problem.workload).unwrap();
+        for (row, b) in rows.iter().zip(&b) {
+            assert!(close(*row, b.iter().map(|x| x * x).sum::<f64>().sqrt(), 1e-9), "{case}");
+        }
         assert!(close(error.rms, oracle::rms(&b), 1e-9), "{case}: {} {}", error.rms, oracle::rms(&b));
     });
 }
@@ -205,6 +209,22 @@ fn a_blt_never_costs_more_for_another_buffer() {
             let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
             assert!(order == 1 || found <= below * (1.0 + 1e-9), "{case}: {found} after {below}");
             below = found;
+        }
+    });
+}
+
+#[test]
+fn columns_and_inner_products_are_those_of_the_dense_matrix() {
+    each_case(&[1, 3, 8], |case| {
+        let c = case.strategy.mechanism().encoder().unwrap();
+        let columns = oracle::transposed(&encoder(case));
+        for (j, column) in columns.iter().enumerate() {
+            assert_eq!(&c.column(j), column, "{case}");
+            for (t, x) in c.gram_lag(j).iter().enumerate() {
+                let want: f64 = columns[t].iter().zip(&columns[t + j]).map(|(x, y)| x * y).sum();
+                assert!((x - want).abs() < 1e-12 * (1.0 + want.abs()), "{case}: lag {j} at {t}");
+            }
+            assert!(j < c.bandwidth() || c.gram_lag(j).iter().all(|&x| x == 0.0), "{case}");
         }
     });
 }

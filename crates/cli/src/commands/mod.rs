@@ -5,3 +5,4 @@ pub mod calibrate;
 pub mod loss;
 pub mod plan;
 pub mod privacy;
+pub mod train;

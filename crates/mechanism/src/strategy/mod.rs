@@ -109,6 +109,23 @@ pub trait Mechanism {
         }
     }
 
+    /// Norm of each row of B = A C^-1: the standard deviation of each query's noise for seed noise of standard
+    /// deviation 1.
+    ///
+    /// # Errors
+    /// When the workload is not valid, or n is too large to write out.
+    fn row_errors(&self, workload: &Workload) -> Result<Vec<f64>> {
+        let (steps, recursion) = (self.steps(), self.recursion()?);
+        let mut rows = match self.encoder()? {
+            Encoder::Toeplitz { coefficients, .. } => {
+                decoder::rows_of_toeplitz(&coefficients, steps, workload, &recursion)?
+            }
+            _ => decoder::rows_by_columns(&recursion, steps, workload)?,
+        };
+        rows.iter_mut().for_each(|squared| *squared = squared.sqrt());
+        Ok(rows)
+    }
+
     /// How C^-1 Z is made step by step.
     ///
     /// # Errors

@@ -1,0 +1,87 @@
+//! The folder of a training run: what is needed to go on with it, and what came out.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_plan::write_atomically;
+
+use super::study::Study;
+use crate::failure::{Failure, Result};
+
+const STUDY: &str = "run.toml";
+const REPORT: &str = "report.html";
+
+/// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
+/// `models/NAME.safetensors` (what the privacy statement covers).
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A new folder; one that holds another run is not touched.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.join(STUDY).exists() {
+            return Err(Failure::input(format!(
+                "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
+                 another folder",
+                path = path.display()
+            )));
+        }
+        for sub in ["models", "checkpoints"] {
+            let folder = path.join(sub);
+            std::fs::create_dir_all(&folder)
+                .map_err(|error| Failure::input(format!("out: {}: {error}", folder.display())))?;
+        }
+        Ok(Self { path: path.to_path_buf() })
+    }
+
+    /// The folder of a run that was started before.
+    pub fn open(path: &Path) -> Result<Self> {
+        if !path.join(STUDY).is_file() {
+            return Err(Failure::input(format!(
+                "resume is {} but must be the folder of a run, with a file {STUDY} in it",
+                path.display()
+            )));
+        }
+        Ok(Self { path: path.to_path_buf() })
+    }
+
+    /// Writes what the run is.
+    pub fn save_study(&self, study: &Study) -> Result<()> {
+        let text = toml::to_string(study).map_err(Failure::other)?;
+        Ok(write_atomically(&self.path.join(STUDY), text.as_bytes())?)
+    }
+
+    /// Reads what the run is.
+    pub fn study(&self) -> Result<Study> {
+        let path = self.path.join(STUDY);
+        let refused =
+            |error: &dyn std::fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
+        let study: Study = toml::from_str(&text).map_err(|error| refused(&error))?;
+        study.check()?;
+        Ok(study)
+    }
+
+    /// Where one run's checkpoints go.
+    pub fn checkpoints(&self, run: &str) -> PathBuf {
+        self.path.join("checkpoints").join(run)
+    }
+
+    /// Writes one run's final parameters.
+    pub fn save_model(&self, run: &str, model: &str, parameters: &[f32]) -> Result<()> {
+        let bytes: Vec<u8> = parameters.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let view =
+            safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![parameters.len()], &bytes)
+                .map_err(Failure::other)?;
+        let metadata = std::collections::HashMap::from([("model".to_string(), model.to_string())]);
+        let file = safetensors::serialize([("parameters", view)], Some(metadata)).map_err(Failure::other)?;
+        Ok(write_atomically(&self.path.join("models").join(format!("{run}.safetensors")), &file)?)
+    }
+
+    /// Writes the report and tells where.
+    pub fn save_report(&self, html: &str) -> Result<PathBuf> {
+        let path = self.path.join(REPORT);
+        write_atomically(&path, html.as_bytes())?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,211 @@
+//! The options of `antinoise train`.
+
+use std::path::PathBuf;
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_plan::{Length, Request, Setting};
+use clap::{Args, ValueEnum};
+
+use crate::arguments::{ProblemOptions, count, parsed};
+use crate::failure::Result;
+
+/// Train a model with private gradients, and compare mechanisms at the same privacy.
+///
+/// Without options: a model of the embedded handwritten digits, once with independent noise and once with the
+/// mechanism of least loss, at the same (epsilon, delta), and a report to look at.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise train
+  antinoise train --data fashion-mnist --epsilon 4 --delta 1e-5 --epochs 4 --batch-size 500 \\
+      --learning-rate 0.125,0.25,0.5 --repeats 3 --out fashion
+  antinoise train --data idx:mnist/ --model cnn --mechanism blt:4
+  antinoise train --resume fashion"
+)]
+pub struct Arguments {
+    /// digits (embedded), fashion-mnist, fashion-mnist:DIR or idx:DIR (MNIST-format files, plain or gzipped).
+    #[arg(long, default_value = "digits")]
+    pub data: String,
+    /// What is trained [default: mlp for digits, cnn for the rest].
+    #[arg(long, value_enum)]
+    pub model: Option<ModelName>,
+    /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency"])]
+    pub plan: Option<PathBuf>,
+    /// Target epsilon [default: 4].
+    #[arg(long, value_name = "E")]
+    pub epsilon: Option<f64>,
+    /// Target delta [default: 1e-5].
+    #[arg(long, value_name = "D")]
+    pub delta: Option<f64>,
+    /// Passes over the data [default: 20 for digits, 4 for the rest].
+    #[arg(long, value_name = "K", value_parser = count, conflicts_with = "steps")]
+    pub epochs: Option<usize>,
+    /// Steps, instead of epochs.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub steps: Option<usize>,
+    /// Expected number of examples in a batch [default: 96 for digits, 500 for the rest].
+    #[arg(long, value_name = "B", value_parser = count)]
+    pub batch_size: Option<usize>,
+    /// How batches are formed.
+    #[arg(long, value_enum, default_value = "cyclic")]
+    pub setting: TrainSetting,
+    /// auto compares independent noise with the mechanism of least loss; or one mechanism: identity, blt:4,
+    /// banded-toeplitz:16, ... May be repeated.
+    #[arg(long, default_value = "auto")]
+    pub mechanism: Vec<String>,
+    /// The loss that the mechanism is chosen for: max or rms.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    pub objective: Objective,
+    #[command(flatten)]
+    pub problem: ProblemOptions,
+    /// Most l2 norm of one example's gradient [default: 1].
+    #[arg(long, value_name = "NORM")]
+    pub clip_norm: Option<f64>,
+    /// Learning rate, or several: each mechanism keeps its best [default: by model].
+    #[arg(long, value_name = "RATE", value_delimiter = ',')]
+    pub learning_rate: Vec<f64>,
+    /// Momentum of SGD.
+    #[arg(long, value_name = "BETA", default_value = "0.9")]
+    pub momentum: f64,
+    /// What follows from a noisy gradient.
+    #[arg(long, value_enum, default_value = "sgd")]
+    pub optimizer: OptimizerName,
+    /// Runs with different keys that a result is averaged over.
+    #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
+    pub repeats: usize,
+    /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
+    /// take the noise away. For experiments on public data only.
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
+    /// Folder for the report, the plans, the models and the checkpoints.
+    #[arg(long, value_name = "DIR", default_value = "antinoise-run")]
+    pub out: PathBuf,
+    /// Go on with the run in this folder, which was stopped or killed.
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+}
+
+/// The models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelName {
+    /// One linear layer.
+    Logistic,
+    /// One hidden layer.
+    Mlp,
+    /// Two convolutions and two linear layers.
+    Cnn,
+}
+
+/// The optimisers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OptimizerName {
+    /// Stochastic gradient descent with momentum.
+    Sgd,
+    /// Adam.
+    Adam,
+}
+
+/// The settings in which this command can form batches itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TrainSetting {
+    /// Data are shuffled once and cut into batches that take turns.
+    Cyclic,
+    /// Every example joins each batch with the same probability (no amplification is claimed).
+    Poisson,
+    /// Each example at most once.
+    Single,
+}
+
+impl Arguments {
+    fn is_digits(&self) -> bool {
+        self.data == "digits"
+    }
+
+    /// The model's name, or the data's default.
+    pub fn model_name(&self) -> ModelName {
+        self.model.unwrap_or(if self.is_digits() { ModelName::Mlp } else { ModelName::Cnn })
+    }
+
+    /// The learning rates, or the model's default.
+    pub fn learning_rates(&self) -> Vec<f64> {
+        if !self.learning_rate.is_empty() {
+            return self.learning_rate.clone();
+        }
+        vec![match (self.optimizer, self.model_name()) {
+            (OptimizerName::Adam, _) => 0.002,
+            (OptimizerName::Sgd, ModelName::Cnn) => 0.25,
+            (OptimizerName::Sgd, _) => 0.5,
+        }]
+    }
+
+    /// What the plan is made for, given the number of training examples and model parameters.
+    pub fn request(&self, examples: usize, dim: usize) -> Result<Request> {
+        let (batch_size, epochs) = if self.is_digits() { (96, 20) } else { (500, 4) };
+        let length = match self.steps {
+            Some(steps) => Length::Steps(steps),
+            None => Length::Epochs(self.epochs.unwrap_or(epochs)),
+        };
+        let setting = match self.setting {
+            TrainSetting::Cyclic => Setting::Cyclic,
+            TrainSetting::Poisson => Setting::Poisson,
+            TrainSetting::Single => Setting::Single,
+        };
+        Ok(Request {
+            epsilon: self.epsilon.unwrap_or(4.0),
+            delta: self.delta.unwrap_or(1e-5),
+            adjacency: self.problem.adjacency,
+            workload: self.problem.workload.clone(),
+            objective: self.objective,
+            clip_norm: self.clip_norm.unwrap_or(1.0),
+            dim,
+            recipes: self.recipes()?,
+            ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
+        })
+    }
+
+    /// The mechanisms that are named; `None` for auto.
+    fn recipes(&self) -> Result<Option<Vec<Recipe>>> {
+        match &self.mechanism[..] {
+            [only] if only == "auto" => Ok(None),
+            names => Ok(Some(
+                names
+                    .iter()
+                    .map(|name| {
+                        name.parse::<Recipe>().map_err(|error| {
+                            let must_be = format!("auto or a strategy ({error})");
+                            InvalidParameter::new("mechanism", format!("{name:?}"), must_be)
+                        })
+                    })
+                    .collect::<std::result::Result<_, _>>()?,
+            )),
+        }
+    }
+
+    /// A resumed run is what it was: any option that says otherwise is refused.
+    pub fn refuse_with_resume(&self) -> Result<()> {
+        let given = [
+            ("epsilon", self.epsilon.is_some()),
+            ("delta", self.delta.is_some()),
+            ("epochs", self.epochs.is_some()),
+            ("steps", self.steps.is_some()),
+            ("batch_size", self.batch_size.is_some()),
+            ("model", self.model.is_some()),
+            ("plan", self.plan.is_some()),
+            ("clip_norm", self.clip_norm.is_some()),
+            ("learning_rate", !self.learning_rate.is_empty()),
+            ("seed", self.seed.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => {
+                let must_be = "left out with --resume: the folder says how its run goes on";
+                Err(InvalidParameter::new(name, "given", must_be).into())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the runs of a study add up to: one row a mechanism, and the report.
+
+use antinoise_mechanism::Workload;
+use antinoise_plan::Plan;
+use antinoise_train::report;
+
+use super::folder::Folder;
+use super::study::{Finished, Study, learning_rate};
+use super::{Report, Row};
+use crate::failure::Result;
+
+/// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
+pub fn summarize(study: &Study, title: &str, finished: Vec<Finished>, folder: &Folder) -> Result<Report> {
+    let (mut rows, mut runs) = (Vec::new(), Vec::new());
+    for (index, named) in study.plans().iter().enumerate() {
+        let of_plan: Vec<&Finished> = finished.iter().filter(|run| run.plan == index).collect();
+        let (rate, by_learning_rate) = best_rate(&of_plan);
+        let best: Vec<&Finished> =
+            of_plan.into_iter().filter(|run| learning_rate(&run.rule) == rate).collect();
+        let mean =
+            |of: &dyn Fn(&Finished) -> f64| best.iter().map(|run| of(run)).sum::<f64>() / best.len() as f64;
+        let (plan, privacy) = (&named.plan, &named.plan.privacy);
+        let prefix_errors = prefix_errors(plan)?;
+        rows.push(Row {
+            mechanism: named.mechanism.clone(),
+            test_accuracy: mean(&|run| last_accuracy(run)),
+            epsilon: privacy.epsilon,
+            delta: privacy.delta,
+            steps: plan.steps,
+            seconds: mean(&|run| run.history.seconds),
+            seconds_in_noise: mean(&|run| run.history.seconds_in_noise),
+            learning_rate: rate,
+            test_accuracies: best.iter().map(|run| last_accuracy(run)).collect(),
+            by_learning_rate,
+            rms_loss: rms(&prefix_errors),
+            insecure_seed: study.insecure_seed(),
+        });
+        runs.push(report_run(&named.mechanism, plan, best[0], prefix_errors, study.insecure_seed())?);
+    }
+    let html = report::Report { title: title.into(), runs }.to_html()?;
+    let report = folder.save_report(&html)?;
+    Ok(Report { runs: rows, report, title: title.into() })
+}
+
+fn last_accuracy(run: &Finished) -> f64 {
+    run.history.accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
+}
+
+fn rms(values: &[f64]) -> f64 {
+    (values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64).sqrt()
+}
+
+/// The learning rate of the highest mean accuracy, and the mean at each.
+fn best_rate(runs: &[&Finished]) -> (f64, Vec<(f64, f64)>) {
+    let mut rates: Vec<f64> = runs.iter().map(|run| learning_rate(&run.rule)).collect();
+    rates.dedup();
+    let mean = |rate: f64| {
+        let of_rate: Vec<f64> = runs
+            .iter()
+            .filter(|run| learning_rate(&run.rule) == rate)
+            .map(|run| last_accuracy(run))
+            .collect();
+        of_rate.iter().sum::<f64>() / of_rate.len() as f64
+    };
+    let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, mean(rate))).collect();
+    let best = means.iter().max_by(|x, y| x.1.total_cmp(&y.1)).map_or(f64::NAN, |&(rate, _)| rate);
+    (best, means)
+}
+
+/// Standard deviation, in a coordinate, of the noise in the sum of the mean gradients up to each step.
+fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
+    let scale = plan.noise_std() / plan.expected_batch_size();
+    let rows = plan.strategy.mechanism().row_errors(&Workload::Prefix)?;
+    Ok(rows.into_iter().map(|row| row * scale).collect())
+}
+
+fn report_run(
+    mechanism: &str,
+    plan: &Plan,
+    run: &Finished,
+    prefix_errors: Vec<f64>,
+    insecure_seed: bool,
+) -> Result<report::Run> {
+    let strategy = plan.strategy.mechanism();
+    let recursion = strategy.recursion()?;
+    let mut unit = vec![0.0; recursion.seeds(plan.steps)];
+    unit[0] = 1.0;
+    let mut statement = plan.statement();
+    if insecure_seed {
+        statement.push_str(
+            " THIS DOES NOT HOLD FOR THIS RUN: its noise was made from a seed, and whoever knows the seed can take \
+             the noise away.",
+        );
+    }
+    Ok(report::Run {
+        mechanism: mechanism.into(),
+        accuracies: run.history.accuracies.clone(),
+        prefix_errors,
+        strategy: strategy.encoder()?.column(0),
+        noise_correlating: recursion.apply(plan.steps, &unit),
+        epsilon: plan.privacy.epsilon,
+        delta: plan.privacy.delta,
+        noise_multiplier: plan.noise_multiplier,
+        sensitivity: plan.sensitivity.value,
+        statement,
+        steps: plan.steps,
+        seconds: run.history.seconds,
+        seconds_in_noise: run.history.seconds_in_noise,
+    })
+}
