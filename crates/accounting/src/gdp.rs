@@ -1,6 +1,6 @@
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative, positive};
 
-use crate::normal::{LN_SQRT_2PI, ln_mills_drop, mills};
+use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 use crate::root::{greatest_float, least_float};
 use crate::{Result, Zcdp};
 
@@ -300,7 +300,7 @@ fn rounding(ln_delta: f64) -> f64 {
 /// ln(Phi(-a) - e^epsilon Phi(-b)) with a, b = epsilon/mu -+ mu/2, for `mu` >= 0 and `epsilon` >= 0.
 ///
 /// e^epsilon phi(b) = phi(a) turns it into ln(phi(a) (m(a) - m(b))) with the Mills ratio m: no underflow,
-/// no overflow, and one difference, which [`ln_mills_drop`] takes without cancellation.
+/// no overflow, and one difference, which [`mills_drop`] takes without cancellation.
 pub(crate) fn ln_delta(mu: f64, epsilon: f64) -> f64 {
     if mu == 0.0 {
         return f64::NEG_INFINITY;
@@ -314,5 +314,6 @@ pub(crate) fn ln_delta(mu: f64, epsilon: f64) -> f64 {
     if a < 0.0 && mu > 1.0 {
         return (-ln_density.exp() * (mills(-a) + mills(b))).ln_1p();
     }
-    ln_density + ln_mills_drop(a, b, mu)
+    // The drop is about mu / (a b): it may underflow where its logarithm is still a number.
+    if a > 1e100 { ln_density + (mu / a).ln() - b.ln() } else { ln_density + mills_drop(a, b, mu).ln() }
 }

@@ -14,12 +14,15 @@
 //! assert!((epsilon - 2.0).abs() < 1e-4 && privacy.epsilon_lower(1e-6)? <= epsilon);
 //! # Ok::<(), antinoise_accounting::Error>(())
 //! ```
+pub mod calibrate;
 mod error;
 mod gdp;
 mod normal;
+mod pld;
 mod root;
 mod zcdp;
 
 pub use error::{Error, Result};
 pub use gdp::{Gdp, noise_multiplier_for};
+pub use pld::{Bracket, Composition, SampledGaussian};
 pub use zcdp::Zcdp;

@@ -39,30 +39,26 @@ fn fraction(x: f64) -> f64 {
     tail
 }
 
-/// m(a) - m(b) for -1 <= a < b = a + width, given both ends, as its logarithm.
+/// m(a) - m(b) for -1 <= a < b = a + width, given both ends; to a relative 1e-13.
 ///
 /// The difference cancels when the interval is short against the scale on which m changes; then it is
 /// the integral of -m' by Gauss-Legendre instead, whose integrand has one sign.
-pub(crate) fn ln_mills_drop(a: f64, b: f64, width: f64) -> f64 {
-    if width > (a / 4.0).max(1.0) {
-        return (mills(a) - mills(b)).ln();
+pub(crate) fn mills_drop(a: f64, b: f64, width: f64) -> f64 {
+    if SHORT * width > a.max(1.0) {
+        return mills(a) - mills(b);
     }
     let (half, middle) = (0.5 * width, 0.5 * a + 0.5 * b);
-    let mean: f64 = LEGENDRE
-        .iter()
-        .map(|&(node, weight)| {
-            weight * (mills_slope(middle - half * node) + mills_slope(middle + half * node))
-        })
-        .sum();
-    width.ln() + (0.5 * mean).ln()
+    let mean = |(node, weight): (f64, f64)| {
+        weight * (mills_slope(middle - half * node) + mills_slope(middle + half * node))
+    };
+    width * 0.5 * LEGENDRE.into_iter().map(mean).sum::<f64>()
 }
 
-/// The positive nodes of the 12-point Gauss-Legendre rule on [-1, 1], with their weights.
-const LEGENDRE: [(f64, f64); 6] = [
-    (0.125_233_408_511_468_9, 0.249_147_045_813_402_78),
-    (0.367_831_498_998_180_2, 0.233_492_536_538_354_8),
-    (0.587_317_954_286_617_4, 0.203_167_426_723_065_92),
-    (0.769_902_674_194_304_7, 0.160_078_328_543_346_23),
-    (0.904_117_256_370_474_9, 0.106_939_325_995_318_43),
-    (0.981_560_634_246_719_2, 0.047_175_336_386_511_83),
+/// Intervals this many times shorter than the scale of m are integrated; longer ones lose as many ulps.
+const SHORT: f64 = 30.0;
+
+/// The positive nodes of the 4-point Gauss-Legendre rule on [-1, 1], with their weights.
+const LEGENDRE: [(f64, f64); 2] = [
+    (0.339_981_043_584_856_26, 0.652_145_154_862_546_1),
+    (0.861_136_311_594_052_6, 0.347_854_845_137_453_85),
 ];

@@ -39,6 +39,50 @@ pub(crate) fn greatest_float(most: f64, holds: impl Fn(f64) -> bool) -> Option<f
     Some(f64::from_bits(works))
 }
 
+/// Narrows `low` and `high`, as (place, value) with values above 0 and at most 0, around a sign change of
+/// `f` until they are `tolerance` apart; returns the two places, each of them evaluated.
+pub(crate) fn crossing(
+    mut low: (f64, f64),
+    mut high: (f64, f64),
+    tolerance: f64,
+    f: impl Fn(f64) -> f64,
+) -> (f64, f64) {
+    for round in 0..60 {
+        if (high.0 - low.0).abs() <= tolerance {
+            break;
+        }
+        // The secant, a little past its root so that the two ends close in turn; now and then the middle.
+        let part = low.1 / (low.1 - high.1);
+        let nudge = if round % 2 == 0 { 0.5 } else { -0.5 } * tolerance / (high.0 - low.0);
+        let part =
+            if part.is_finite() && round % 4 != 3 { (part + nudge).clamp(1e-6, 1.0 - 1e-6) } else { 0.5 };
+        let place = low.0 + part * (high.0 - low.0);
+        let middle = (place, f(place));
+        if middle.1 > 0.0 { low = middle } else { high = middle }
+    }
+    (low.0, high.0)
+}
+
+/// The least value of `f` on `[low, high]` and where it is, for `f` first falling and then rising.
+pub(crate) fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> (f64, f64) {
+    let ratio = 0.5 * (5f64.sqrt() - 1.0);
+    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
+    let (mut at_left, mut at_right) = (f(left), f(right));
+    // The width shrinks by 2e-9, to the square root of the rounding error, which is all a minimum needs.
+    for _ in 0..45 {
+        if at_left < at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - ratio * (high - low);
+            at_left = f(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + ratio * (high - low);
+            at_right = f(right);
+        }
+    }
+    if at_left < at_right { (left, at_left) } else { (right, at_right) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

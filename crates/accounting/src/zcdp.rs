@@ -1,5 +1,6 @@
 use antinoise_input::{in_open_unit, non_negative};
 
+use crate::root::golden_section;
 use crate::{Gdp, Result};
 
 /// Zero-concentrated differential privacy: Rényi divergence at most `rho alpha` at every order `alpha` > 1.
@@ -91,7 +92,7 @@ impl Zcdp {
         // With s = alpha - 1 the leading terms are rho s + ln(1/delta)/s, least at sqrt(ln(1/delta)/rho);
         // the remaining terms move the minimum by far less than the range searched.
         let centre = 0.5 * ((-ln_delta).ln() - self.rho.ln());
-        let best = golden_section(centre - 40.0, centre + 40.0, |ln_s| at(ln_s.exp()));
+        let (_, best) = golden_section(centre - 40.0, centre + 40.0, |ln_s| at(ln_s.exp()));
         Ok((best + 1e-13 * (1.0 + best.abs())).clamp(0.0, f64::MAX))
     }
 
@@ -116,7 +117,7 @@ impl Zcdp {
         if self.rho == 0.0 {
             return Ok(0.0);
         }
-        let best = golden_section(-80.0, 400.0, |ln_s| {
+        let (_, best) = golden_section(-80.0, 400.0, |ln_s| {
             let s = ln_s.exp();
             s * (self.rho * (1.0 + s) - epsilon) - s * (1.0 / s).ln_1p() - s.ln_1p()
         });
@@ -127,24 +128,4 @@ impl Zcdp {
 /// The conversion at the order `alpha = 1 + s`; every `s` > 0 gives a valid epsilon.
 fn epsilon_at(rho: f64, s: f64, ln_delta: f64) -> f64 {
     rho * (1.0 + s) - (ln_delta + s.ln_1p()) / s - (1.0 / s).ln_1p()
-}
-
-/// The least value of `f` on `[low, high]`, which is first non-increasing and then non-decreasing.
-pub(crate) fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
-    let ratio = 0.5 * (5f64.sqrt() - 1.0);
-    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut at_left, mut at_right) = (f(left), f(right));
-    // The width shrinks by 2e-9, to the square root of the rounding error, which is all a minimum needs.
-    for _ in 0..45 {
-        if at_left < at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - ratio * (high - low);
-            at_left = f(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + ratio * (high - low);
-            at_right = f(right);
-        }
-    }
-    at_left.min(at_right)
 }

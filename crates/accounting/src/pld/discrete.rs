@@ -1,0 +1,173 @@
+//! Privacy loss distributions on finitely many losses, above and below the true one.
+//!
+//! A finite measure on losses l_i is a convex piecewise linear curve D with kinks at t_i = e^{l_i}: the
+//! kink is the Q mass, t_i times it the P mass. A curve above the true one gives a delta above the true one
+//! after any composition, and a curve below gives one below: with D_AB(t) = E_{P_A} D_B(t e^-L), delta of a
+//! product is monotone in the curve of each factor, whatever the total masses are.
+//!
+//! Source of the upper curve: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots: tighter
+//! discrete approximations of privacy loss distributions" (2022).
+
+use super::profile::{Point, Profile, Rounding};
+
+/// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
+///
+/// The origin belongs where most of a step's mass is: it is where the curve changes from D - (1 - t) to D,
+/// and off the knots an optimistic measure could only keep that mass by moving it down to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Grid {
+    pub losses: Vec<f64>,
+    pub origin: usize,
+}
+
+impl Grid {
+    /// t_0 - 0, t_1 - t_0, ..., for the segments that end in each knot.
+    fn widths(&self) -> Vec<f64> {
+        let later = self.losses.windows(2).map(|pair| pair[1].exp() * -(pair[0] - pair[1]).exp_m1());
+        std::iter::once(self.losses[0].exp()).chain(later).collect()
+    }
+}
+
+/// A measure on the losses of a grid, and on an infinite loss.
+#[derive(Debug, Clone)]
+pub(crate) struct Discrete {
+    pub losses: Vec<f64>,
+    /// ln of the masses; minus infinity where there is none.
+    pub ln_masses: Vec<f64>,
+    pub infinity: f64,
+}
+
+/// Roundings that a mass can carry, in units of the slopes on its two sides.
+const SLOPE_ERROR: f64 = 6.0 * f64::EPSILON;
+
+/// A curve at the knots: D from the offset on, and D - (1 - t) up to it.
+struct Knots {
+    below: Vec<f64>,
+    above: Vec<f64>,
+}
+
+impl Knots {
+    /// The slopes of the segments that end in each knot, and the level one beyond the last.
+    fn slopes(&self, widths: &[f64]) -> Vec<f64> {
+        let rise = |values: &[f64]| values.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+        let rises = std::iter::once(self.below[0]).chain(rise(&self.below)).chain(rise(&self.above));
+        rises.zip(widths).map(|(rise, width)| rise / width).chain([0.0]).collect()
+    }
+}
+
+/// The masses of the kinks between `slopes`; `sign` says which way rounding errors count.
+fn masses(grid: &Grid, slopes: &[f64], sign: f64) -> Vec<f64> {
+    let ln_mass = |i: usize| {
+        // The two sides of the offset differ by the slope of 1 - t.
+        let kink = slopes[i + 1] - slopes[i] + if i == grid.origin { 1.0 } else { 0.0 };
+        let error = SLOPE_ERROR * (slopes[i].abs() + slopes[i + 1].abs());
+        grid.losses[i] + (kink + sign * error).max(0.0).ln()
+    };
+    (0..grid.losses.len()).map(ln_mass).collect()
+}
+
+/// The chords of the true curve, which lie above it.
+pub(crate) fn pessimistic(profile: &Profile, grid: &Grid) -> Discrete {
+    let points = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Up)).collect::<Vec<_>>();
+    let knots = knots(&points, grid, 1.0);
+    let slopes = knots.slopes(&grid.widths());
+    let infinity = knots.above[knots.above.len() - 1];
+    Discrete { losses: grid.losses.clone(), ln_masses: masses(grid, &slopes, 1.0), infinity }
+}
+
+/// The chords, lowered at each knot by as much as they can lie above the true curve, and made convex again;
+/// `None` where the grid is too coarse to leave a curve.
+pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
+    let points: Vec<Point> = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Down)).collect();
+    let (widths, origin) = (grid.widths(), grid.origin);
+    let mut slopes = lowered(&points, &widths, grid)?.slopes(&widths);
+    // Convex on each side of the offset; the kink there must not turn the other way.
+    let (below, above) = slopes.split_at_mut(origin + 1);
+    make_monotone(below, &widths[..=origin]);
+    make_monotone(above, &widths[origin + 1..]);
+    if above[0] - below[origin] + 1.0 < 0.0 {
+        return None;
+    }
+    let ln_masses = masses(grid, &slopes, -1.0);
+    Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
+}
+
+/// The values of `points` in the form that each side of the offset needs; `sign` says which way to round.
+fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
+    // D - (D - (1 - t)) = 1 - t: where a form is not the one at hand, two positive numbers are added.
+    let excess = |i: usize| -grid.losses[i].exp_m1();
+    let at = |i: usize, above: bool| match (above, grid.losses[i] >= 0.0) {
+        (true, false) => points[i].value + excess(i) * (1.0 + sign * 4.0 * f64::EPSILON),
+        (false, true) => points[i].value - excess(i) * (1.0 - sign * 4.0 * f64::EPSILON),
+        _ => points[i].value,
+    };
+    Knots {
+        below: (0..=grid.origin).map(|i| at(i, false)).collect(),
+        above: (grid.origin..grid.losses.len()).map(|i| at(i, true)).collect(),
+    }
+}
+
+/// Values at the knots whose chords lie below the curve; `None` when nothing is left above the offset.
+///
+/// Under a convex curve between two knots lie its tangents there, so its chord is above it by at most the
+/// height of the triangle of chord and tangents: width alpha beta / (alpha + beta), with alpha and beta the
+/// differences between the slope of the chord and those at its ends.
+fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
+    let (origin, last) = (grid.origin, grid.losses.len() - 1);
+    let mut knots = knots(points, grid, -1.0);
+    let chords = knots.slopes(widths);
+    // The slope of the curve, in the form of the side that segment i is on.
+    let tangent = |i: usize, j: usize| match (i > origin, grid.losses[j] >= 0.0) {
+        (true, true) => -points[j].slope,
+        (true, false) => points[j].slope - 1.0,
+        (false, true) => 1.0 - points[j].slope,
+        (false, false) => points[j].slope,
+    };
+    let sag = |i: usize| {
+        let (start, end) = (tangent(i, i - 1), tangent(i, i));
+        let (alpha, beta) = ((chords[i] - start).max(0.0), (end - chords[i]).max(0.0));
+        let height = if alpha > 0.0 && beta > 0.0 { alpha * beta / (alpha + beta) } else { 0.0 };
+        let noise = 1e-13 * (start.abs() + end.abs());
+        let values = points[i - 1].value.max(points[i].value);
+        (1.0 + 1e-9) * widths[i] * (height + noise) + 1e-14 * values
+    };
+    let sags: Vec<f64> = (1..=last).map(sag).collect();
+    let lower = |i: usize| sags[i.saturating_sub(1)].max(sags[i.min(last - 1)]);
+    knots.below.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(i));
+    knots.above.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(origin + i));
+    // The curve ends at 0 on the last knot where something is left: the mass beyond is moved down to that
+    // knot, which takes a multiple of t from the curve, and only ever lowers it.
+    let left = knots.above.iter().position(|&value| value <= 0.0).unwrap_or(knots.above.len());
+    let end = left.checked_sub(1)?;
+    let last_value = knots.above[end];
+    let share = |i: usize| (grid.losses[i] - grid.losses[origin + end]).exp() * last_value;
+    let moved: Vec<f64> = (0..=origin + end).map(share).collect();
+    knots.below.iter_mut().zip(&moved).for_each(|(value, share)| *value -= share);
+    knots.above.iter_mut().zip(&moved[origin..]).for_each(|(value, share)| *value -= share);
+    knots.above[end..].fill(0.0);
+    // The line from (0, 1) to the first knot is under the curve if it is not above 1 - t.
+    knots.below[0] = knots.below[0].min(0.0);
+    (end > 0).then_some(knots)
+}
+
+/// The nearest non-decreasing slopes of a curve under the given one: its lower convex hull.
+fn make_monotone(slopes: &mut [f64], widths: &[f64]) {
+    // Pool adjacent violators; a pool is (slope, width, length).
+    let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(slopes.len());
+    for (&slope, &width) in slopes.iter().zip(widths) {
+        let mut pool = (slope, width, 1);
+        while let Some(&(before, its_width, length)) = pools.last() {
+            if before <= pool.0 {
+                break;
+            }
+            let width = its_width + pool.1;
+            pool = ((before * its_width + pool.0 * pool.1) / width, width, length + pool.2);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    let mut slopes = slopes.iter_mut();
+    for (slope, _, length) in pools {
+        slopes.by_ref().take(length).for_each(|s| *s = slope);
+    }
+}

@@ -1,0 +1,333 @@
+//! delta of a sum of many losses, in Fourier space under an exponential tilt.
+//!
+//! Let S be the sum of all losses under P, M its moment generating function, and F the law of S tilted by
+//! e^{theta s}: delta(epsilon) = M(theta) e^{-theta epsilon} E_F g(S - epsilon) with
+//! g(v) = e^{-theta v} (1 - e^{-v}) for v > 0, 0 below. F makes the losses that decide delta the likely ones,
+//! so that every error below is relative to the delta sought, however small. g is replaced by a payoff
+//! that is periodic and smooth, so that E_F is a short sum over frequencies, of products of characteristic
+//! functions. For a Gaussian Z with standard deviation s:
+//!
+//! - above: g(v + Z), with Z the loss of one more release of s-GDP, which can only enlarge delta;
+//! - below: E g*(v + sZ) less a Gaussian bump, where g* is g with its two exponentials scaled so that smoothing
+//!   brings them back. With a = (1 + theta) s, what smoothing spills over the kink of g is at most
+//!   s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2}, the bump.
+//!
+//! Both cost the order of (1 + theta) s^2 in epsilon, once for the whole sum. Making g periodic only adds; how
+//! much is bounded by Chernoff. The frequencies left out are bounded by the transform of the payoff, since a
+//! characteristic function is at most 1.
+
+use std::f64::consts::PI;
+
+use num_complex::Complex;
+
+use super::discrete::Discrete;
+use super::tilt::ln_sum;
+use crate::root::crossing;
+
+/// One step's measure, and how often it is repeated.
+pub(crate) struct Part {
+    pub discrete: Discrete,
+    pub steps: u64,
+}
+
+/// The tilt, the smoothing and the period of the payoff.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub theta: f64,
+    pub smoothing: f64,
+    pub period: f64,
+    /// The tilts upwards and downwards at which Chernoff bounds what lies half a period above and below.
+    pub above: f64,
+    pub below: f64,
+}
+
+/// Which side of the truth a spectrum is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Above,
+    Below,
+}
+
+/// A bound on delta as a function of epsilon.
+pub(crate) struct Spectrum {
+    settings: Settings,
+    bound: Bound,
+    /// Transform of the payoff times characteristic function, at the frequencies 2 pi k / period.
+    terms: Vec<Complex<f64>>,
+    /// ln M(theta) of the sum.
+    ln_moment: f64,
+    /// Bound on the rounding of the sum over terms, and on the terms left out.
+    error: f64,
+    /// The probability of S > x under F is at most e^(ln_above - above x).
+    ln_above: f64,
+    /// The probability of S < x under F is at most e^(ln_below + below x).
+    ln_below: f64,
+    /// Sum of the sizes of the terms.
+    size: f64,
+    infinity: f64,
+}
+
+/// The most frequencies a spectrum may have.
+const MOST: f64 = (1 << 19) as f64;
+/// Smoothing leaves e^-21 at the last frequency.
+const LAST: f64 = 6.5;
+/// Atoms are rotated from one frequency to the next, and afresh after so many.
+const FRESH: usize = 64;
+
+impl Settings {
+    /// How many frequencies this takes.
+    fn frequencies(&self) -> f64 {
+        (LAST / self.smoothing * self.period / (2.0 * PI)).ceil() + 1.0
+    }
+
+    /// The same with as much smoothing as keeps the frequencies below `most`, and whether that was enough already.
+    pub fn within(mut self, most: f64) -> (Self, bool) {
+        let excess = self.frequencies() / most.min(MOST);
+        self.smoothing *= excess.max(1.0);
+        (self, excess <= 1.0)
+    }
+
+    /// How many frequencies this takes, where all settings are numbers.
+    fn count(&self) -> Option<usize> {
+        let count = self.frequencies();
+        (count <= 2.0 * MOST && self.theta > 0.0 && self.above > 0.0 && self.below > 0.0)
+            .then_some(count as usize)
+    }
+}
+
+impl Spectrum {
+    /// The bound for `parts` that are all on the side `bound`.
+    pub fn new(parts: &[Part], settings: Settings, bound: Bound) -> Option<Self> {
+        let Settings { theta, smoothing: s, period, above, below } = settings;
+        let count = settings.count()?;
+        // Sums and differences of logarithms err by 1e-13 at most, so many times over.
+        let slack: f64 = parts.iter().map(|part| part.steps as f64 * 1e-13).sum();
+        let moment =
+            |tilt: f64| parts.iter().map(|p| p.steps as f64 * ln_moment(&p.discrete, tilt)).sum::<f64>();
+        let ln_moment = moment(theta);
+        let (mut terms, sizes) = characteristic(parts, theta, period, count);
+        let mut error = 0.0;
+        for (k, (term, (size, growth))) in terms.iter_mut().zip(sizes).enumerate() {
+            let omega = 2.0 * PI * k as f64 / period;
+            let payoff = payoff(theta, s, omega, bound);
+            let twice = if k == 0 { 1.0 } else { 2.0 };
+            *term *= payoff * (twice / period);
+            error += twice / period * payoff.norm() * size * growth;
+        }
+        let last = 2.0 * PI * count as f64 / period;
+        error += left_out(theta, s, last);
+        Some(Self {
+            size: terms.iter().map(|term| term.norm()).sum(),
+            settings,
+            bound,
+            terms,
+            ln_moment: ln_moment + if bound == Bound::Above { slack } else { -slack },
+            error,
+            ln_above: moment(theta + above) - ln_moment + slack,
+            ln_below: moment(theta - below) - ln_moment + slack,
+            infinity: parts.iter().map(|part| part.steps as f64 * part.discrete.infinity).sum(),
+        })
+    }
+
+    /// ln of the bound on delta at `epsilon`; minus infinity where the bound is no more than 0.
+    pub fn ln_delta(&self, epsilon: f64) -> f64 {
+        let theta = self.settings.theta;
+        let step = -2.0 * PI / self.settings.period * epsilon;
+        let term = |(k, term): (usize, &Complex<f64>)| {
+            let (sin, cos) = (step * k as f64).sin_cos();
+            term.re * cos - term.im * sin
+        };
+        let sum: f64 = self.terms.iter().enumerate().map(term).sum();
+        // A phase errs by its size in ulps, and the sum by one ulp a term.
+        let count = self.terms.len() as f64;
+        let rounding = self.size * f64::EPSILON * (4.0 + (step * count).abs() + count);
+        let scale = self.ln_moment - theta * epsilon;
+        match self.bound {
+            Bound::Above => {
+                let within = (sum + self.error + rounding).ln() + scale;
+                let (high, low) = (within.max(self.infinity.ln()), within.min(self.infinity.ln()));
+                if low == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
+            }
+            Bound::Below => (sum - self.error - rounding - self.wrapped(epsilon)).max(0.0).ln() + scale,
+        }
+    }
+
+    /// Where the bound passes e^`ln_delta`, rounded to the safe side; `None` where it does not pass.
+    ///
+    /// `guess` is where to begin; from there a bound from below is only sought downwards.
+    pub fn epsilon(&self, ln_delta: f64, guess: f64) -> Option<f64> {
+        let excess = |epsilon: f64| self.ln_delta(epsilon) - ln_delta;
+        let first = (guess, excess(guess));
+        let (mut low, mut high) = (first, first);
+        let mut step = 2e-3 * guess;
+        while low.1 <= 0.0 {
+            if low.0 == 0.0 {
+                return (self.bound == Bound::Above).then_some(0.0);
+            }
+            high = low;
+            low.0 = (low.0 - step).max(0.0);
+            low.1 = excess(low.0);
+            step *= 2.0;
+        }
+        while high.1 > 0.0 {
+            if self.bound == Bound::Below || high.0 > 1e6 * guess {
+                return (self.bound == Bound::Below).then_some(high.0);
+            }
+            low = high;
+            high.0 += step;
+            high.1 = excess(high.0);
+            step *= 2.0;
+        }
+        let (low, high) = crossing(low, high, 1e-8 * guess, excess);
+        Some(if self.bound == Bound::Above { high } else { low })
+    }
+
+    /// A bound on what periodicity adds: sum over m != 0 of g(v + m period).
+    fn wrapped(&self, epsilon: f64) -> f64 {
+        let Settings { theta, period, above, below, .. } = self.settings;
+        // Where |v| <= period/2, only m >= 1 counts, and terms are below e^{-theta (m - 1/2) period}.
+        let near = (-0.5 * theta * period).exp() / (1.0 - (-theta * period).exp());
+        // Elsewhere a sum over points one period apart is at most the greatest term and the mean.
+        let far = greatest(theta) + 1.0 / (period * theta * (1.0 + theta));
+        let over = (self.ln_above - above * (epsilon + 0.5 * period)).exp().min(1.0);
+        let under = (self.ln_below + below * (epsilon - 0.5 * period)).exp().min(1.0);
+        // Smoothing spreads by s: 1.5 covers it, since s is below 0.3/(1 + theta).
+        1.5 * (near + (over + under) * far)
+    }
+}
+
+/// The greatest value of g: at v = ln(1 + 1/theta).
+fn greatest(theta: f64) -> f64 {
+    (-theta * (1.0 / theta).ln_1p()).exp() / (1.0 + theta)
+}
+
+/// The transform of the payoff at `omega`, times the characteristic function of its smoothing.
+fn payoff(theta: f64, s: f64, omega: f64, bound: Bound) -> Complex<f64> {
+    let z = Complex::new(theta, omega);
+    let decay = (-0.5 * s * s * omega * omega).exp();
+    match bound {
+        // The tilted loss of an s-GDP release has moment generating function exp(z s^2/2 + z^2 s^2/2).
+        Bound::Above => {
+            let phase = omega * s * s * (0.5 + theta);
+            let size = (0.5 * s * s * theta * (1.0 + theta)).exp() * decay;
+            Complex::from_polar(size, phase) / (z * (z + 1.0))
+        }
+        Bound::Below => {
+            let a = (1.0 + theta) * s;
+            let (alpha, beta) = ((-0.5 * theta * theta * s * s).exp(), (-0.5 * a * a).exp());
+            let bump = s * s * ((2.0 * PI).sqrt() * 2.0 * a + 1.0) * (0.5 * a * a).exp();
+            (Complex::from(alpha) / z - Complex::from(beta) / (z + 1.0) - bump * (1.0 + 1e-12)) * decay
+        }
+    }
+}
+
+/// A bound on the terms at and beyond the frequency `last`, whatever the characteristic function.
+fn left_out(theta: f64, s: f64, last: f64) -> f64 {
+    let a = (1.0 + theta) * s;
+    // |payoff| is at most this times e^{-s^2 omega^2/2}: 1/omega^2 and, below, a s/omega and the bump.
+    let bump = s * s * ((2.0 * PI).sqrt() * 2.0 * a + 1.0) * (0.5 * a * a).exp();
+    let size = (0.5 * s * s * theta * (1.0 + theta)).exp() / (last * last) + a * s / last + bump;
+    // The sum over frequencies of 2/period times a falling function is at most its integral over pi, and one term.
+    let tail = (-0.5 * s * s * last * last).exp();
+    size * tail * (1.0 / (PI * s * s * last) + last)
+}
+
+/// ln of sum p_i e^{theta l_i}.
+fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
+    ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
+}
+
+/// The characteristic function of the tilted sum at `count` frequencies; with each its size and the factor
+/// that bounds its error relative to that.
+fn characteristic(
+    parts: &[Part],
+    theta: f64,
+    period: f64,
+    count: usize,
+) -> (Vec<Complex<f64>>, Vec<(f64, f64)>) {
+    // ln size, phase, and T e / |A|.
+    let mut powers = vec![(0.0, 0.0, 0.0); count];
+    for part in parts {
+        let steps = part.steps as f64;
+        let atoms = Atoms::tilted(&part.discrete, theta);
+        let mut each = |k: usize, value: Complex<f64>| {
+            let error = atoms.error(2.0 * PI * k as f64 / period);
+            let (size, phase) = (value.norm().max(error), value.arg());
+            let (ln_size, angle, growth) = &mut powers[k];
+            *ln_size += steps * size.ln();
+            *angle += steps * phase;
+            *growth += steps * (2.0 * error / size + 4.0 * f64::EPSILON * (1.0 + phase.abs()));
+        };
+        atoms.transform(2.0 * PI / period, count, &mut each);
+    }
+    let values = powers.iter().map(|&(ln_size, angle, _)| Complex::from_polar(ln_size.exp(), angle));
+    // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
+    let sizes = powers.iter().map(|&(ln_size, _, growth)| (ln_size.exp(), growth.min(700.0).exp_m1()));
+    (values.collect(), sizes.collect())
+}
+
+/// A tilted measure, normalised: losses and masses.
+struct Atoms {
+    losses: Vec<f64>,
+    masses: Vec<f64>,
+    /// Mean absolute loss, and the largest exponent that was taken.
+    spread: f64,
+    exponent: f64,
+}
+
+impl Atoms {
+    fn tilted(discrete: &Discrete, theta: f64) -> Self {
+        let ln_moment = ln_moment(discrete, theta);
+        let mut exponent: f64 = ln_moment.abs();
+        let (mut losses, mut masses) = (vec![], vec![]);
+        for (&loss, &ln) in discrete.losses.iter().zip(&discrete.ln_masses) {
+            let mass = (ln + theta * loss - ln_moment).exp();
+            // Masses too small for any bound are dropped and counted as error.
+            if mass > 1e-40 {
+                exponent = exponent.max(ln.abs() + (theta * loss).abs());
+                losses.push(loss);
+                masses.push(mass);
+            }
+        }
+        let spread = losses.iter().zip(&masses).map(|(loss, mass)| loss.abs() * mass).sum();
+        Self { losses, masses, spread, exponent }
+    }
+
+    /// The error of the transform at `omega`: of the masses, of rotating, and of phases.
+    fn error(&self, omega: f64) -> f64 {
+        let rotations = 2.0 * FRESH as f64 + 16.0;
+        f64::EPSILON * (rotations + 4.0 * self.exponent + 2.0 * omega * self.spread) + 1e-34
+    }
+
+    /// Calls `each` with sum of mass e^{i k step loss} for every k below `count`.
+    fn transform(&self, step: f64, count: usize, each: &mut impl FnMut(usize, Complex<f64>)) {
+        let polar = |angle: f64| angle.sin_cos();
+        let turns: Vec<(f64, f64)> = self.losses.iter().map(|loss| polar(step * loss)).collect();
+        let (turn_sin, turn_cos): (Vec<f64>, Vec<f64>) = turns.into_iter().unzip();
+        let mut real = vec![0.0; self.losses.len()];
+        let mut imaginary = real.clone();
+        for k in 0..count {
+            if k % FRESH == 0 {
+                for (j, loss) in self.losses.iter().enumerate() {
+                    let (sin, cos) = polar(step * k as f64 * loss);
+                    (real[j], imaginary[j]) = (self.masses[j] * cos, self.masses[j] * sin);
+                }
+            }
+            each(k, Complex::new(sum(&real), sum(&imaginary)));
+            for (((re, im), sin), cos) in real.iter_mut().zip(&mut imaginary).zip(&turn_sin).zip(&turn_cos) {
+                (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
+            }
+        }
+    }
+}
+
+/// The sum, in eight lanes.
+fn sum(values: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().sum();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += value);
+    }
+    lanes.iter().sum::<f64>() + rest
+}

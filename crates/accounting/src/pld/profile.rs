@@ -1,0 +1,153 @@
+//! One step of the sampled Gaussian as a hockey-stick curve.
+//!
+//! For the pair (P, Q) of a direction, D(t) = integral of (P - t Q)_+ is convex in t = e^loss, and its slope is
+//! -Q(loss > ln t). Below loss 0 the curve is kept as D(t) - (1 - t) = integral of (t Q - P)_+, which is as
+//! small there as D is above: neither side cancels. With y = (t - 1)/q (or (1/t - 1)/q), the sampled curve is
+//! q times the Gaussian curve at ln(1 + y), or its mirror image.
+//!
+//! Source: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling" (2018), theorem 2, which is an
+//! identity for this pair.
+
+use super::discrete::Grid;
+use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
+
+/// Which of two neighbouring data sets holds the example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// P is the mixture (1-q) N(0, 1) + q N(mu, 1), Q is N(0, 1).
+    Remove,
+    /// P is N(0, 1), Q is the mixture.
+    Add,
+}
+
+/// Which way the curve may err.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    Up,
+    Down,
+}
+
+/// A step: noise multiplier 1/`mu`, sampling rate `q`, seen from one side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Profile {
+    pub mu: f64,
+    pub q: f64,
+    pub direction: Direction,
+}
+
+/// The curve at one loss.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    /// D(t) where loss >= 0, D(t) - (1 - t) below; rounded as asked.
+    pub value: f64,
+    /// Q(beyond): Q(loss > ln t) where loss >= 0, Q(loss <= ln t) below; to nearest.
+    pub slope: f64,
+}
+
+/// Ten times the worst relative error of [`gaussian`] against 60-digit arithmetic, beside rounding of a and b.
+const EVALUATION_ERROR: f64 = 2e-12;
+
+impl Profile {
+    /// The loss at `z` standard deviations of P's component at 0, towards the mixture's mean.
+    pub fn loss(&self, z: f64) -> f64 {
+        let exponent = self.mu * (z - 0.5 * self.mu);
+        // ln(1 - q + q e^exponent), by whichever form keeps a small loss small.
+        let loss = if exponent < 30.0 {
+            (self.q * exponent.exp_m1()).ln_1p()
+        } else {
+            exponent + self.q.ln() + ((-exponent).exp() * (1.0 - self.q) / self.q).ln_1p()
+        };
+        if self.direction == Direction::Remove { loss } else { -loss }
+    }
+
+    /// The derivative of [`loss`](Self::loss) in `z`, without its sign.
+    pub fn steepness(&self, z: f64) -> f64 {
+        // A logistic function of the exponent, which is 1/2 where both components weigh the same.
+        let exponent = self.mu * (z - 0.5 * self.mu);
+        self.mu / (1.0 + (1.0 - self.q) / self.q * (-exponent).exp())
+    }
+
+    /// Losses at every `spacing` standard deviations within `reach` of the means of P, up to `highest`; the origin is the
+    /// loss at P's component at 0, where most of a sampled step's mass is.
+    pub fn grid(&self, reach: f64, spacing: f64, highest: f64) -> Grid {
+        let count = (reach / spacing).ceil() as i64;
+        let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);
+        let mut places: Vec<f64> = around(0.0).collect();
+        if self.direction == Direction::Remove {
+            let beyond = places[places.len() - 1];
+            places.extend(around(self.mu).filter(|&z| z > beyond + 0.1 * spacing));
+        }
+        let origin = self.loss(0.0);
+        // A loss that differs from its neighbour by rounding alone is no knot of its own.
+        let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
+        let mut losses: Vec<f64> = places.into_iter().map(|z| self.loss(z).min(highest)).collect();
+        losses.sort_by(f64::total_cmp);
+        let mut below: Vec<f64> = losses.iter().copied().filter(|&loss| apart(origin, loss)).collect();
+        below.dedup_by(|a, b| !apart(*a, *b));
+        let mut above: Vec<f64> = losses.into_iter().filter(|&loss| apart(loss, origin)).collect();
+        above.dedup_by(|a, b| !apart(*a, *b));
+        let step = 1e-3 * origin.abs().max(1e-300);
+        if below.is_empty() {
+            below.push(origin - step);
+        }
+        if above.is_empty() {
+            above.push(origin + step);
+        }
+        let at = below.len();
+        below.push(origin);
+        below.append(&mut above);
+        Grid { losses: below, origin: at }
+    }
+
+    /// The curve at `loss`.
+    pub fn at(&self, loss: f64, rounding: Rounding) -> Point {
+        let sign = if rounding == Rounding::Up { 1.0 } else { -1.0 };
+        let (above, removing) = (loss >= 0.0, self.direction == Direction::Remove);
+        // Adding sees the curve of removing from the other side: loss -> -loss, and D -> t D.
+        let (toward, scale) = if removing { (loss, 1.0) } else { (-loss, loss.exp()) };
+        let y = toward.exp_m1() / self.q;
+        let (q, tails) = (self.q, if above == removing { self.outer(y, sign) } else { self.inner(y, sign) });
+        let Some((value, near, far)) = tails else { return Point { value: 0.0, slope: 0.0 } };
+        let slope = match (removing, above) {
+            (true, true) => far,
+            (true, false) => near,
+            (false, true) => (1.0 - q) * near + q * far,
+            (false, false) => (1.0 - q) * far + q * near,
+        };
+        Point { value: (scale * q * value).max(0.0), slope }
+    }
+
+    /// G(ln(1 + y)) for y >= 0, with the two tails.
+    fn outer(&self, y: f64, sign: f64) -> Option<(f64, f64, f64)> {
+        // G falls in y, so an error in y toward 0 raises it; y, its logarithm and the loss itself carry 6 ulps at most.
+        let e = y.ln_1p() * (1.0 - sign * 6.0 * f64::EPSILON);
+        let (value, near, far, error) = gaussian(self.mu, e);
+        Some((value * (1.0 + sign * error), near, far))
+    }
+
+    /// (1 + y) G(-ln(1 + y)) for -1 < y <= 0, with the two tails; None beyond the end of the support.
+    fn inner(&self, y: f64, sign: f64) -> Option<(f64, f64, f64)> {
+        // Near the end of the support 1 + y cancels: the error of y is added before, not after.
+        let moved = y + sign * 6.0 * f64::EPSILON * y.abs();
+        let w = (1.0 + moved) + sign * f64::EPSILON;
+        if w <= 0.0 {
+            return None;
+        }
+        let e = if moved > -0.5 { -moved.min(0.0).ln_1p() } else { -w.ln() };
+        let (value, near, far, error) = gaussian(self.mu, e.max(0.0) * (1.0 - sign * 6.0 * f64::EPSILON));
+        Some((w.min(1.0) * value * (1.0 + sign * error), near, far))
+    }
+}
+
+/// G = Phi(-a) - e^e Phi(-b), Phi(-a), Phi(-b) for a, b = e/mu -+ mu/2, and the relative error of G.
+fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
+    let (a, b) = ((-0.5 * mu).mul_add(mu, e) / mu, (0.5 * mu).mul_add(mu, e) / mu);
+    let (density_a, density_b) = ((-0.5 * a * a - LN_SQRT_2PI).exp(), (-0.5 * b * b - LN_SQRT_2PI).exp());
+    let far = density_b * mills(b);
+    let error = EVALUATION_ERROR + 2.0 * f64::EPSILON * (a * b).abs();
+    if a < 0.0 && mu > 1.0 {
+        let beyond = density_a * mills(-a);
+        return (1.0 - beyond - density_a * mills(b), 1.0 - beyond, far, error);
+    }
+    (density_a * mills_drop(a, b, mu), density_a * mills(a), far, error)
+}

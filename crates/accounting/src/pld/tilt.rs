@@ -1,0 +1,115 @@
+//! Where the loss that decides a delta lies, from quadrature: a guide to the grid, never part of a bound.
+
+use super::profile::{Direction, Profile};
+use crate::root::golden_section;
+
+/// Losses of one step on nodes, with the logarithms of their P masses.
+pub(crate) struct Nodes {
+    /// Loss, its squared derivative in standard deviations, ln mass.
+    points: Vec<(f64, f64, f64)>,
+    steps: f64,
+}
+
+/// K, K', K'' of the summed loss: the cumulant generating function ln E_P e^{theta loss}.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cumulants {
+    pub value: f64,
+    pub mean: f64,
+    pub variance: f64,
+    /// The mean of the squared derivative of the loss in standard deviations, summed over steps.
+    pub roughness: f64,
+}
+
+/// Nodes a standard deviation, for each normal component.
+const DENSITY: f64 = 10.0;
+
+impl Nodes {
+    /// Quadrature of a step over `reach` standard deviations.
+    pub fn new(profile: &Profile, steps: f64, reach: f64) -> Self {
+        let count = (reach * DENSITY).ceil() as i32;
+        // Positions are standard deviations; P has a component at 0 and, in the mixture, one at mu.
+        let component = |shift: f64, ln_weight: f64| {
+            (-count..=count).map(move |i| {
+                let z = f64::from(i) / DENSITY;
+                (profile.loss(z + shift), profile.steepness(z + shift).powi(2), ln_weight - 0.5 * z * z)
+            })
+        };
+        let mut points: Vec<(f64, f64, f64)> = match profile.direction {
+            Direction::Add => component(0.0, 0.0).collect(),
+            Direction::Remove if profile.q == 1.0 => component(profile.mu, 0.0).collect(),
+            Direction::Remove => {
+                component(0.0, (-profile.q).ln_1p()).chain(component(profile.mu, profile.q.ln())).collect()
+            }
+        };
+        let total = ln_sum(points.iter().map(|&(_, _, w)| w));
+        points.iter_mut().for_each(|(_, _, w)| *w -= total);
+        Self { points, steps }
+    }
+
+    fn cumulants(&self, theta: f64) -> Cumulants {
+        let peak = self.points.iter().map(|(l, _, w)| w + theta * l).fold(f64::MIN, f64::max);
+        let (mut sum, mut first, mut second, mut rough) = (0.0, 0.0, 0.0, 0.0);
+        for &(loss, steepness, weight) in &self.points {
+            let mass = (weight + theta * loss - peak).exp();
+            sum += mass;
+            first += mass * loss;
+            second += mass * loss * loss;
+            rough += mass * steepness;
+        }
+        let mean = first / sum;
+        let variance = (second / sum - mean * mean).max(0.0);
+        Cumulants {
+            value: self.steps * (peak + sum.ln()),
+            mean: self.steps * mean,
+            variance: self.steps * variance,
+            roughness: self.steps * rough / sum,
+        }
+    }
+}
+
+/// The cumulants of all phases together.
+pub(crate) fn cumulants(phases: &[Nodes], theta: f64) -> Cumulants {
+    phases.iter().map(|phase| phase.cumulants(theta)).fold(Cumulants::default(), |a, b| Cumulants {
+        value: a.value + b.value,
+        mean: a.mean + b.mean,
+        variance: a.variance + b.variance,
+        roughness: a.roughness + b.roughness,
+    })
+}
+
+/// The tilt that minimises the Rényi bound on epsilon at `ln_delta`, and that epsilon.
+pub(crate) fn for_delta(phases: &[Nodes], ln_delta: f64) -> (f64, f64) {
+    let (ln_theta, epsilon) = golden_section(-25.0, 25.0, |ln_theta: f64| {
+        let theta = ln_theta.exp();
+        (cumulants(phases, theta).value - ln_delta - theta.ln_1p()) / theta - (1.0 / theta).ln_1p()
+    });
+    (ln_theta.exp(), epsilon)
+}
+
+/// The tilt that minimises the Rényi bound on delta at `epsilon`.
+pub(crate) fn for_epsilon(phases: &[Nodes], epsilon: f64) -> f64 {
+    let bound = |ln_theta: f64| {
+        let theta = ln_theta.exp();
+        cumulants(phases, theta).value - theta * epsilon
+    };
+    golden_section(-25.0, 25.0, bound).0.exp()
+}
+
+/// Where the loss tilted by `theta` ends but for probability e^`ln_tail`, on the side `sign`, and the tilt on
+/// that side at which Chernoff says so.
+pub(crate) fn end(phases: &[Nodes], theta: f64, ln_tail: f64, sign: f64) -> (f64, f64) {
+    let base = cumulants(phases, theta);
+    let normal = (-2.0 * ln_tail / base.variance.max(f64::MIN_POSITIVE)).sqrt().ln();
+    let reach = |ln_s: f64| {
+        let s = ln_s.exp();
+        (cumulants(phases, theta + sign * s).value - base.value - ln_tail) / s
+    };
+    let (ln_s, reach) = golden_section(normal - 6.0, normal + 3.0, reach);
+    (sign * reach, ln_s.exp())
+}
+
+/// ln of the sum of e^x.
+pub(crate) fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
+    let peak = terms.clone().fold(f64::MIN, f64::max);
+    peak + terms.map(|x| (x - peak).exp()).sum::<f64>().ln()
+}
