@@ -12,7 +12,8 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::stream::{NoiseStream, Plan, StreamBuilder};
+use crate::correlator::Step;
+use crate::stream::{Core, Plan, StreamBuilder};
 use crate::{Key, NoiseError};
 
 const VERSION: &str = "antinoise-noise 1";
@@ -21,7 +22,7 @@ const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 
 /// The metadata of `stream`'s checkpoint.
-fn describe(stream: &NoiseStream) -> HashMap<String, String> {
+fn describe<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
     let (plan, _, engine) = stream.parts();
     let (_, window) = engine.state();
     [
@@ -39,10 +40,16 @@ fn describe(stream: &NoiseStream) -> HashMap<String, String> {
 /// A digest of everything that the noise is a function of, apart from the key.
 fn fingerprint(plan: &Plan) -> String {
     let mut digest = Sha256::new();
-    let Plan { recursion, steps, dim, noise_std, shard, cipher } = plan;
+    let Plan { recursion, steps, dim, noise_std, shard, cipher, grid } = plan;
+    let spacing = grid.map_or(0, |grid| grid.spacing().to_bits());
     let recursion = serde_json::to_string(recursion).unwrap_or_else(|_| format!("{recursion:?}"));
     digest.update(recursion);
-    digest.update(format!("|{steps}|{dim}|{:x}|{}|{}", noise_std.to_bits(), shard.describe(), cipher.name()));
+    digest.update(format!(
+        "|{steps}|{dim}|{:x}|{spacing:x}|{}|{}",
+        noise_std.to_bits(),
+        shard.describe(),
+        cipher.name()
+    ));
     hex(&digest.finalize())
 }
 
@@ -51,16 +58,16 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The header of a file with these metadata and `floats` numbers of state: its length, then JSON.
-fn header(metadata: HashMap<String, String>, floats: usize) -> Result<Vec<u8>, String> {
+fn header<T: Step>(metadata: HashMap<String, String>, floats: usize) -> Result<Vec<u8>, String> {
     let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
         dtype,
         shape: vec![shape],
         data_offsets: (from, to),
     };
-    let end = 32 + 4 * floats;
+    let end = 32 + size_of::<T>() * floats;
     let tensors = vec![
         ("key".to_owned(), tensor(Dtype::U8, 32, 0, 32)),
-        ("state".to_owned(), tensor(Dtype::F32, floats, 32, end)),
+        ("state".to_owned(), tensor(T::DTYPE, floats, 32, end)),
         ("zz-checksum".to_owned(), tensor(Dtype::U8, 32, end, end + 32)),
     ];
     // A sorted map, so that equal streams write equal files.
@@ -76,7 +83,7 @@ fn header(metadata: HashMap<String, String>, floats: usize) -> Result<Vec<u8>, S
     Ok(bytes)
 }
 
-pub(crate) fn write(path: &Path, stream: &NoiseStream) -> Result<(), NoiseError> {
+pub(crate) fn write<T: Step>(path: &Path, stream: &Core<T>) -> Result<(), NoiseError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Temporary files are made readable by their owner alone.
     let file = tempfile::Builder::new()
@@ -85,15 +92,15 @@ pub(crate) fn write(path: &Path, stream: &NoiseStream) -> Result<(), NoiseError>
         .map_err(|e| NoiseError::io(path, e))?;
     let (_, key, engine) = stream.parts();
     let (state, _) = engine.state();
-    let header = header(describe(stream), state.len()).map_err(|e| NoiseError::checkpoint(path, e))?;
+    let header = header::<T>(describe(stream), state.len()).map_err(|e| NoiseError::checkpoint(path, e))?;
     let body = || -> std::io::Result<()> {
         let mut out = Hashed { inner: BufWriter::new(file.as_file()), digest: Sha256::new() };
         out.write(&header)?;
         out.write(key.bytes())?;
         let mut portion = Zeroizing::new(Vec::with_capacity(PORTION));
-        for numbers in state.chunks(PORTION / 4) {
+        for numbers in state.chunks(PORTION / size_of::<T>()) {
             portion.clear();
-            numbers.iter().for_each(|x| portion.extend_from_slice(&x.to_le_bytes()));
+            numbers.iter().for_each(|x| x.append_to(&mut portion));
             out.write(&portion)?;
         }
         let checksum = out.digest.finalize();
@@ -106,12 +113,12 @@ pub(crate) fn write(path: &Path, stream: &NoiseStream) -> Result<(), NoiseError>
     Ok(())
 }
 
-pub(crate) fn read(path: &Path, builder: StreamBuilder) -> Result<NoiseStream, NoiseError> {
+pub(crate) fn read<T: Step>(path: &Path, builder: StreamBuilder) -> Result<Core<T>, NoiseError> {
     let file = File::open(path).map_err(|e| NoiseError::io(path, e))?;
     let length = file.metadata().map_err(|e| NoiseError::io(path, e))?.len();
     let mut input = Hashed { inner: BufReader::new(file), digest: Sha256::new() };
     let refuse = |reason: String| NoiseError::checkpoint(path, reason);
-    let found = read_header(&mut input, length).map_err(refuse)?;
+    let found = read_header::<T>(&mut input, length).map_err(refuse)?;
     if found.fingerprint != fingerprint(builder.plan()) {
         return Err(refuse("it was written for another recursion, size, noise, shard or cipher".into()));
     }
@@ -121,17 +128,18 @@ pub(crate) fn read(path: &Path, builder: StreamBuilder) -> Result<NoiseStream, N
     }
     let mut key = Zeroizing::new([0; 32]);
     input.read(key.as_mut_slice()).map_err(|e| NoiseError::io(path, e))?;
-    let mut stream = builder.build(Key::from_bytes(&key))?;
+    let mut stream = builder.core(Key::from_bytes(&key))?;
     if stream.placement().to_string() == found.placement {
         let state = stream.restore(found.step, found.window);
         if state.len() != found.floats {
             return Err(refuse(format!("{} numbers of state, not {}", found.floats, state.len())));
         }
-        read_state(&mut input, found.floats, |at, x| state[at] = x).map_err(|e| NoiseError::io(path, e))?;
+        read_state::<T>(&mut input, found.floats, |at, x| state[at] = x)
+            .map_err(|e| NoiseError::io(path, e))?;
         check_end(&mut input).map_err(refuse)?;
     } else {
         // Another budget keeps other vectors: these are made again from the key.
-        read_state(&mut input, found.floats, |_, _| ()).map_err(|e| NoiseError::io(path, e))?;
+        read_state::<T>(&mut input, found.floats, |_, _| ()).map_err(|e| NoiseError::io(path, e))?;
         check_end(&mut input).map_err(refuse)?;
         stream.seek(found.step)?;
     }
@@ -147,7 +155,7 @@ struct Found {
     floats: usize,
 }
 
-fn read_header(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found, String> {
+fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found, String> {
     let mut size = [0; 8];
     input.read(&mut size).map_err(|e| format!("too short: {e}"))?;
     let size = u64::from_le_bytes(size);
@@ -166,7 +174,9 @@ fn read_header(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found
     }
     let body = length - 8 - size;
     let floats = match header.info("state").map(|info| &info.shape[..]) {
-        Some(&[floats]) if body.checked_sub(64) == (floats as u64).checked_mul(4) => floats,
+        Some(&[floats]) if body.checked_sub(64) == (floats as u64).checked_mul(size_of::<T>() as u64) => {
+            floats
+        }
         _ => {
             return Err(format!(
                 "{body} bytes after its header are not what it says: it was cut or added to"
@@ -183,17 +193,18 @@ fn read_header(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found
     })
 }
 
-fn read_state(
+fn read_state<T: Step>(
     input: &mut Hashed<BufReader<File>>,
     floats: usize,
-    mut put: impl FnMut(usize, f32),
+    mut put: impl FnMut(usize, T),
 ) -> std::io::Result<()> {
+    let size = size_of::<T>();
     let mut portion = Zeroizing::new(vec![0; PORTION]);
-    for first in (0..floats).step_by(PORTION / 4) {
-        let count = (floats - first).min(PORTION / 4);
-        input.read(&mut portion[..4 * count])?;
-        for (i, bytes) in portion[..4 * count].chunks_exact(4).enumerate() {
-            put(first + i, f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    for first in (0..floats).step_by(PORTION / size) {
+        let count = (floats - first).min(PORTION / size);
+        input.read(&mut portion[..size * count])?;
+        for (i, bytes) in portion[..size * count].chunks_exact(size).enumerate() {
+            put(first + i, T::from_bytes(bytes));
         }
     }
     Ok(())

@@ -30,6 +30,16 @@ pub struct Placement {
 
 /// Looking further ahead than this gains nothing that was measured.
 const LONGEST_LOOK_AHEAD: usize = 32;
+/// Steps that a BLT on a grid makes in one pass.
+const GRID_LOOK_AHEAD: usize = 8;
+
+/// How many numbers a vector has, and of what kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) outputs: usize,
+    pub(crate) bytes: u64,
+    pub(crate) on_grid: bool,
+}
 
 /// Half of the memory that is free now; 8 GiB where the system does not say.
 pub(crate) fn default_budget() -> u64 {
@@ -41,8 +51,8 @@ pub(crate) fn default_budget() -> u64 {
 
 impl Placement {
     /// The fastest placement whose vectors take at most `budget` bytes for `outputs` outputs.
-    pub(crate) fn choose(recipe: &Recipe, steps: usize, outputs: usize, budget: u64) -> Self {
-        let vector = outputs as u64 * 4;
+    pub(crate) fn choose(recipe: &Recipe, steps: usize, numbers: Numbers, budget: u64) -> Self {
+        let vector = numbers.outputs as u64 * numbers.bytes;
         let affordable = (budget / vector.max(1)).min(usize::MAX as u64) as usize;
         let stored = history(&recipe.leaf);
         let ahead = LONGEST_LOOK_AHEAD.min(steps);
@@ -57,7 +67,12 @@ impl Placement {
                 (State::Stored, ahead.min(stored).max(1), stored)
             }
             Leaf::Ring { keeps: Keeps::Seeds, .. } if stored <= affordable => (State::Stored, 1, stored),
-            Leaf::Ring { keeps: Keeps::Seeds, .. } => made_again(State::Regenerated),
+            Leaf::Ring { keeps: Keeps::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
+            // Twice the bytes and more arithmetic: here fewer passes over the state pay.
+            Leaf::Blt { .. } if numbers.on_grid && stored + GRID_LOOK_AHEAD <= affordable => {
+                let ahead = GRID_LOOK_AHEAD.min(steps);
+                (State::Stored, ahead, stored + extra(ahead))
+            }
             Leaf::Blt { .. } if stored <= affordable => (State::Stored, 1, stored),
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };

@@ -58,9 +58,9 @@ impl Isa {
 }
 
 /// Asks for `numbers` to be brought near, without waiting.
-pub(crate) fn prefetch(numbers: &[f32]) {
+pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in numbers.chunks(16) {
+    for line in numbers.chunks(64 / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, at an address inside the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };

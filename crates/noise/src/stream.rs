@@ -8,20 +8,16 @@ use antinoise_input::{between, positive};
 use antinoise_mechanism::Recursion;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::engine::{Emit, Engine};
-use crate::{Cipher, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
+use crate::correlator::{Emit, Step};
+use crate::engine::Engine;
+use crate::{Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
 ///
 /// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
 /// difference of the two releases would have none.
-pub struct NoiseStream {
-    plan: Plan,
-    key: Key,
-    engine: Engine,
-    pool: Option<ThreadPool>,
-    step: usize,
-}
+#[derive(Debug)]
+pub struct NoiseStream(Core<f32>);
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
 ///
@@ -54,6 +50,7 @@ pub(crate) struct Plan {
     pub(crate) noise_std: f64,
     pub(crate) shard: Shard,
     pub(crate) cipher: Cipher,
+    pub(crate) grid: Option<Grid>,
 }
 
 impl StreamBuilder {
@@ -91,6 +88,25 @@ impl StreamBuilder {
     /// # Errors
     /// [`NoiseError::Input`] names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
+        self.on(None).core(key).map(NoiseStream)
+    }
+
+    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
+    /// have given there. The builder must describe the same stream; budget and threads may differ.
+    ///
+    /// # Errors
+    /// [`NoiseError::Checkpoint`] for a file of another stream or version, a truncated or an altered one;
+    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
+    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
+        Core::resume(self.on(None), path.as_ref()).map(NoiseStream)
+    }
+
+    pub(crate) fn on(mut self, grid: Option<Grid>) -> Self {
+        self.plan.grid = grid;
+        self
+    }
+
+    pub(crate) fn core<T: Step>(self, key: Key) -> Result<Core<T>, NoiseError> {
         let plan = self.plan;
         positive("noise_std", plan.noise_std)?;
         between("dim", plan.dim, 1, 1 << 56, "2^56")?;
@@ -104,17 +120,7 @@ impl StreamBuilder {
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
         let budget = self.memory_budget.unwrap_or_else(placement::default_budget);
         let engine = Engine::new(&plan, &key, budget, threads)?;
-        Ok(NoiseStream { plan, key, engine, pool, step: 0 })
-    }
-
-    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
-    /// have given there. The builder must describe the same stream; budget and threads may differ.
-    ///
-    /// # Errors
-    /// [`NoiseError::Checkpoint`] for a file of another stream or version, a truncated or an altered one;
-    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
-    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
-        checkpoint::read(path.as_ref(), self)
+        Ok(Core { plan, key, engine, pool, step: 0 })
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -140,7 +146,7 @@ impl NoiseStream {
     /// The same with options, which are checked when the stream is built.
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let shard = Shard::of_range(0..dim as u64);
-        let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default() };
+        let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default(), grid: None };
         StreamBuilder { plan, memory_budget: None, threads: None }
     }
 
@@ -150,7 +156,7 @@ impl NoiseStream {
     /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
-        self.emit(out, Emit::Write)
+        self.0.emit(out, Emit::Write)
     }
 
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
@@ -161,23 +167,7 @@ impl NoiseStream {
         if !scale.is_finite() {
             return Err(NoiseError::input("scale", scale, "finite"));
         }
-        self.emit(gradient, Emit::Add(scale))
-    }
-
-    fn emit(&mut self, out: &mut [f32], emit: Emit) -> Result<(), NoiseError> {
-        if out.len() != self.len() {
-            return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
-        }
-        if self.step == self.plan.steps {
-            return Err(NoiseError::Exhausted { steps: self.plan.steps });
-        }
-        let (engine, step) = (&mut self.engine, self.step);
-        match &self.pool {
-            Some(pool) => pool.install(|| engine.emit(step, out, emit)),
-            None => engine.emit(step, out, emit),
-        }
-        self.step += 1;
-        Ok(())
+        self.0.emit(gradient, Emit::Add(scale))
     }
 
     /// Makes `step` the next one: O(step) per coordinate where the past has to be built, else O(1).
@@ -188,14 +178,7 @@ impl NoiseStream {
     /// # Errors
     /// [`NoiseError::Input`] for a step above the number of steps.
     pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
-        between("step", step, 0, self.plan.steps, "steps")?;
-        let engine = &mut self.engine;
-        match &self.pool {
-            Some(pool) => pool.install(|| engine.seek(step)),
-            None => engine.seek(step),
-        }
-        self.step = step;
-        Ok(())
+        self.0.seek(step)
     }
 
     /// Saves the stream's key, step and state to a file that only its owner can read, whole or not at all.
@@ -205,7 +188,7 @@ impl NoiseStream {
     /// # Errors
     /// [`NoiseError::Io`] when it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
-        checkpoint::write(path.as_ref(), self)
+        self.0.save(path.as_ref())
     }
 
     /// Random numbers from the stream's key, other bits than its noise: for the sampler of the run that the noise
@@ -221,22 +204,22 @@ impl NoiseStream {
     /// # Ok::<(), antinoise_noise::NoiseError>(())
     /// ```
     pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
-        KeyedRng::new(&self.key, purpose, step)
+        self.0.rng(purpose, step)
     }
 
     /// The step that comes next, from 0; after the last it is the number of steps.
     pub fn step(&self) -> usize {
-        self.step
+        self.0.step()
     }
 
     /// Steps of the whole stream.
     pub fn steps(&self) -> usize {
-        self.plan.steps
+        self.0.plan.steps
     }
 
     /// Outputs a step.
     pub fn len(&self) -> usize {
-        self.engine.outputs()
+        self.0.len()
     }
 
     /// True when the shard has no output.
@@ -246,22 +229,84 @@ impl NoiseStream {
 
     /// The choice between memory and time that was made.
     pub fn placement(&self) -> Placement {
+        self.0.placement()
+    }
+}
+
+/// A stream in the precision of its noise: single, or double on a grid.
+pub(crate) struct Core<T: Step> {
+    plan: Plan,
+    key: Key,
+    engine: Engine<T>,
+    pool: Option<ThreadPool>,
+    step: usize,
+}
+
+impl<T: Step> Core<T> {
+    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit) -> Result<(), NoiseError> {
+        if out.len() != self.len() {
+            return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
+        }
+        if self.step == self.plan.steps {
+            return Err(NoiseError::Exhausted { steps: self.plan.steps });
+        }
+        let (engine, step) = (&mut self.engine, self.step);
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.emit(step, out, emit)),
+            None => engine.emit(step, out, emit),
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    pub(crate) fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+        between("step", step, 0, self.plan.steps, "steps")?;
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.seek(step)),
+            None => engine.seek(step),
+        }
+        self.step = step;
+        Ok(())
+    }
+
+    pub(crate) fn save(&self, path: &Path) -> Result<(), NoiseError> {
+        checkpoint::write(path, self)
+    }
+
+    pub(crate) fn resume(builder: StreamBuilder, path: &Path) -> Result<Self, NoiseError> {
+        checkpoint::read(path, builder)
+    }
+
+    pub(crate) fn step(&self) -> usize {
+        self.step
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.engine.outputs()
+    }
+
+    pub(crate) fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
+        KeyedRng::new(&self.key, purpose, step)
+    }
+
+    pub(crate) fn placement(&self) -> Placement {
         self.engine.placement()
     }
 
-    pub(crate) fn parts(&self) -> (&Plan, &Key, &Engine) {
+    pub(crate) fn parts(&self) -> (&Plan, &Key, &Engine<T>) {
         (&self.plan, &self.key, &self.engine)
     }
 
-    pub(crate) fn restore(&mut self, step: usize, window: Range<usize>) -> &mut [f32] {
+    pub(crate) fn restore(&mut self, step: usize, window: Range<usize>) -> &mut [T] {
         self.step = step;
         self.engine.restore(window)
     }
 }
 
-impl fmt::Debug for NoiseStream {
+impl<T: Step> fmt::Debug for Core<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { steps, dim, .. } = self.plan;
-        write!(f, "NoiseStream {{ step: {} of {steps}, dim: {dim}, {} }}", self.step, self.placement())
+        write!(f, "step {} of {steps}, dim {dim}, {}", self.step, self.placement())
     }
 }

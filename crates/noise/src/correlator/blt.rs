@@ -3,76 +3,99 @@
 //! The rate 1 - lambda is rounded, not lambda: for long runs lambda is so near 1 that single precision would
 //! round its distance from 1 away.
 
+use crate::gaussian::Real;
 use crate::recipe::Place;
 use crate::simd::{Isa, per_isa};
 
-pub(crate) struct Blt {
+pub(crate) struct Blt<T> {
     /// (-alpha_i, -(1 - lambda_i)).
-    coefficients: Vec<(f32, f32)>,
+    coefficients: Vec<(T, T)>,
 }
 
-impl Blt {
+impl<T: Real> Blt<T> {
     pub(super) fn new(scale: &[f64], rate: &[f64]) -> Self {
-        Self { coefficients: scale.iter().zip(rate).map(|(&a, &r)| (-a as f32, -r as f32)).collect() }
+        Self {
+            coefficients: scale.iter().zip(rate).map(|(&a, &r)| (T::rounded(-a), T::rounded(-r))).collect(),
+        }
     }
 
-    pub(super) fn step(&self, isa: Isa, place: &Place, z: &[f32], past: &mut [f32], out: &mut [f32]) {
+    /// out = -sum_i alpha_i M_i, the buffers cleared first where a run starts.
+    pub(super) fn recall(&self, isa: Isa, place: &Place, past: &mut [T], out: &mut [T]) {
         if place.local == 0 {
-            past.fill(0.0);
+            past.fill(T::default());
         }
-        out.copy_from_slice(z);
-        update(isa, &self.coefficients, past, out);
+        out.fill(T::default());
+        for (&(scale, _), buffer) in self.coefficients.iter().zip(past.chunks_exact(out.len())) {
+            super::sum::accumulate(isa, scale, buffer, out);
+        }
+    }
+
+    /// M_i <- M_i - (1 - lambda_i) M_i + z~.
+    pub(super) fn keep(&self, isa: Isa, noise: &[T], past: &mut [T]) {
+        for (&(_, rate), buffer) in self.coefficients.iter().zip(past.chunks_exact_mut(noise.len())) {
+            decay(isa, rate, noise, buffer);
+        }
+    }
+
+    /// True where [`Blt::step`] can take the place of `recall` and `keep`.
+    pub(super) fn is_fused(&self) -> bool {
+        (1..=4).contains(&self.coefficients.len())
+    }
+
+    /// The whole step with every buffer read once: the same operations in the same order.
+    pub(super) fn step(&self, isa: Isa, place: &Place, z: &[T], past: &mut [T], out: &mut [T]) {
+        if place.local == 0 {
+            past.fill(T::default());
+        }
+        step(isa, &self.coefficients, z, past, out);
     }
 }
 
 per_isa! {
-    fn update(coefficients: &[(f32, f32)], buffers: &mut [f32], out: &mut [f32]) = update_body
+    fn decay[T: Real](rate: T, noise: &[T], buffer: &mut [T]) = decay_body
 }
 
 #[inline(always)]
-fn update_body(coefficients: &[(f32, f32)], buffers: &mut [f32], out: &mut [f32]) {
-    match *coefficients {
-        [a] => fused([a], buffers, out),
-        [a, b] => fused([a, b], buffers, out),
-        [a, b, c] => fused([a, b, c], buffers, out),
-        [a, b, c, d] => fused([a, b, c, d], buffers, out),
-        _ => in_two_passes(coefficients, buffers, out),
+fn decay_body<T: Real>(rate: T, noise: &[T], buffer: &mut [T]) {
+    for (m, noise) in buffer.iter_mut().zip(noise) {
+        *m = rate.times_plus(*m, *m + *noise);
     }
 }
 
-/// All buffers of a coordinate at once.
+per_isa! {
+    fn step[T: Real](coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) = step_body
+}
+
 #[inline(always)]
-fn fused<const D: usize>(coefficients: [(f32, f32); D], buffers: &mut [f32], out: &mut [f32]) {
+fn step_body<T: Real>(coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) {
+    match *coefficients {
+        [a] => fused([a], z, buffers, out),
+        [a, b] => fused([a, b], z, buffers, out),
+        [a, b, c] => fused([a, b, c], z, buffers, out),
+        [a, b, c, d] => fused([a, b, c, d], z, buffers, out),
+        _ => unreachable!("`is_fused` was asked"),
+    }
+}
+
+#[inline(always)]
+fn fused<T: Real, const D: usize>(coefficients: [(T, T); D], z: &[T], buffers: &mut [T], out: &mut [T]) {
     let len = out.len();
+    let z = &z[..len];
     let mut rest = buffers;
-    let m: [&mut [f32]; D] = std::array::from_fn(|_| {
+    let m: [&mut [T]; D] = std::array::from_fn(|_| {
         let (first, tail) = std::mem::take(&mut rest).split_at_mut(len);
         rest = tail;
         first
     });
     for j in 0..len {
-        let mut x = out[j];
+        let mut x = T::default();
         for i in 0..D {
-            x = coefficients[i].0.mul_add(m[i][j], x);
+            x = coefficients[i].0.times_plus(m[i][j], x);
         }
+        x = T::ONE.times_plus(z[j], x);
         for i in 0..D {
-            m[i][j] = coefficients[i].1.mul_add(m[i][j], m[i][j] + x);
+            m[i][j] = coefficients[i].1.times_plus(m[i][j], m[i][j] + x);
         }
         out[j] = x;
-    }
-}
-
-/// Buffer after buffer: any order, at the price of reading the buffers twice from cache.
-#[inline(always)]
-fn in_two_passes(coefficients: &[(f32, f32)], buffers: &mut [f32], out: &mut [f32]) {
-    for (&(scale, _), m) in coefficients.iter().zip(buffers.chunks_exact(out.len())) {
-        for (out, m) in out.iter_mut().zip(m) {
-            *out = scale.mul_add(*m, *out);
-        }
-    }
-    for (&(_, rate), m) in coefficients.iter().zip(buffers.chunks_exact_mut(out.len())) {
-        for (m, out) in m.iter_mut().zip(out.iter()) {
-            *m = rate.mul_add(*m, *m + *out);
-        }
     }
 }

@@ -4,27 +4,31 @@
 //! of operations on a coordinate is fixed (oldest first), so that every placement gives the same bits.
 
 mod blt;
+mod grid;
 mod output;
 mod ring;
 mod sum;
 
-pub(crate) use output::{add_scaled, is_large, write_scaled};
+pub(crate) use grid::StepGrid;
+pub(crate) use output::{Emit, Leave, is_large, write_scaled};
 pub(crate) use sum::Use;
 
+use output::add_scaled;
+
 use crate::cipher::Keystream;
-use crate::gaussian::{NormalTile, TILE};
+use crate::gaussian::{NormalTile, Real, TILE};
 use crate::recipe::{Keeps, Leaf, Place};
 use crate::simd::Isa;
 
-/// The coefficients of a leaf in single precision.
-pub(crate) enum Correlator {
-    Ring(ring::Ring),
-    Blt(blt::Blt),
+/// The coefficients of a leaf in the precision of the noise.
+pub(crate) enum Correlator<T> {
+    Ring(ring::Ring<T>),
+    Blt(blt::Blt<T>),
     /// Sums of seeds need no step-by-step kernel: see [`Scratch::sum`].
     Sum,
 }
 
-impl Correlator {
+impl<T: Real> Correlator<T> {
     pub(crate) fn new(leaf: &Leaf) -> Self {
         match leaf {
             Leaf::Ring { weights, keeps } => Self::Ring(ring::Ring::new(weights, *keeps)),
@@ -40,44 +44,50 @@ impl Correlator {
             _ => None,
         }
     }
+
+    /// The weight of this step's seed noise.
+    fn weight(&self, place: &Place) -> T {
+        match self {
+            Self::Ring(ring) => ring.weight(place),
+            Self::Blt(_) | Self::Sum => T::ONE,
+        }
+    }
+
+    /// out = what the past adds to this step's weighted seed noise.
+    fn recall(&self, isa: Isa, place: &Place, past: &mut [T], out: &mut [T]) {
+        match self {
+            Self::Ring(ring) => ring.recall(isa, place, past, out),
+            Self::Blt(blt) => blt.recall(isa, place, past, out),
+            Self::Sum => unreachable!("sums are made a window at a time"),
+        }
+    }
+
+    fn keep(&self, isa: Isa, place: &Place, z: &[T], noise: &[T], past: &mut [T]) {
+        match self {
+            Self::Ring(ring) => ring.keep(place, if ring.keeps == Keeps::Outputs { noise } else { z }, past),
+            Self::Blt(blt) => blt.keep(isa, noise, past),
+            Self::Sum => {}
+        }
+    }
 }
 
 /// What one thread works in: a tile's seed noise, its correlated noise and, when replaying, its past.
-pub(crate) struct Scratch {
+pub(crate) struct Scratch<T> {
     isa: Isa,
-    normals: NormalTile<f32>,
-    pub(crate) noise: Box<[f32]>,
-    pub(crate) past: Vec<f32>,
+    normals: NormalTile<T>,
+    pub(crate) noise: Box<[T]>,
+    pub(crate) past: Vec<T>,
 }
 
-impl Scratch {
+impl<T: Real> Scratch<T> {
     /// Room for tiles with `past_vectors` replayed vectors.
     pub(crate) fn new(isa: Isa, past_vectors: usize) -> Self {
-        let noise = vec![0.0; TILE].into_boxed_slice();
-        Self { isa, normals: NormalTile::new(isa), noise, past: vec![0.0; past_vectors * TILE] }
+        let noise = vec![T::default(); TILE].into_boxed_slice();
+        Self { isa, normals: NormalTile::new(isa), noise, past: vec![T::default(); past_vectors * TILE] }
     }
 
     pub(crate) fn isa(&self) -> Isa {
         self.isa
-    }
-
-    /// Leaves z~ of `place` in `noise[..len]` and brings `past` to the next step.
-    pub(crate) fn step(
-        &mut self,
-        correlator: &Correlator,
-        place: &Place,
-        seed: &Keystream,
-        start: u64,
-        len: usize,
-        past: &mut [f32],
-    ) {
-        let z = self.normals.make(seed, start, len);
-        let out = &mut self.noise[..len];
-        match correlator {
-            Correlator::Ring(ring) => ring.step(self.isa, place, z, past, out),
-            Correlator::Blt(blt) => blt.step(self.isa, place, z, past, out),
-            Correlator::Sum => unreachable!("sums are made a window at a time"),
-        }
     }
 
     /// outs\[k\] = sum over uses (seed, k, weight) of weight z_seed, for one tile; `outs` holds rows of `len`.
@@ -87,15 +97,84 @@ impl Scratch {
         seed: impl Fn(u64) -> &'a Keystream,
         start: u64,
         len: usize,
-        outs: &mut [f32],
+        outs: &mut [T],
     ) {
-        outs.fill(0.0);
+        outs.fill(T::default());
         for same_seed in uses.chunk_by(|a, b| a.seed == b.seed) {
             let z = self.normals.make(seed(same_seed[0].seed), start, len);
             for used in same_seed {
                 let out = &mut outs[used.row * len..][..len];
-                sum::accumulate(self.isa, used.weight, z, out);
+                sum::accumulate(self.isa, T::rounded(used.weight), z, out);
             }
         }
+    }
+}
+
+/// One step on one tile, in either kind of stream: leaves z~ of `place` in the scratch's noise, and brings `past` to
+/// the next step.
+pub(crate) trait Step: Real {
+    fn step(scratch: &mut Scratch<Self>, step: &TileStep<'_, Self>, past: &mut [Self]);
+
+    /// Hands out noise of unit variance.
+    fn leave(isa: Isa, leave: &Leave, noise: &[Self], out: &mut [f32]);
+}
+
+/// Which step, and of which tile.
+pub(crate) struct TileStep<'a, T> {
+    pub(crate) correlator: &'a Correlator<T>,
+    pub(crate) place: &'a Place,
+    pub(crate) seed: &'a Keystream,
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+    /// The grid of this step, where there is one.
+    pub(crate) grid: Option<StepGrid>,
+}
+
+impl Step for f32 {
+    fn leave(isa: Isa, leave: &Leave, noise: &[f32], out: &mut [f32]) {
+        match leave.emit {
+            Emit::Write => write_scaled(isa, leave.large, leave.factor as f32, noise, out),
+            Emit::Add(scale) => add_scaled(isa, (leave.factor * f64::from(scale)) as f32, noise, out),
+        }
+    }
+
+    fn step(scratch: &mut Scratch<f32>, step: &TileStep<'_, f32>, past: &mut [f32]) {
+        let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
+        let z = scratch.normals.make(step.seed, step.start, step.len);
+        match step.correlator {
+            Correlator::Blt(blt) if blt.is_fused() => blt.step(isa, step.place, z, past, out),
+            correlator => {
+                correlator.recall(isa, step.place, past, out);
+                sum::accumulate(isa, correlator.weight(step.place), z, out);
+                correlator.keep(isa, step.place, z, out, past);
+            }
+        }
+    }
+}
+
+impl Step for f64 {
+    fn leave(isa: Isa, leave: &Leave, noise: &[f64], out: &mut [f32]) {
+        let spacing = leave.spacing.expect("double precision is for grids");
+        grid::release(isa, spacing, leave.factor / spacing, matches!(leave.emit, Emit::Write), noise, out);
+    }
+
+    /// Rounds to the grid and feeds the rounding back: kept are the rounded noise, or the seed noise that would have
+    /// given it.
+    fn step(scratch: &mut Scratch<f64>, step: &TileStep<'_, f64>, past: &mut [f64]) {
+        let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
+        let (correlator, place) = (step.correlator, step.place);
+        let z = scratch.normals.make_mut(step.seed, step.start, step.len);
+        correlator.recall(isa, place, past, out);
+        let weight = correlator.weight(place);
+        let grid = step.grid.expect("double precision is for grids");
+        let keeps_seeds = matches!(correlator, Correlator::Ring(ring) if ring.keeps == Keeps::Seeds);
+        let exact = grid::exact_at(step.seed, step.start);
+        grid.round(isa, weight, z, out, |out| correlator.recall(isa, place, past, out), exact);
+        if keeps_seeds {
+            // The past's share is computed again rather than carried through: moving averages are rare on a grid.
+            correlator.recall(isa, place, past, z);
+            z.iter_mut().zip(&*out).for_each(|(z, noise)| *z = (noise - *z) / weight);
+        }
+        correlator.keep(isa, place, z, out, past);
     }
 }

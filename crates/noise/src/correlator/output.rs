@@ -3,6 +3,21 @@
 use crate::gaussian::Real;
 use crate::simd::{Isa, Level, per_isa};
 
+/// What is done with a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Emit {
+    Write,
+    Add(f32),
+}
+
+/// How the noise of one step leaves: times `factor`, on a grid of `spacing` or on none.
+pub(crate) struct Leave {
+    pub(crate) emit: Emit,
+    pub(crate) factor: f64,
+    pub(crate) spacing: Option<f64>,
+    pub(crate) large: bool,
+}
+
 /// Outputs of more bytes than this will not be found in a cache again: they are written past it.
 const PAST_CACHE: usize = 8 << 20;
 
@@ -55,7 +70,7 @@ fn store_scaled_body<T: Real>(scale: T, x: &[T], out: &mut [T]) {
 
 per_isa! {
     /// out += scale x.
-    pub(crate) fn add_scaled(scale: f32, x: &[f32], out: &mut [f32]) = add_scaled_body
+    pub(super) fn add_scaled(scale: f32, x: &[f32], out: &mut [f32]) = add_scaled_body
 }
 
 #[inline(always)]

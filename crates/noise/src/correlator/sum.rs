@@ -1,5 +1,6 @@
 //! Weighted sums of seeds, made anew: dense, tree and Fourier mechanisms, and any banded C^-1 without memory.
 
+use crate::gaussian::Real;
 use crate::simd::per_isa;
 
 /// Row `row` of a window uses seed `seed` with `weight`.
@@ -7,17 +8,17 @@ use crate::simd::per_isa;
 pub(crate) struct Use {
     pub(crate) seed: u64,
     pub(crate) row: usize,
-    pub(crate) weight: f32,
+    pub(crate) weight: f64,
 }
 
 per_isa! {
     /// out += weight x.
-    pub(super) fn accumulate(weight: f32, x: &[f32], out: &mut [f32]) = accumulate_body
+    pub(super) fn accumulate[T: Real](weight: T, x: &[T], out: &mut [T]) = accumulate_body
 }
 
 #[inline(always)]
-fn accumulate_body(weight: f32, x: &[f32], out: &mut [f32]) {
+fn accumulate_body<T: Real>(weight: T, x: &[T], out: &mut [T]) {
     for (out, x) in out.iter_mut().zip(x) {
-        *out = weight.mul_add(*x, *out);
+        *out = weight.times_plus(*x, *out);
     }
 }

@@ -1,5 +1,7 @@
 //! Box-Muller in double precision: two 64-bit words make two normals, as in [`super::single`].
 
+use safetensors::Dtype;
+
 use super::Real;
 use crate::cipher::{GROUP_BYTES, Keystream};
 
@@ -13,6 +15,26 @@ impl Real for f64 {
     const ONE: Self = 1.0;
     const FAR: Self::Nearest = [u64::MAX; PAIRS];
     type Nearest = [u64; PAIRS];
+
+    const DTYPE: Dtype = Dtype::F64;
+
+    fn append_to(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn from_bytes(bytes: &[u8]) -> f64 {
+        f64::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+    }
+
+    #[inline(always)]
+    fn rounded(x: f64) -> f64 {
+        x
+    }
+
+    #[inline(always)]
+    fn times_plus(self, factor: f64, term: f64) -> f64 {
+        self.mul_add(factor, term)
+    }
 
     #[inline(always)]
     fn group(bits: &[u8; GROUP_BYTES], out: &mut [f64], nearest: &mut Self::Nearest) {

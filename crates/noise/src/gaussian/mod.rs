@@ -1,10 +1,16 @@
 //! Standard normals from keystreams, by a vectorised Box-Muller transform whose tails are not cut.
 
 mod double;
+mod exact;
 mod single;
 
+pub(crate) use exact::{Pair, exact_normal};
+
 use std::fmt;
-use std::ops::Mul;
+use std::ops::{Add, Mul};
+
+use safetensors::Dtype;
+use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::correlator::{is_large, write_scaled};
@@ -18,9 +24,27 @@ pub(crate) const TILE: usize = 1024;
 pub(crate) const FUSED_GROUPS: usize = 4;
 
 /// A floating-point type that normals are made in.
-pub(crate) trait Real: Copy + Default + Mul<Output = Self> {
+pub(crate) trait Real:
+    Copy + Default + Send + Sync + Zeroize + Add<Output = Self> + Mul<Output = Self> + 'static
+{
     /// The number 1.
     const ONE: Self;
+
+    /// The type's name in checkpoints.
+    const DTYPE: Dtype;
+
+    /// Appends its bytes, little-endian.
+    fn append_to(self, bytes: &mut Vec<u8>);
+
+    /// The number of these bytes.
+    fn from_bytes(bytes: &[u8]) -> Self;
+
+    /// `x` rounded to this type.
+    fn rounded(x: f64) -> Self;
+
+    /// self * factor + term, rounded once.
+    fn times_plus(self, factor: Self, term: Self) -> Self;
+
     /// Normals made from one group of keystream.
     const PER_GROUP: usize;
     /// The least radius word so far, lane by lane, counted from below the rare ones at the upper end.
@@ -68,6 +92,11 @@ impl<T: Real> NormalTile<T> {
 
     /// Coordinates `start`, ..., `start + len - 1` of the keystream's vector; len is at most [`TILE`].
     pub(crate) fn make(&mut self, keystream: &Keystream, start: u64, len: usize) -> &[T] {
+        self.make_mut(keystream, start, len)
+    }
+
+    /// The same, for a caller that works on in their place.
+    pub(crate) fn make_mut(&mut self, keystream: &Keystream, start: u64, len: usize) -> &mut [T] {
         let first_group = start / T::PER_GROUP as u64;
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
@@ -84,7 +113,7 @@ impl<T: Real> NormalTile<T> {
                 }
             }
         }
-        &normals[offset..offset + len]
+        &mut normals[offset..offset + len]
     }
 
     /// The same, written to `out`, which is part of a `large` one or not.

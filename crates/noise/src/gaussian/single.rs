@@ -3,6 +3,8 @@
 //! Radius word w: u = (w + 1/2) 2^-32 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-32. The
 //! coefficients are printed by `scripts/noise/polynomials.py`.
 
+use safetensors::Dtype;
+
 use super::Real;
 use crate::cipher::{GROUP_BYTES, Keystream};
 
@@ -19,6 +21,26 @@ impl Real for f32 {
     const ONE: Self = 1.0;
     const FAR: Self::Nearest = [u32::MAX; PAIRS];
     type Nearest = [u32; PAIRS];
+
+    const DTYPE: Dtype = Dtype::F32;
+
+    fn append_to(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn from_bytes(bytes: &[u8]) -> f32 {
+        f32::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+    }
+
+    #[inline(always)]
+    fn rounded(x: f64) -> f32 {
+        x as f32
+    }
+
+    #[inline(always)]
+    fn times_plus(self, factor: f32, term: f32) -> f32 {
+        self.mul_add(factor, term)
+    }
 
     #[inline(always)]
     fn group(bits: &[u8; GROUP_BYTES], out: &mut [f32], nearest: &mut Self::Nearest) {

@@ -1,0 +1,138 @@
+//! Rounding to the grid of a release, decided exactly, and fed back as if the seed noise had been that much larger.
+
+use crate::cipher::Keystream;
+use crate::gaussian::{Pair, exact_normal};
+use crate::simd::{Isa, per_isa};
+
+/// Seed noise in double precision is nearer than this to the exact normal of its bits (tested).
+pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
+/// A few roundings of a number lose less than this part of it.
+const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
+
+/// One step's grid, in the units of unit-variance seed noise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepGrid {
+    /// Grid points a unit.
+    pub(crate) per_unit: f64,
+}
+
+impl StepGrid {
+    /// Rounds weight z + f to the grid, f being what `out` holds: the nearest point to the exact sum, where `weight`,
+    /// f and the bits of z are taken as they are. `recall` brings f back if the first attempt is undecided.
+    pub(super) fn round(
+        self,
+        isa: Isa,
+        weight: f64,
+        z: &[f64],
+        out: &mut [f64],
+        recall: impl FnOnce(&mut [f64]),
+        exact: impl Fn(usize) -> Pair,
+    ) {
+        let (nearest_half, largest) = round_all(isa, self.per_unit, weight, z, out);
+        let doubt = |size: f64| (self.per_unit * weight).abs() * NORMAL_ERROR + size * ROUNDING;
+        if nearest_half + doubt(largest) < 0.5 {
+            return;
+        }
+        recall(out);
+        for (j, (out, &z)) in out.iter_mut().zip(z).enumerate() {
+            let points = weight.mul_add(z, *out) * self.per_unit;
+            let mut rounded = points.round_ties_even();
+            if (points - rounded).abs() + doubt(points.abs()) >= 0.5 {
+                let sum =
+                    exact(j).times(Pair::of(weight)).plus(Pair::of(*out)).times(Pair::of(self.per_unit));
+                let middle = points.floor() + 0.5;
+                let above = sum.plus(Pair::of(-middle));
+                rounded = middle + if above.hi + above.lo > 0.0 { 0.5 } else { -0.5 };
+            }
+            *out = rounded / self.per_unit;
+        }
+    }
+}
+
+/// The exact normal at offset j of a tile.
+pub(super) fn exact_at(keystream: &Keystream, start: u64) -> impl Fn(usize) -> Pair {
+    move |j| exact_normal(keystream, start + j as u64)
+}
+
+per_isa! {
+    /// Rounds as far as double precision decides; the largest distance of a sum from its point, and of a sum from 0.
+    fn round_all(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> (f64, f64) = round_all_body
+}
+
+#[inline(always)]
+fn round_all_body(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (mut furthest, mut largest) = ([0f64; LANES], [0f64; LANES]);
+    let mut round = |out: &mut f64, z: f64, lane: usize| {
+        let points = weight.mul_add(z, *out) * per_unit;
+        let rounded = points.round_ties_even();
+        furthest[lane] = furthest[lane].max((points - rounded).abs());
+        largest[lane] = largest[lane].max(points.abs());
+        *out = rounded / per_unit;
+    };
+    let (lines, rest) = out.as_chunks_mut::<LANES>();
+    let (z_lines, z_rest) = z.as_chunks::<LANES>();
+    for (out, z) in lines.iter_mut().zip(z_lines) {
+        for lane in 0..LANES {
+            round(&mut out[lane], z[lane], lane);
+        }
+    }
+    for (out, z) in rest.iter_mut().zip(z_rest) {
+        round(out, *z, 0);
+    }
+    (furthest.into_iter().fold(0.0, f64::max), largest.into_iter().fold(0.0, f64::max))
+}
+
+per_isa! {
+    /// gradient = spacing (gradient / spacing, rounded, + noise in whole points), or the noise alone if `replace`.
+    pub(super) fn release(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) = release_body
+}
+
+#[inline(always)]
+#[allow(clippy::manual_clamp)] // `clamp` would let NaN through.
+fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) {
+    /// Sums of two whole numbers up to this are exact.
+    const BOUND: f64 = (1u64 << 51) as f64;
+    for (gradient, noise) in gradient.iter_mut().zip(noise) {
+        let given = if replace { 0.0 } else { f64::from(*gradient) };
+        let points = (given / spacing).round_ties_even().max(-BOUND).min(BOUND);
+        let noise = (noise * per_unit).round_ties_even();
+        *gradient = ((points + noise) * spacing) as f32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cipher::{Cipher, KeySource};
+    use crate::gaussian::NormalTile;
+    use crate::{Key, NOISE};
+
+    /// Past values are put so that sums fall next to a middle of the grid; the point must be that of the exact sum.
+    #[test]
+    fn sums_near_a_middle_are_decided_by_further_digits() {
+        let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default(), NOISE).keystream(0);
+        let (weight, grid) = (1.0, StepGrid { per_unit: 1024.0 });
+        let z = NormalTile::<f64>::new(Isa::detect()).make(&keystream, 0, 512).to_vec();
+        let (mut up, mut down) = (0, 0);
+        for tiny in [0.0, 2f64.powi(-50), -2f64.powi(-50), 2f64.powi(-49), -2f64.powi(-49)] {
+            let f: Vec<f64> = z.iter().map(|z| 0.5 / 1024.0 - z + tiny).collect();
+            let mut out = f.clone();
+            grid.round(
+                Isa::detect(),
+                weight,
+                &z,
+                &mut out,
+                |out| out.copy_from_slice(&f),
+                exact_at(&keystream, 0),
+            );
+            for j in 0..512 {
+                let above = exact_at(&keystream, 0)(j).plus(Pair::of(f[j])).plus(Pair::of(-0.5 / 1024.0));
+                let expected = if above.hi > 0.0 { 1.0 / 1024.0 } else { 0.0 };
+                assert_eq!(out[j], expected);
+                if expected > 0.0 { up += 1 } else { down += 1 }
+            }
+        }
+        assert!(up > 500 && down > 500, "{up} {down}");
+    }
+}

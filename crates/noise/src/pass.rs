@@ -1,0 +1,180 @@
+//! One pass over the tiles: which steps it makes, from which seeds.
+
+use std::ops::Range;
+
+use crate::cipher::{KeySource, Keystream};
+use crate::correlator::{Correlator, Scratch, Step, StepGrid, TileStep, Use};
+use crate::gaussian::TILE;
+use crate::placement::{Placement, State, history};
+use crate::recipe::{Leaf, Place, Recipe};
+use crate::shard::Tile;
+use crate::simd::prefetch;
+
+/// What one pass over the tiles computes: reused, so that a step allocates nothing.
+pub(crate) struct Pass {
+    /// Points of the grid for one unit of a step's noise, of factor 1; none without a grid.
+    per_unit: Option<f64>,
+    keys: KeySource,
+    first_seed: u64,
+    keystreams: Vec<Keystream>,
+    places: Vec<Place>,
+    uses: Vec<Use>,
+}
+
+impl Pass {
+    /// A pass with room for the longest that a step needs.
+    pub(crate) fn new(
+        keys: KeySource,
+        recipe: &Recipe,
+        placement: &Placement,
+        per_unit: Option<f64>,
+    ) -> Self {
+        let window = placement.look_ahead;
+        let runs = window.div_ceil(recipe.run_steps) + 1;
+        let (places, keystreams, uses) = match (placement.state, &recipe.leaf) {
+            (State::Stored, _) => (window, window, 0),
+            (State::Replayed, _) => (recipe.run_steps + window, recipe.run_steps + window, 0),
+            (State::Regenerated, Leaf::Sum { rows }) => {
+                let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+                (window, runs * recipe.run_seeds, window * longest)
+            }
+            (State::Regenerated, leaf) => (window, history(leaf) + window, window * (history(leaf) + 1)),
+        };
+        Self {
+            per_unit,
+            keys,
+            first_seed: 0,
+            keystreams: Vec::with_capacity(keystreams),
+            places: Vec::with_capacity(places),
+            uses: Vec::with_capacity(uses),
+        }
+    }
+
+    /// Runs the listed steps on one tile. Rows from `first_row` on go to the vectors kept ahead, if there are any;
+    /// the last row is left in the scratch.
+    pub(crate) fn run_tile<T: Step>(
+        &self,
+        correlator: &Correlator<T>,
+        scratch: &mut Scratch<T>,
+        (start, len): (u64, usize),
+        (past, ahead): (&mut [T], &mut [T]),
+        first_row: usize,
+    ) {
+        let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
+        if matches!(correlator, Correlator::Sum) || !self.uses.is_empty() {
+            let mut noise = std::mem::take(&mut scratch.noise);
+            let rows = if ahead.is_empty() { &mut noise[..len] } else { ahead };
+            scratch.sum(&self.uses, keystream, start, len, rows);
+            scratch.noise = noise;
+            return;
+        }
+        let mut replayed = std::mem::take(&mut scratch.past);
+        let past = if replayed.is_empty() { past } else { &mut replayed[..] };
+        for place in &self.places {
+            let grid = self.per_unit.map(|points| StepGrid { per_unit: points * place.factor });
+            let step = TileStep { correlator, place, seed: keystream(place.step as u64), start, len, grid };
+            T::step(scratch, &step, past);
+            if place.step >= first_row && !ahead.is_empty() {
+                ahead[(place.step - first_row) * len..][..len].copy_from_slice(&scratch.noise[..len]);
+            }
+        }
+        scratch.past = replayed;
+    }
+
+    /// Lists what the steps of `window` need, from the start of their run if it is replayed.
+    pub(crate) fn prepare(&mut self, recipe: &Recipe, state: State, window: Range<usize>) {
+        let from = match state {
+            State::Replayed => window.start - recipe.place(window.start).local,
+            _ => window.start,
+        };
+        self.places.clear();
+        self.places.extend((from..window.end).map(|step| recipe.place(step)));
+        let seeds = if state == State::Regenerated {
+            list_uses(recipe, &self.places, &mut self.uses);
+            match &recipe.leaf {
+                Leaf::Sum { .. } => run_seeds(recipe, &self.places),
+                _ => self
+                    .uses
+                    .first()
+                    .map_or(0..0, |first| first.seed..self.uses[self.uses.len() - 1].seed + 1),
+            }
+        } else {
+            from as u64..window.end as u64
+        };
+        self.ensure_keystreams(seeds);
+    }
+
+    /// Makes the keystreams of `seeds` available: adds to those at hand when they start alike, else makes them all.
+    fn ensure_keystreams(&mut self, seeds: Range<u64>) {
+        if seeds.start != self.first_seed {
+            self.keystreams.clear();
+            self.first_seed = seeds.start;
+        }
+        for seed in seeds.start + self.keystreams.len() as u64..seeds.end {
+            self.keystreams.push(self.keys.keystream(seed));
+        }
+    }
+}
+
+/// The seeds of the runs that `places` lie in.
+fn run_seeds(recipe: &Recipe, places: &[Place]) -> Range<u64> {
+    let last = places[places.len() - 1].first_seed;
+    places[0].first_seed..last + recipe.run_seeds as u64
+}
+
+/// Which seeds the steps at `places` are sums of, in rising order of seed, then of step.
+fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
+    uses.clear();
+    for (row, place) in places.iter().enumerate() {
+        let mut push = |seed: usize, weight: f64| {
+            uses.push(Use { seed: place.first_seed + seed as u64, row, weight });
+        };
+        match &recipe.leaf {
+            Leaf::Sum { rows } => rows[place.local].iter().for_each(|&(seed, weight)| push(seed, weight)),
+            Leaf::Ring { weights, .. } => {
+                weights.row(place.local).iter().enumerate().for_each(|(lag, &w)| push(place.local - lag, w));
+            }
+            Leaf::Blt { .. } => unreachable!("a BLT is never a sum of seeds"),
+        }
+    }
+    uses.sort_unstable_by_key(|used| (used.seed, used.row));
+}
+
+/// Numbers of the next tile's state that are fetched while this tile's seed noise is made.
+const PREFETCHED: usize = 16 * TILE;
+
+type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32]) + Sync + 'a;
+
+/// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
+pub(crate) fn each_tile<T: Step>(
+    scratch: &mut [Scratch<T>],
+    tiles: &[Tile],
+    state: &mut [T],
+    kept: usize,
+    mut out: Option<&mut [f32]>,
+    work: &Work<'_, T>,
+) {
+    let Some(first) = tiles.first().map(|tile| tile.output) else { return };
+    if scratch.len() == 1 || tiles.len() == 1 {
+        for (i, tile) in tiles.iter().enumerate() {
+            let at = tile.output - first;
+            if let Some(next) = tiles.get(i + 1) {
+                prefetch(&state[(next.output - first) * kept..][..(next.len * kept).min(PREFETCHED)]);
+            }
+            let vectors = &mut state[at * kept..][..tile.len * kept];
+            let part = out.as_mut().map_or(&mut [][..], |out| &mut out[at..at + tile.len]);
+            work(&mut scratch[0], tile, vectors, part);
+        }
+        return;
+    }
+    let (left_scratch, right_scratch) = scratch.split_at_mut(scratch.len() / 2);
+    let all = left_scratch.len() + right_scratch.len();
+    let (left_tiles, right_tiles) = tiles.split_at(tiles.len() * left_scratch.len() / all);
+    let outputs = right_tiles.first().map_or(0, |tile| tile.output) - first;
+    let (left_state, right_state) = state.split_at_mut(outputs * kept);
+    let (left_out, right_out) = out.map(|out| out.split_at_mut(outputs)).unzip();
+    rayon::join(
+        || each_tile(left_scratch, left_tiles, left_state, kept, left_out, work),
+        || each_tile(right_scratch, right_tiles, right_state, kept, right_out, work),
+    );
+}

@@ -1,0 +1,202 @@
+//! Releases on a grid: safe in floating point, for correlated noise as well.
+//!
+//! Floating-point sums G + noise leak: which sums are representable depends on G. Here the gradient sum is rounded
+//! to a grid, the noise is computed in double precision, rounded to the same grid (decided exactly) and added in
+//! whole numbers. The rounding is fed back into the recursion, so that the whole sequence of releases is a function
+//! of C G + Z alone; `docs/noise.md` has the proof.
+
+use std::path::Path;
+
+use antinoise_input::{InvalidParameter, at_least, positive};
+
+use crate::correlator::Emit;
+use crate::recipe::{Leaf, Recipe};
+use crate::stream::{Core, StreamBuilder};
+use crate::{Key, KeyedRng, NoiseError, Placement, Purpose};
+
+/// Grid points may be as near as this part of a step's fresh noise: nearer, double precision would often not know
+/// which is the nearest.
+const FINEST: f64 = 1.0 / (1u64 << 36) as f64;
+
+/// The multiples of a power of two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid {
+    spacing: f64,
+}
+
+impl Grid {
+    /// The multiples of `spacing`.
+    ///
+    /// # Errors
+    /// When `spacing` is not a power of two from 2^-100 to 2^100.
+    pub fn new(spacing: f64) -> Result<Self, InvalidParameter> {
+        let is_power = spacing.to_bits() << 12 == 0;
+        if is_power && (2f64.powi(-100)..=2f64.powi(100)).contains(&spacing) {
+            Ok(Self { spacing })
+        } else {
+            Err(InvalidParameter::new("grid spacing", spacing, "a power of two from 2^-100 to 2^100"))
+        }
+    }
+
+    /// The coarsest grid that raises the sensitivity of sums in `dim` dimensions, clipped to `clip_norm`, by at most
+    /// the part `increase`: spacing sqrt(dim) <= increase clip_norm.
+    ///
+    /// ```
+    /// use antinoise_noise::Grid;
+    /// let grid = Grid::for_clip_norm(1.0, 1_000_000, 1e-3)?;
+    /// assert_eq!(grid.spacing(), 2f64.powi(-20));
+    /// assert!(grid.clip_norm(1.0, 1_000_000)? <= 1.001);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a parameter is not a finite number above 0, or no such grid exists.
+    pub fn for_clip_norm(clip_norm: f64, dim: usize, increase: f64) -> Result<Self, InvalidParameter> {
+        at_least("dim", dim, 1)?;
+        let limit = positive("increase", increase)? * positive("clip_norm", clip_norm)? / (dim as f64).sqrt();
+        let mut power = limit.log2().floor() as i32;
+        if 2f64.powi(power) > limit {
+            power -= 1;
+        }
+        Self::new(2f64.powi(power))
+    }
+
+    /// The distance of neighbouring points.
+    pub fn spacing(self) -> f64 {
+        self.spacing
+    }
+
+    /// What a clip norm becomes on this grid, for use in place of `clip_norm` wherever sensitivity is computed:
+    /// clip_norm + spacing sqrt(dim), rounded up.
+    ///
+    /// Rounding moves each coordinate of a sum by at most spacing / 2, so two sums that differ by one unit's
+    /// contribution move apart by at most spacing in each.
+    ///
+    /// # Errors
+    /// When `clip_norm` is not a finite number above 0 or `dim` is 0.
+    pub fn clip_norm(self, clip_norm: f64, dim: usize) -> Result<f64, InvalidParameter> {
+        at_least("dim", dim, 1)?;
+        Ok((positive("clip_norm", clip_norm)? + self.spacing * (dim as f64).sqrt().next_up()).next_up())
+    }
+}
+
+/// Refuses what cannot be released on a grid.
+pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
+    for step in 0..steps {
+        let place = recipe.place(step);
+        let weight = match &recipe.leaf {
+            Leaf::Ring { weights, .. } => weights.row(place.local)[0],
+            Leaf::Blt { .. } => 1.0,
+            Leaf::Sum { .. } => {
+                return Err(InvalidParameter::new(
+                    "recursion",
+                    "a combination of seeds",
+                    "one that has its own past",
+                ));
+            }
+        };
+        let points = (per_unit * place.factor * weight).abs();
+        if points * FINEST > 1.0 {
+            let got = format!("1 / {points:e} of the fresh noise of step {step}");
+            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 of it"));
+        }
+    }
+    Ok(())
+}
+
+/// A stream whose releases lie on a [`Grid`]; see [`StreamBuilder::build_on_grid`].
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Grid, Key, NoiseStream};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
+/// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).build_on_grid(grid, Key::from_os()?)?;
+/// let mut gradient_sum = [0.25f32, -1.0, 0.1];
+/// stream.release(&mut gradient_sum)?;
+/// assert!(gradient_sum.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+#[derive(Debug)]
+pub struct GridStream(Core<f64>);
+
+impl StreamBuilder {
+    /// The stream at step 0, for releases on `grid`.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build`]; also for a recursion that is a combination of seeds, and for a grid finer than
+    /// 2^-36 of a step's fresh noise.
+    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream, NoiseError> {
+        self.on(Some(grid)).core(key).map(GridStream)
+    }
+
+    /// As [`StreamBuilder::resume`], for a stream on a grid.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
+    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream, NoiseError> {
+        Core::resume(self.on(Some(grid)), path.as_ref()).map(GridStream)
+    }
+}
+
+impl GridStream {
+    /// Replaces `gradient` by the step's release: gradient and noise, both on the grid, added in whole numbers, then
+    /// rounded to single precision (a function of the sum alone).
+    ///
+    /// A coordinate beyond 2^51 grid steps counts as that bound, NaN as the lower one.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`](crate::NoiseStream::next_into).
+    pub fn release(&mut self, gradient: &mut [f32]) -> Result<(), NoiseError> {
+        self.0.emit(gradient, Emit::Add(1.0))
+    }
+
+    /// Writes the step's noise alone, as [`GridStream::release`] of zeros.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`](crate::NoiseStream::next_into).
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+        self.0.emit(out, Emit::Write)
+    }
+
+    /// As [`NoiseStream::seek`](crate::NoiseStream::seek).
+    ///
+    /// # Errors
+    /// For a step above the number of steps.
+    pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+        self.0.seek(step)
+    }
+
+    /// As [`NoiseStream::save`](crate::NoiseStream::save).
+    ///
+    /// # Errors
+    /// [`NoiseError::Io`] when it cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
+        self.0.save(path.as_ref())
+    }
+
+    /// As [`NoiseStream::rng`](crate::NoiseStream::rng).
+    pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
+        self.0.rng(purpose, step)
+    }
+
+    /// The step that comes next.
+    pub fn step(&self) -> usize {
+        self.0.step()
+    }
+
+    /// Outputs a step.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when the shard has no output.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The choice between memory and time that was made.
+    pub fn placement(&self) -> Placement {
+        self.0.placement()
+    }
+}

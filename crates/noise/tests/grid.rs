@@ -1,0 +1,180 @@
+//! Laws of releases on a grid.
+
+mod common;
+
+use antinoise_mechanism::Recursion;
+use antinoise_noise::{
+    Cipher, Grid, GridStream, Key, NoiseError, NoiseStream, SeedNoise, Shard, StreamBuilder,
+};
+use common::{STEPS, cases};
+
+const DIM: usize = 1500;
+const NOISE_STD: f64 = 1.5;
+
+fn grid() -> Grid {
+    Grid::new(2f64.powi(-14)).unwrap()
+}
+
+fn builder(recursion: &Recursion) -> StreamBuilder {
+    NoiseStream::builder(recursion.clone(), STEPS, DIM, NOISE_STD).threads(1)
+}
+
+fn key() -> Key {
+    Key::from_seed_insecure(31)
+}
+
+fn rows(mut stream: GridStream) -> Vec<Vec<f32>> {
+    (stream.step()..STEPS)
+        .map(|_| {
+            let mut row = vec![f32::NAN; stream.len()];
+            stream.next_into(&mut row).unwrap();
+            row
+        })
+        .collect()
+}
+
+/// Every case that has a past of its own.
+fn grid_cases() -> Vec<(&'static str, Recursion)> {
+    cases().into_iter().filter(|(name, _)| !name.contains("combination")).collect()
+}
+
+/// The proof's claim, in numbers: the noise is C^-1 Z' for seed noise Z' that differs from Z by the rounding of one
+/// step alone, at most half a grid step of that step's fresh noise, never more however long the run.
+#[test]
+fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
+    for (name, recursion) in grid_cases() {
+        let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
+        let mut seeds = SeedNoise::new(&key(), Cipher::default());
+        let z: Vec<Vec<f64>> = (0..STEPS as u64)
+            .map(|s| {
+                let mut z = vec![0.0; DIM];
+                seeds.fill_f64(s, 0, &mut z);
+                z
+            })
+            .collect();
+        for j in (0..DIM).step_by(61) {
+            let mut moved = vec![0.0; STEPS];
+            for t in 0..STEPS {
+                assert_eq!(f64::from(noise[t][j]) % grid().spacing(), 0.0);
+                let without = recursion.apply(STEPS, &moved)[t];
+                moved[t] = 1.0;
+                let weight = recursion.apply(STEPS, &moved)[t] - without;
+                moved[t] = (f64::from(noise[t][j]) / NOISE_STD - without) / weight;
+                let half = grid().spacing() / 2.0 / NOISE_STD / weight.abs();
+                let off = (moved[t] - z[t][j]).abs();
+                assert!(
+                    off <= half * (1.0 + 1e-6),
+                    "{name}: step {t} moved by {off:e}, half a step is {half:e}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_shards_memory_and_seeking_change_no_bit() {
+    for (name, recursion) in grid_cases() {
+        let whole = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
+        assert_eq!(
+            rows(builder(&recursion).threads(3).build_on_grid(grid(), key()).unwrap()),
+            whole,
+            "{name}"
+        );
+        for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64] {
+            let mut stream = builder(&recursion).memory_budget(budget).build_on_grid(grid(), key()).unwrap();
+            assert!(stream.placement().bytes <= budget);
+            let mut row = vec![0.0; DIM];
+            for step in [7, 3, 4, 12, 0, 1] {
+                stream.seek(step).unwrap();
+                stream.next_into(&mut row).unwrap();
+                assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
+            }
+        }
+        for cut in [0, 1, 40, 1024, 1030, DIM as u64].windows(2) {
+            let shard = builder(&recursion).shard(Shard::of_range(cut[0]..cut[1]));
+            for (part, whole) in rows(shard.build_on_grid(grid(), key()).unwrap()).iter().zip(&whole) {
+                assert_eq!(part[..], whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn resuming_changes_no_bit_and_another_grid_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grid.safetensors");
+    for (name, recursion) in grid_cases() {
+        let whole = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
+        let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
+        for _ in 0..5 {
+            stream.next_into(&mut vec![0.0; DIM]).unwrap();
+        }
+        stream.save(&path).unwrap();
+        for budget in [0, u64::MAX] {
+            let resumed = builder(&recursion).memory_budget(budget).resume_on_grid(grid(), &path).unwrap();
+            assert_eq!(rows(resumed), whole[5..], "{name}");
+        }
+        let other = Grid::new(2f64.powi(-13)).unwrap();
+        assert!(matches!(
+            builder(&recursion).resume_on_grid(other, &path),
+            Err(NoiseError::Checkpoint { .. })
+        ));
+        assert!(matches!(builder(&recursion).resume(&path), Err(NoiseError::Checkpoint { .. })));
+    }
+}
+
+#[test]
+fn a_release_is_the_rounded_gradient_plus_the_noise() {
+    let (_, recursion) = cases().swap_remove(13);
+    let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
+    let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
+    let spacing = grid().spacing();
+    for noise in noise {
+        let gradient: Vec<f32> = (0..DIM).map(|j| (j as f32 * 0.37).sin() * 3.0).collect();
+        let mut released = gradient.clone();
+        stream.release(&mut released).unwrap();
+        for ((released, gradient), noise) in released.iter().zip(gradient).zip(noise) {
+            let points = (f64::from(gradient) / spacing).round_ties_even() + f64::from(noise) / spacing;
+            assert_eq!(*released, (points * spacing) as f32);
+        }
+    }
+}
+
+#[test]
+fn wild_gradients_are_bounded() {
+    let mut stream = builder(&Recursion::Independent).build_on_grid(grid(), key()).unwrap();
+    let mut gradient = vec![0.0; DIM];
+    gradient[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX]);
+    stream.release(&mut gradient).unwrap();
+    let bound = 2f32.powi(51 - 14);
+    assert_eq!(gradient[..4], [-bound, bound, -bound, bound]);
+    assert!(gradient[4..].iter().all(|x| x.abs() < 10.0));
+}
+
+#[test]
+fn what_cannot_be_on_a_grid_is_refused() {
+    for spacing in [0.0, -0.5, 0.3, f64::NAN, f64::INFINITY, 2f64.powi(101)] {
+        assert!(Grid::new(spacing).unwrap_err().to_string().starts_with("grid spacing is"));
+    }
+    let message = |recursion: &Recursion, spacing: i32| {
+        let grid = Grid::new(2f64.powi(spacing)).unwrap();
+        builder(recursion).build_on_grid(grid, key()).unwrap_err().to_string()
+    };
+    assert!(message(&Recursion::Independent, -40).starts_with("grid spacing is 1 / "));
+    assert!(message(&cases()[18].1, -10).starts_with("recursion is a combination"));
+    assert!(Grid::for_clip_norm(f64::NAN, 3, 0.1).is_err() && Grid::for_clip_norm(1.0, 0, 0.1).is_err());
+}
+
+#[test]
+fn the_grid_of_a_clip_norm_keeps_its_promise() {
+    for dim in [1, 3, 1000, 10_000_000] {
+        for (clip_norm, increase) in [(1.0, 0.01), (0.3, 1e-6), (64.0, 0.5)] {
+            let grid = Grid::for_clip_norm(clip_norm, dim, increase).unwrap();
+            let rise = grid.clip_norm(clip_norm, dim).unwrap() / clip_norm - 1.0;
+            assert!(
+                rise <= increase * (1.0 + 1e-9) + 1e-15 && rise > increase / 2.1,
+                "{dim} {clip_norm} {rise}"
+            );
+        }
+    }
+}
