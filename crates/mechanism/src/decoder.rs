@@ -4,6 +4,7 @@ use antinoise_linear::Mat;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Recursion, Result, Workload};
@@ -59,27 +60,15 @@ pub(crate) fn rows_of_toeplitz(
 /// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.
 const COLUMNS_PER_TASK: usize = 64;
 
-/// Norms of B for any C: each column of C^-1 is what the recursion makes of a unit seed, and A is applied to
-/// it. O(n) memory a task; O(n^2) time times the recursion's terms.
-pub(crate) fn error_by_columns(
-    recursion: &Recursion,
-    steps: usize,
-    workload: &Workload,
-) -> Result<ErrorNorms> {
-    Ok(ErrorNorms::of_rows(&rows_by_columns(recursion, steps, workload)?))
-}
-
-/// Squared norms of B's rows for any C.
+/// Squared norms of B's rows for any C: A is applied to each column of C^-1. O(n) memory a task; O(n^2) time,
+/// and what the columns take.
 pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Workload) -> Result<Vec<f64>> {
-    let seeds = recursion.seeds(steps);
-    let column = |unit: &mut Vec<f64>, seed: usize| {
-        unit.resize(seeds, 0.0);
-        unit[seed] = 1.0;
-        let column = recursion.apply(steps, unit);
-        unit[seed] = 0.0;
+    let columns = Columns::new(recursion, steps);
+    sum_over_columns(recursion.seeds(steps), steps, workload, |space, seed| {
+        let mut column = vec![0.0; steps];
+        columns.write(seed, space, &mut column);
         column
-    };
-    sum_over_columns(seeds, steps, workload, column)
+    })
 }
 
 /// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
@@ -88,8 +77,8 @@ pub(crate) fn error_of_matrix(noise: &Mat<f64>, workload: &Workload) -> Result<E
     Ok(ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?))
 }
 
-/// Adds up the squares of A times each column; `column` may keep its work space.
-fn sum_over_columns(
+/// Squared norms of the rows of A N by the columns of N; `column` may keep its work space.
+pub(crate) fn sum_over_columns(
     columns: usize,
     steps: usize,
     workload: &Workload,

@@ -1,8 +1,9 @@
 //! The matrix C itself, in the forms that strategies have, and the entries of C^T C that sensitivity needs.
 
-use antinoise_linear::{Mat, column};
+use antinoise_linear::{Mat, column, lower_factor};
 
 use crate::toeplitz::dot;
+use crate::tree::Tree;
 
 /// C, with n columns.
 #[derive(Debug, Clone)]
@@ -30,6 +31,23 @@ pub enum Encoder {
     },
     /// Any matrix, r x n.
     Dense(Mat<f64>),
+    /// C_tree: a row a node of the binary tree over the steps, 1 on the steps below it, in postorder; nodes of
+    /// the complete tree that have no step below them are left out (up to 2n - 1 x n).
+    Tree {
+        /// n.
+        steps: usize,
+    },
+    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank: what C^-1 Z is made
+    /// with when the decoder is the best one, A C^+, which has the norms of A C'^-1.
+    Triangular(Box<Encoder>),
+    /// The first `steps` columns of another: what a run that is cut short uses of a C that cannot be cut to a
+    /// square.
+    Leading {
+        /// At least `steps` columns.
+        of: Box<Encoder>,
+        /// n.
+        steps: usize,
+    },
     /// The first `steps` rows and columns of I (x) block: the block started anew every `period` steps.
     Stamped {
         /// C of one run, `period` columns.
@@ -46,6 +64,8 @@ impl Encoder {
     pub fn steps(&self) -> usize {
         match self {
             Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } => *steps,
+            Self::Tree { steps } | Self::Leading { steps, .. } => *steps,
+            Self::Triangular(of) => of.steps(),
             Self::Scaled { scales, .. } => scales.len(),
             Self::Banded { bands, rows } => rows.len() / bands,
             Self::Dense(matrix) => matrix.ncols(),
@@ -58,6 +78,8 @@ impl Encoder {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
             Self::Banded { bands, .. } => *bands,
             Self::Dense(matrix) => matrix.ncols(),
+            Self::Tree { steps } => *steps,
+            Self::Triangular(of) | Self::Leading { of, .. } => of.bandwidth(),
             Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
         }
     }
@@ -86,6 +108,16 @@ impl Encoder {
                 .collect(),
             Self::Dense(matrix) => {
                 (0..n.saturating_sub(lag)).map(|t| dot(column(matrix, t), column(matrix, t + lag))).collect()
+            }
+            Self::Tree { steps } => {
+                let tree = Tree::new(*steps);
+                (0..n.saturating_sub(lag)).map(|t| f64::from(tree.common_nodes(t, t + lag))).collect()
+            }
+            Self::Triangular(of) => of.gram_lag(lag),
+            Self::Leading { of, .. } => {
+                let mut entries = of.gram_lag(lag);
+                entries.truncate(n.saturating_sub(lag));
+                entries
             }
             Self::Stamped { block, period, steps } => {
                 let within = |block: &Self, length: usize| {
@@ -121,8 +153,20 @@ impl Encoder {
                 (0..n).map(|i| if below(i) { rows[i * bands + i - j] } else { 0.0 }).collect()
             }
             Self::Dense(matrix) => column(matrix, j).to_vec(),
-            Self::Stamped { .. } => column(&self.to_dense(), j).to_vec(),
+            _ => column(&self.to_dense(), j).to_vec(),
         }
+    }
+
+    /// C^T C written out.
+    fn gram(&self) -> Mat<f64> {
+        let n = self.steps();
+        let mut gram = Mat::zeros(n, n);
+        for lag in 0..n {
+            for (t, x) in self.gram_lag(lag).into_iter().enumerate() {
+                (gram[(t, t + lag)], gram[(t + lag, t)]) = (x, x);
+            }
+        }
+        gram
     }
 
     /// C written out.
@@ -139,9 +183,14 @@ impl Encoder {
                 )
             }
             Self::Dense(matrix) => matrix.clone(),
+            Self::Tree { steps } => Tree::new(*steps).encoder(),
+            Self::Triangular(of) => {
+                lower_factor(of.gram().as_ref()).expect("C^T C of full column rank is positive definite")
+            }
+            Self::Leading { of, .. } => of.to_dense().subcols(0, n).to_owned(),
             Self::Stamped { block, period, steps } => {
-                let whole = block.to_dense();
-                let rest = block.leading(steps % period).to_dense();
+                let (whole, rest) = (block.to_dense(), steps % period);
+                let rest = if rest > 0 { block.leading(rest).to_dense() } else { Mat::zeros(0, 0) };
                 let full_rows = steps / period * whole.nrows();
                 Mat::from_fn(full_rows + rest.nrows(), n, |i, j| match i.checked_sub(full_rows) {
                     None if i / whole.nrows() == j / period => whole[(i % whole.nrows(), j % period)],
@@ -170,6 +219,9 @@ impl Encoder {
             }
             Self::Stamped { block, period, .. } => {
                 Self::Stamped { block: block.clone(), period: *period, steps }
+            }
+            Self::Tree { .. } | Self::Triangular(_) | Self::Leading { .. } => {
+                Self::Leading { of: Box::new(self.clone()), steps }
             }
         }
     }

@@ -24,6 +24,7 @@
 //! | [`toeplitz`] | the algebra of power series |
 
 mod closed_form;
+mod columns;
 mod decoder;
 mod encoder;
 mod error;
@@ -34,6 +35,7 @@ mod recursion;
 pub mod sensitivity;
 pub mod strategy;
 pub mod toeplitz;
+mod tree;
 mod workload;
 
 pub use encoder::Encoder;

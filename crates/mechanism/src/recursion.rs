@@ -4,6 +4,7 @@
 //! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the recipe for z~_t, free of any
 //! storage or random number: the noise crate runs it on vectors, [`Recursion::apply`] runs it on scalars.
 
+use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
 /// The recipe for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
@@ -71,11 +72,19 @@ pub enum Recursion {
 }
 
 impl Recursion {
+    /// z~ = N z for a lower-triangular N (n x n).
+    pub(crate) fn of_lower_triangular(noise: &Mat<f64>) -> Self {
+        let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
+        Self::Combination { rows: (0..noise.nrows()).map(row).collect() }
+    }
+
     /// The past vectors of the model's dimension that a step must have at hand when nothing is made again.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
     /// assert_eq!(Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.25] }.state_vectors(), 2);
+    /// let differences = vec![vec![(0, 1.0)], vec![(0, -1.0), (1, 1.0)], vec![(1, -1.0), (2, 1.0)]];
+    /// assert_eq!(Recursion::Combination { rows: differences }.state_vectors(), 1);
     /// ```
     pub fn state_vectors(&self) -> usize {
         match self {
@@ -83,7 +92,7 @@ impl Recursion {
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => taps.len().saturating_sub(1),
             Self::Blt { scale, .. } => scale.len(),
             Self::Banded { bands, .. } => bands.saturating_sub(1),
-            Self::Combination { rows } => rows.iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0),
+            Self::Combination { rows } => most_awaited(rows),
             Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.state_vectors(),
         }
     }
@@ -127,6 +136,29 @@ impl Recursion {
             Self::Restarted { inner, period } => restarted(inner, *period, steps, z),
         }
     }
+}
+
+/// The most seeds, over steps, that an earlier step read and this one or a later one reads again.
+fn most_awaited(rows: &[Vec<(usize, f64)>]) -> usize {
+    let seeds = rows.iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0);
+    let mut last_use = vec![0; seeds];
+    for (t, row) in rows.iter().enumerate() {
+        row.iter().for_each(|&(seed, _)| last_use[seed] = t);
+    }
+    let (mut awaited, mut most) = (0, 0);
+    let mut known = vec![false; seeds];
+    let mut released = vec![0; rows.len()];
+    for (t, row) in rows.iter().enumerate() {
+        most = most.max(awaited);
+        for &(seed, _) in row {
+            if !std::mem::replace(&mut known[seed], true) && last_use[seed] > t {
+                awaited += 1;
+                released[last_use[seed]] += 1;
+            }
+        }
+        awaited -= released[t];
+    }
+    most
 }
 
 fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f64> {

@@ -78,6 +78,46 @@ fn rms_loss_table() {
     }
 }
 
+/// Monograph, Table 2.3: honaker-online ("Streaming H2") and honaker-full, RMS loss.
+const TREE_RMS_LOSS: [(usize, f64, f64); 11] = [
+    (8, 2.178, 1.656),
+    (16, 2.663, 1.938),
+    (32, 3.156, 2.227),
+    (64, 3.652, 2.518),
+    (128, 4.151, 2.81),
+    (256, 4.65, 3.102),
+    (512, 5.15, 3.394),
+    (1024, 5.65, 3.686),
+    (2048, 6.15, 3.978),
+    (4096, 6.65, 4.269),
+    (8192, 7.15, 4.56),
+];
+
+#[test]
+fn trees() {
+    for (n, online, full) in TREE_RMS_LOSS {
+        for (recipe, want) in [("honaker-online", online), ("honaker-full", full)] {
+            let found = cost(recipe, n, "single", Rms).rms_loss;
+            assert!(printed(found, want), "{recipe} n={n}: {found} against {want}");
+        }
+        // Monograph, Theorem 2.20; the worst prefix has every binary digit but the highest.
+        let levels = n.ilog2() as f64;
+        let found = cost("tree", n, "single", Max).max_loss;
+        assert!((found / (levels * (1.0 + levels)).sqrt() - 1.0).abs() < 1e-12, "n={n}: {found}");
+    }
+    assert!(printed(cost("honaker-full", 8, "single", Max).max_loss, 2.010));
+    assert!(printed(cost("honaker-full", 16, "single", Max).max_loss, 2.369));
+}
+
+/// Multi-epoch paper, Table 1: prefix sums over 2000 steps, 20 participations 100 steps apart.
+#[test]
+fn multi_epoch_total_loss() {
+    for (recipe, want) in [("honaker-online", 5.774e6), ("honaker-full", 2.431e6)] {
+        let found = cost(recipe, 2000, "cyclic:100,20", Rms).total_loss;
+        assert!((found / want - 1.0).abs() < 1e-3, "{recipe}: {found} against {want}");
+    }
+}
+
 #[test]
 fn banded_toeplitz_optima() {
     let optima = [

@@ -96,6 +96,17 @@ fn each_case(steps: &[usize], mut law: impl FnMut(&Case)) {
     }
 }
 
+/// Each strategy once, however many problems lead to it: for laws on C alone.
+fn each_strategy(steps: &[usize], mut law: impl FnMut(&Case)) {
+    let mut seen: Vec<Strategy> = Vec::new();
+    each_case(steps, |case| {
+        if !seen.contains(&case.strategy) {
+            seen.push(case.strategy.clone());
+            law(case);
+        }
+    });
+}
+
 fn close(got: f64, want: f64, relative: f64) -> bool {
     (got - want).abs() <= relative * want.abs().max(1e-300)
 }
@@ -105,15 +116,16 @@ fn encoder(case: &Case) -> oracle::Matrix {
     (0..c.nrows()).map(|i| (0..c.ncols()).map(|j| c[(i, j)]).collect()).collect()
 }
 
+/// N C = I: what is released is A (G + N Z) and what is private C G + Z. For square C this is C C^-1 = I.
 #[test]
 fn the_streaming_recursion_inverts_the_strategy() {
-    each_case(&[1, 2, 3, 7, 8, 33], |case| {
+    each_strategy(&[1, 2, 3, 7, 8, 33], |case| {
         let inverse =
             oracle::of_recursion(&case.strategy.mechanism().recursion().unwrap(), case.problem.steps);
-        let identity = oracle::product(&encoder(case), &inverse);
+        let identity = oracle::product(&inverse, &encoder(case));
         for (i, row) in identity.iter().enumerate() {
             for (j, x) in row.iter().enumerate() {
-                assert!((x - f64::from(i == j)).abs() < 1e-9, "{case}: C C^-1 [{i}, {j}] = {x}");
+                assert!((x - f64::from(i == j)).abs() < 1e-9, "{case}: C^-1 C [{i}, {j}] = {x}");
             }
         }
     });
@@ -144,7 +156,7 @@ fn errors_are_the_norms_of_the_dense_decoder() {
 #[test]
 fn sensitivity_is_the_brute_force_one_or_bounds_it() {
     let mut exact = 0;
-    each_case(&[1, 2, 3, 5, 8, 10], |case| {
+    each_strategy(&[1, 2, 3, 5, 8, 10], |case| {
         // Every strategy is measured under every schema, not only the one it was designed for.
         for schema in schemas(case.problem.steps) {
             let fast = case.strategy.mechanism().sensitivity(&schema).unwrap();
@@ -166,7 +178,7 @@ fn sensitivity_is_the_brute_force_one_or_bounds_it() {
             }
         }
     });
-    assert!(exact > 1000, "exactness must not be claimed away: {exact}");
+    assert!(exact > 10_000, "exactness must not be claimed away: {exact}");
 }
 
 fn objective_loss(recipe: &Recipe, strategy: &Strategy, problem: &Problem) -> f64 {
@@ -215,7 +227,7 @@ fn a_blt_never_costs_more_for_another_buffer() {
 
 #[test]
 fn columns_and_inner_products_are_those_of_the_dense_matrix() {
-    each_case(&[1, 3, 8], |case| {
+    each_strategy(&[1, 3, 8, 33], |case| {
         let c = case.strategy.mechanism().encoder().unwrap();
         let columns = oracle::transposed(&encoder(case));
         for (j, column) in columns.iter().enumerate() {
@@ -231,7 +243,7 @@ fn columns_and_inner_products_are_those_of_the_dense_matrix() {
 
 #[test]
 fn a_saved_strategy_comes_back_to_the_last_digit() {
-    each_case(&[1, 8, 33], |case| {
+    each_strategy(&[1, 8, 33], |case| {
         let text = toml::to_string(&case.strategy).unwrap();
         assert_eq!(toml::from_str::<Strategy>(&text).unwrap(), case.strategy, "{case}");
     });

@@ -8,26 +8,32 @@ mod banded_inverse;
 mod banded_toeplitz;
 mod blt;
 mod column_normalized;
+mod honaker_full;
+mod honaker_online;
 mod identity;
 mod output;
 mod recipe;
 mod restarted;
 mod toeplitz;
+mod tree;
 
 pub(crate) use toeplitz::must_be_toeplitz;
 
-use antinoise_input::at_least;
+use antinoise_input::{at_least, between};
 pub use banded::Banded;
 pub use banded_inverse::BandedInverse;
 pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
 pub use column_normalized::ColumnNormalized;
+pub use honaker_full::HonakerFull;
+pub use honaker_online::HonakerOnline;
 pub use identity::Identity;
 pub use output::OutputPerturbation;
 pub use recipe::Recipe;
 pub use restarted::Restarted;
 use serde::{Deserialize, Serialize};
 pub use toeplitz::Toeplitz;
+pub use tree::BinaryTree;
 
 pub use crate::decoder::ErrorNorms;
 use crate::optimize::{Objective, Solution};
@@ -100,12 +106,21 @@ pub trait Mechanism {
     /// # Errors
     /// When the workload is not valid, or n is too large to write out.
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
+        Ok(ErrorNorms::of_rows(&self.row_errors_squared(workload)?))
+    }
+
+    /// Squared norm of each row of B = A C^-1: the variance of each query's noise for seed noise of standard
+    /// deviation 1.
+    ///
+    /// # Errors
+    /// When the workload is not valid, or n is too large to write out.
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         let (steps, recursion) = (self.steps(), self.recursion()?);
         match self.encoder()? {
             Encoder::Toeplitz { coefficients, .. } => {
-                decoder::error_of_toeplitz(&coefficients, steps, workload, &recursion)
+                decoder::rows_of_toeplitz(&coefficients, steps, workload, &recursion)
             }
-            _ => decoder::error_by_columns(&recursion, steps, workload),
+            _ => decoder::rows_by_columns(&recursion, steps, workload),
         }
     }
 
@@ -115,15 +130,7 @@ pub trait Mechanism {
     /// # Errors
     /// When the workload is not valid, or n is too large to write out.
     fn row_errors(&self, workload: &Workload) -> Result<Vec<f64>> {
-        let (steps, recursion) = (self.steps(), self.recursion()?);
-        let mut rows = match self.encoder()? {
-            Encoder::Toeplitz { coefficients, .. } => {
-                decoder::rows_of_toeplitz(&coefficients, steps, workload, &recursion)?
-            }
-            _ => decoder::rows_by_columns(&recursion, steps, workload)?,
-        };
-        rows.iter_mut().for_each(|squared| *squared = squared.sqrt());
-        Ok(rows)
+        Ok(self.row_errors_squared(workload)?.into_iter().map(f64::sqrt).collect())
     }
 
     /// How C^-1 Z is made step by step.
@@ -142,7 +149,23 @@ trait Design: Sized {
 const MOST_WRITTEN_OUT: usize = 100_000_000;
 
 fn can_write_out(steps: usize) -> Result<()> {
-    antinoise_input::between("steps", steps, 1, MOST_WRITTEN_OUT, "the most that can be written out")?;
+    between("steps", steps, 1, MOST_WRITTEN_OUT, "the most that can be written out")?;
+    Ok(())
+}
+
+/// The most steps whose sparse noise rows are listed: about 40 terms of 16 bytes a step at this size.
+const MOST_LISTED: usize = 1 << 20;
+
+fn can_list_rows(steps: usize) -> Result<()> {
+    between("steps", steps, 1, MOST_LISTED, "the most whose noise can be listed row by row")?;
+    Ok(())
+}
+
+/// The most steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB.
+const MOST_STORED_DENSE: usize = 4096;
+
+fn can_store_dense(steps: usize) -> Result<()> {
+    between("steps", steps, 1, MOST_STORED_DENSE, "the most for which dense noise rows are stored")?;
     Ok(())
 }
 
@@ -227,4 +250,10 @@ mechanisms! {
     BandedInverse(BandedInverse) = "banded-inverse";
     /// A few geometric sequences.
     Blt(Blt) = "blt";
+    /// A binary tree over the steps, decoded by the dyadic partition.
+    Tree(BinaryTree) = "tree";
+    /// The tree, decoded by averages of the levels that are complete.
+    HonakerOnline(HonakerOnline) = "honaker-online";
+    /// The tree with its best decoder.
+    HonakerFull(HonakerFull) = "honaker-full";
 }

@@ -61,7 +61,7 @@ pub fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
 /// gradients, a lower bound on it for vectors, and the truth for both where no two columns oppose.
 pub fn sensitivity(c: &Matrix, participation: &Participation) -> f64 {
     let columns = transposed(c);
-    patterns(participation, c.len())
+    patterns(participation, columns.len())
         .iter()
         .flat_map(|pattern| {
             (0u32..1 << pattern.len().saturating_sub(1)).map(|signs| {

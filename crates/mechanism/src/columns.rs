@@ -1,0 +1,65 @@
+//! Columns of C^-1, or of any noise map N (n x r), from the recursion that makes N Z.
+
+use crate::Recursion;
+
+/// The columns of N, found in time that depends on their own entries where the recursion allows it.
+pub(crate) enum Columns<'a> {
+    /// (step, entry) pairs of each column.
+    Listed(Vec<Vec<(usize, f64)>>),
+    /// A factor a step.
+    Scaled { inner: Box<Columns<'a>>, factors: &'a [f64] },
+    /// The same columns in every run.
+    Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
+    /// What the recursion makes of a unit seed.
+    Applied(&'a Recursion),
+}
+
+impl<'a> Columns<'a> {
+    /// The columns over `steps` steps.
+    pub(crate) fn new(recursion: &'a Recursion, steps: usize) -> Self {
+        match recursion {
+            Recursion::Combination { rows } => {
+                let mut columns = vec![Vec::new(); recursion.seeds(steps)];
+                for (t, row) in rows[..steps].iter().enumerate() {
+                    row.iter().for_each(|&(seed, entry)| columns[seed].push((t, entry)));
+                }
+                Self::Listed(columns)
+            }
+            Recursion::Scaled { inner, factors } => {
+                Self::Scaled { inner: Box::new(Self::new(inner, steps)), factors }
+            }
+            Recursion::Restarted { inner, period } => {
+                let run = steps.min(*period);
+                let columns = Box::new(Self::new(inner, run));
+                Self::Restarted { inner: columns, period: *period, seeds: inner.seeds(run) }
+            }
+            other => Self::Applied(other),
+        }
+    }
+
+    /// Column `seed` in `out`, one entry a step, given as zeros. `space` is work space.
+    pub(crate) fn write(&self, seed: usize, space: &mut Vec<f64>, out: &mut [f64]) {
+        match self {
+            Self::Listed(columns) => {
+                let steps = out.len();
+                let here = columns[seed].iter().take_while(|&&(t, _)| t < steps);
+                here.for_each(|&(t, entry)| out[t] += entry);
+            }
+            Self::Scaled { inner, factors } => {
+                inner.write(seed, space, out);
+                out.iter_mut().zip(*factors).for_each(|(x, factor)| *x *= factor);
+            }
+            Self::Restarted { inner, period, seeds } => {
+                let start = seed / seeds * period;
+                let end = out.len().min(start + period);
+                inner.write(seed % seeds, space, &mut out[start..end]);
+            }
+            Self::Applied(recursion) => {
+                space.clear();
+                space.resize(recursion.seeds(out.len()), 0.0);
+                space[seed] = 1.0;
+                out.copy_from_slice(&recursion.apply(out.len(), space));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Prefix sums estimated from the nodes that are complete: B with B C_tree = A_pre, and N = A_pre^-1 B.
+//!
+//! A prefix of m steps is the sum of one subtree for every binary digit of m, and each of these is estimated
+//! from its own nodes, whose weight depends on their depth alone. So each column of B is constant over
+//! O(log n) intervals of steps, and N, its differences, has as many entries a column.
+//!
+//! The last step releases the cheapest of the prefixes m >= n that the complete tree knows (tree completion):
+//! steps past the last add nothing, and their nodes are left out.
+
+use super::{Node, Tree};
+use crate::decoder::rows_by_columns;
+use crate::{Recursion, Result, Workload};
+
+/// How the sum below a node is estimated from the node and those below it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Estimator {
+    /// By the node alone.
+    Dyadic,
+    /// By the average of its levels that has the least variance: the nodes j levels down have weight
+    /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
+    FromBelow,
+}
+
+impl Estimator {
+    fn weight(self, height: u32, depth: u32) -> f64 {
+        match self {
+            Self::Dyadic => f64::from(depth == 0),
+            Self::FromBelow => 0.5f64.powi(depth as i32) / (2.0 - 0.5f64.powi(height as i32)),
+        }
+    }
+
+    /// The variance of a node's estimate: only nodes with a step below them have noise.
+    fn variance(self, node: Node) -> f64 {
+        let steps = node.end - node.start();
+        (0..=node.height)
+            .map(|depth| {
+                let nodes = steps.div_ceil(1 << (node.height - depth));
+                nodes as f64 * self.weight(node.height, depth).powi(2)
+            })
+            .sum()
+    }
+
+    /// The variance of the prefix of `m` <= n steps from its own subtrees.
+    fn prefix_variance(self, m: usize) -> f64 {
+        (0..usize::BITS)
+            .filter(|height| m >> height & 1 == 1)
+            .map(|height| self.variance(Node { height, end: 1 << height }))
+            .sum()
+    }
+
+    /// The prefix that the last step releases and its variance. A prefix m >= n costs least when it ends with
+    /// the subtree that holds the last step: what lies beyond has weight and no meaning.
+    fn completion(self, tree: Tree) -> (usize, f64) {
+        let variance = |node: Node| self.prefix_variance(node.start()) + self.variance(node);
+        (0..=tree.height)
+            .map(|height| Node { height, end: tree.steps })
+            .filter(|node| node.index() % 2 == 0)
+            .map(|node| ((node.index() + 1) << node.height, variance(node)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .expect("the root's index is 0")
+    }
+
+    /// Squared row norms of B. O(n log n).
+    fn variances(self, tree: Tree) -> Vec<f64> {
+        let whole: Vec<f64> =
+            (0..=tree.height).map(|height| self.variance(Node { height, end: 1 << height })).collect();
+        let of_prefix = |m: usize| -> f64 {
+            whole.iter().enumerate().filter(|(height, _)| m >> height & 1 == 1).map(|(_, v)| v).sum()
+        };
+        let last = self.completion(tree).1;
+        (1..tree.steps).map(of_prefix).chain([last]).collect()
+    }
+
+    /// A node's column of N: its (step, entry) pairs in rising order. `last_prefix` is what the last step
+    /// releases.
+    fn column(self, tree: Tree, last_prefix: usize, node: Node) -> Vec<(usize, f64)> {
+        let n = tree.steps;
+        let mut entries: Vec<(usize, f64)> = Vec::new();
+        let mut add = |step: usize, change: f64| match entries.last_mut() {
+            Some(last) if last.0 == step => last.1 += change,
+            _ => entries.push((step, change)),
+        };
+        for height in node.height..=tree.height {
+            let weight = self.weight(height, height - node.height);
+            let above = (node.end - 1) >> height;
+            if weight == 0.0 || above % 2 == 1 {
+                continue;
+            }
+            // The prefixes of which the node above at this height is a subtree.
+            let prefixes = (above + 1) << height..(above + 2) << height;
+            if prefixes.start < n {
+                add(prefixes.start - 1, weight);
+                add(prefixes.end.min(n) - 1, -weight);
+            }
+            if prefixes.contains(&last_prefix) {
+                add(n - 1, weight);
+            }
+        }
+        entries.retain(|&(_, entry)| entry != 0.0);
+        entries
+    }
+
+    /// N Z, row by row: O(n log n) terms in all.
+    pub(crate) fn recursion(self, tree: Tree) -> Recursion {
+        let last_prefix = self.completion(tree).0;
+        let mut rows = vec![Vec::new(); tree.steps];
+        for (seed, node) in tree.nodes().enumerate() {
+            for (step, entry) in self.column(tree, last_prefix, node) {
+                rows[step].push((seed, entry));
+            }
+        }
+        Recursion::Combination { rows }
+    }
+
+    /// Squared row norms of A N. Prefix sums O(n log n), other workloads O(n^2).
+    pub(crate) fn rows(self, tree: Tree, workload: &Workload) -> Result<Vec<f64>> {
+        if *workload == Workload::Prefix {
+            return Ok(self.variances(tree));
+        }
+        rows_by_columns(&self.recursion(tree), tree.steps, workload)
+    }
+}
