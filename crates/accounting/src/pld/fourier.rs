@@ -144,7 +144,11 @@ impl Spectrum {
         let scale = self.ln_moment - theta * epsilon;
         match self.bound {
             Bound::Above => {
+                // No number is no bound.
                 let within = (sum + self.error + rounding).ln() + scale;
+                if within.is_nan() {
+                    return 0.0;
+                }
                 let (high, low) = (within.max(self.infinity.ln()), within.min(self.infinity.ln()));
                 if low == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
             }

@@ -1,5 +1,6 @@
 //! The privacy loss distribution accountant.
 mod discrete;
+mod fit;
 mod fourier;
 mod profile;
 mod side;

@@ -67,6 +67,14 @@ impl Profile {
         self.mu / (1.0 + (1.0 - self.q) / self.q * (-exponent).exp())
     }
 
+    /// The greatest loss within `reach` standard deviations of the means of P.
+    pub fn greatest(&self, reach: f64) -> f64 {
+        match self.direction {
+            Direction::Remove => self.loss(self.mu + reach),
+            Direction::Add => self.loss(-reach),
+        }
+    }
+
     /// Losses at every `spacing` standard deviations within `reach` of the means of P, up to `highest`; the origin is the
     /// loss at P's component at 0, where most of a sampled step's mass is.
     pub fn grid(&self, reach: f64, spacing: f64, highest: f64) -> Grid {

@@ -24,8 +24,8 @@ pub(crate) struct Cumulants {
 const DENSITY: f64 = 10.0;
 
 impl Nodes {
-    /// Quadrature of a step over `reach` standard deviations.
-    pub fn new(profile: &Profile, steps: f64, reach: f64) -> Self {
+    /// Quadrature of a step over `reach` standard deviations, counting losses above `highest` as that.
+    pub fn new(profile: &Profile, steps: f64, reach: f64, highest: f64) -> Self {
         let count = (reach * DENSITY).ceil() as i32;
         // Positions are standard deviations; P has a component at 0 and, in the mixture, one at mu.
         let component = |shift: f64, ln_weight: f64| {
@@ -41,6 +41,11 @@ impl Nodes {
                 component(0.0, (-profile.q).ln_1p()).chain(component(profile.mu, profile.q.ln())).collect()
             }
         };
+        for (loss, steepness, _) in &mut points {
+            if *loss > highest {
+                (*loss, *steepness) = (highest, 0.0);
+            }
+        }
         let total = ln_sum(points.iter().map(|&(_, _, w)| w));
         points.iter_mut().for_each(|(_, _, w)| *w -= total);
         Self { points, steps }

@@ -1,0 +1,167 @@
+//! Where the losses that decide an answer lie, and how finely they have to be resolved.
+//!
+//! Nothing here is part of a bound: a bad fit makes a bracket wide, never wrong.
+
+use super::Bracket;
+use super::WIDTH;
+use super::discrete::{optimistic, pessimistic};
+use super::fourier::{Part, Settings};
+use super::profile::{Profile, Rounding};
+use super::side::{Question, Side};
+use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
+
+/// ln of the probability that the tilted loss is half a period from its target, on either side.
+const LN_OUTSIDE: f64 = -18.0;
+/// Losses above one that adds this much of delta over all steps are taken as infinite.
+const INFINITE: f64 = 1e-3;
+
+/// What knots and smoothing are fitted to.
+pub(crate) struct Fit {
+    question: Question,
+    /// The delta that is sought or given, as far as it is known.
+    ln_delta: f64,
+    nodes: Vec<Nodes>,
+    /// Standard deviations of a step that matter, and for each part the highest loss that does.
+    reach: f64,
+    highest: Vec<f64>,
+    theta: f64,
+    /// The epsilon around which delta is wanted.
+    pub target: f64,
+    cumulants: Cumulants,
+    /// Below 1 when brackets came out wider than planned.
+    fineness: f64,
+}
+
+impl Fit {
+    pub fn new(side: &Side, question: Question) -> Self {
+        let mut fit = Self {
+            question,
+            ln_delta: -60.0,
+            nodes: vec![],
+            reach: 0.0,
+            highest: vec![],
+            theta: 1.0,
+            target: 0.0,
+            cumulants: Cumulants::default(),
+            fineness: 1.0,
+        };
+        match question {
+            Question::Epsilon { ln_delta } => {
+                fit.ln_delta = ln_delta;
+                fit.resolve(side);
+                let (theta, target) = for_delta(&fit.nodes, ln_delta);
+                let spread = cumulants(&fit.nodes, theta).variance.sqrt();
+                fit.aim(theta, target.max(0.02 * spread));
+            }
+            Question::Delta { epsilon } => {
+                // A first tilt tells how small delta may be, which tells how far out steps matter.
+                fit.resolve(side);
+                let theta = for_epsilon(&fit.nodes, epsilon);
+                let bound =
+                    cumulants(&fit.nodes, theta).value - theta * epsilon - (theta * (1.0 + theta)).ln_1p();
+                fit.ln_delta = bound.clamp(-600.0, -0.1) - 3.0;
+                fit.resolve(side);
+                fit.aim(for_epsilon(&fit.nodes, epsilon), epsilon);
+            }
+        }
+        fit
+    }
+
+    /// Takes what a bracket taught.
+    pub fn refit(&mut self, side: &Side, found: &Bracket) {
+        match self.question {
+            // The Rényi bound was far off: the tilt was, too.
+            Question::Epsilon { .. } if found.upper > 0.0 && found.upper < 0.8 * self.target => {
+                self.aim(for_epsilon(&self.nodes, found.upper), found.upper);
+            }
+            Question::Delta { epsilon } if found.upper.ln() < self.ln_delta - 0.5 => {
+                self.ln_delta = found.upper.ln();
+                self.resolve(side);
+                self.aim(for_epsilon(&self.nodes, epsilon), epsilon);
+            }
+            _ => {
+                let excess = (found.upper - found.lower) / (WIDTH * found.upper);
+                self.fineness *= if excess.is_finite() { (0.7 / excess.sqrt()).clamp(0.2, 0.7) } else { 0.2 };
+                self.resolve(side);
+                self.aim(for_epsilon(&self.nodes, self.target), self.target);
+            }
+        }
+    }
+
+    /// Sets what matters of a step at the present delta and fineness.
+    fn resolve(&mut self, side: &Side) {
+        let steps: f64 = side.parts.iter().map(|&(_, steps)| steps as f64).sum();
+        let least = self.ln_delta - steps.ln();
+        // Beyond the reach, all steps together add 1e-5 of delta at most.
+        self.reach = (2.0 * (11.5 - least)).sqrt().clamp(4.0, 37.5);
+        let least = least + (INFINITE * self.fineness * self.fineness).ln();
+        self.highest = side.parts.iter().map(|(profile, _)| highest(profile, self.reach, least)).collect();
+        let nodes = |((profile, steps), &highest): (&(Profile, u64), &f64)| {
+            Nodes::new(profile, *steps as f64, self.reach, highest)
+        };
+        self.nodes = side.parts.iter().zip(&self.highest).map(nodes).collect();
+        self.cumulants = cumulants(&self.nodes, self.theta);
+    }
+
+    fn aim(&mut self, theta: f64, target: f64) {
+        // Any tilt is sound; one far below the inverse spread of the loss would need a long period.
+        self.theta = theta.max(0.7 / cumulants(&self.nodes, theta).variance.sqrt());
+        self.cumulants = cumulants(&self.nodes, self.theta);
+        self.target = target;
+    }
+
+    /// The width in epsilon that is aimed at.
+    fn width(&self) -> f64 {
+        match self.question {
+            Question::Epsilon { .. } => WIDTH * self.target,
+            Question::Delta { .. } => WIDTH / (1.0 + self.theta),
+        }
+    }
+
+    /// All steps of `side`, discretised above and below.
+    pub fn parts(&self, side: &Side) -> (Vec<Part>, Option<Vec<Part>>) {
+        // A loss far above the target counts almost as an infinite one, unless the other steps pull it down.
+        let pull: f64 =
+            side.parts.iter().map(|(profile, steps)| profile.loss(0.0).min(0.0) * *steps as f64).sum();
+        let spread = 5.0 * self.cumulants.variance.sqrt().min(20.0);
+        let far = self.target - pull + 12.0 - 2.0 * self.fineness.ln() + spread;
+        let grid = |((profile, _), &highest): (&(Profile, u64), &f64)| {
+            profile.grid(self.reach, self.spacing(), highest.min(far))
+        };
+        let grids: Vec<_> = side.parts.iter().zip(&self.highest).map(grid).collect();
+        let each = || side.parts.iter().zip(&grids);
+        let above =
+            each().map(|(&(profile, steps), grid)| Part { discrete: pessimistic(&profile, grid), steps });
+        let below = each()
+            .map(|(&(profile, steps), grid)| Some(Part { discrete: optimistic(&profile, grid)?, steps }));
+        (above.collect(), below.collect())
+    }
+
+    /// Standard deviations of a step between knots: with them a d apart, the second moments that chords
+    /// add and lowered chords take away make the bracket (1 + theta) d^2 roughness / 4 wide.
+    fn spacing(&self) -> f64 {
+        let finest = 2.0 * self.reach / 100_000.0;
+        let fitted = (2.0 * self.width() / ((1.0 + self.theta) * self.cumulants.roughness)).sqrt();
+        (fitted.min(0.25) * self.fineness).max(finest)
+    }
+
+    /// Smoothing by s costs about 1.5 (1 + theta) s^2 in epsilon.
+    pub fn settings(&self) -> Settings {
+        let (lowest, below) = end(&self.nodes, self.theta, LN_OUTSIDE, -1.0);
+        let (highest, above) = end(&self.nodes, self.theta, LN_OUTSIDE, 1.0);
+        let half = (self.target - lowest).max(highest - self.target).max(-LN_OUTSIDE / self.theta);
+        let smoothing = (self.width() / (5.0 * (1.0 + self.theta))).sqrt().min(0.25 / (1.0 + self.theta));
+        // The measures reach a little beyond the quadrature.
+        Settings { theta: self.theta, smoothing: smoothing * self.fineness, period: 2.1 * half, above, below }
+    }
+}
+
+/// The loss of `profile` above which its curve is below e^`ln_least`, within `reach`.
+fn highest(profile: &Profile, reach: f64, ln_least: f64) -> f64 {
+    let (mut low, mut high) = (0.0, profile.greatest(reach));
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if profile.at(middle, Rounding::Up).value.ln() > ln_least { low = middle } else { high = middle }
+    }
+    high
+}
