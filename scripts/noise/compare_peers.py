@@ -113,6 +113,12 @@ def compare(options):
         if peer != "antinoise":
             ours, theirs = found["antinoise", what], found[peer, what]
             print(f"{what:20} {peer:12} {theirs:8.3f} ns  antinoise {ours:7.3f} ns  {theirs / ours:6.1f}x")
+    ours = {what: value for (peer, what), value in found.items() if peer == "antinoise"}
+    grid = ours["blt:4 on a grid"]
+    print(f"blt:4 on a grid {grid:.3f} ns, {grid / ours['blt:4']:.2f}x the plain stream")
+    if "banded-toeplitz:64" in ours:
+        ahead, ring = ours["banded-toeplitz:64"], ours["banded-toeplitz:64 one step a pass"]
+        print(f"64 bands {ahead:.3f} ns with look-ahead, {ring:.3f} ns with a plain ring: {ring / ahead:.1f}x")
     memory = found["antinoise", "memory_bytes_per_second"]
     share = found["antinoise", "blt:4 bytes_per_second"] / memory
     print(f"memory {memory / 1e9:.1f} GB/s; a blt:4 step moves its state and output at {share:.0%} of it")

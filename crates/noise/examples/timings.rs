@@ -31,8 +31,17 @@ fn main() -> Result<(), NoiseError> {
         "memory_bytes_per_second": bench::memory_bytes_per_second(20 * dim, threads)?,
     });
     drop((single, double));
-    for (name, recursion) in [("blt:4", blt(4)), ("banded-toeplitz:16", banded(16))] {
-        let time = bench::step(recursion, dim, threads, None)?;
+    let mut times = vec![
+        ("blt:4", bench::step(blt(4), dim, |builder| builder.threads(threads))?),
+        ("blt:4 on a grid", bench::release(blt(4), dim, |builder| builder.threads(threads))?),
+        ("banded-toeplitz:16", bench::step(banded(16), dim, |builder| builder.threads(threads))?),
+    ];
+    if dim <= 10_000_000 {
+        times.push(("banded-toeplitz:64", bench::step(banded(64), dim, |builder| builder.threads(threads))?));
+        let ring = bench::step(banded(64), dim, |builder| builder.threads(threads).look_ahead(1))?;
+        times.push(("banded-toeplitz:64 one step a pass", ring));
+    }
+    for (name, time) in times {
         report[name] = json!(time.ns_per_coordinate);
         report[format!("{name} bytes_per_second")] = json!(time.bytes_per_second);
     }

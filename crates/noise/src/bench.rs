@@ -7,7 +7,7 @@ use antinoise_input::{at_least, between};
 use antinoise_mechanism::Recursion;
 use rayon::ThreadPoolBuilder;
 
-use crate::{Key, NoiseError, NoiseStream, Placement};
+use crate::{Grid, Key, NoiseError, NoiseStream, Placement, State, StreamBuilder};
 
 /// The time of a warm step of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -21,52 +21,79 @@ pub struct StepTime {
     pub placement: Placement,
 }
 
-/// Times `next_into` of a stream of `dim` coordinates on `threads` threads, with a memory budget or without.
+/// Times `next_into` of a stream of `dim` coordinates, built as `configure` says.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
-/// let time = antinoise_noise::bench::step(Recursion::Independent, 10_000, 1, None)?;
+/// let time = antinoise_noise::bench::step(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
 /// assert!(time.ns_per_coordinate > 0.0);
 /// # Ok::<(), antinoise_noise::NoiseError>(())
 /// ```
 ///
 /// # Errors
-/// Those of [`StreamBuilder::build`](crate::StreamBuilder::build), for one of the steps the timing needs too.
+/// Those of [`StreamBuilder::build`]; the recursion must have enough steps (its bands or seeds and 400 more).
 pub fn step(
     recursion: Recursion,
     dim: usize,
-    threads: usize,
-    memory_budget: Option<u64>,
+    configure: impl FnOnce(StreamBuilder) -> StreamBuilder,
 ) -> Result<StepTime, NoiseError> {
-    const PASSES: usize = 6;
-    let steps = recursion.state_vectors().max(1) + 64 * PASSES;
-    let mut builder = NoiseStream::builder(recursion, steps, dim, 1.0).threads(threads);
-    if let Some(bytes) = memory_budget {
-        builder = builder.memory_budget(bytes);
-    }
+    let steps = steps_for(&recursion);
+    let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
     let mut stream = builder.build(Key::from_seed_insecure(0))?;
-    let mut out = vec![0.0; dim];
-    let placement = stream.placement();
-    let pass = placement.look_ahead.max(2);
-    // Whole passes that fill the past, so that every timed step is a full one.
-    let warm_up =
-        (stream.steps() - PASSES * pass).next_multiple_of(placement.look_ahead).min(stream.steps() - pass);
-    let warm_up =
-        if placement.vectors == 0 { pass } else { warm_up.min(placement.vectors.next_multiple_of(pass)) };
-    for _ in 0..warm_up {
-        stream.next_into(&mut out)?;
+    let mut out = vec![0.0; stream.len()];
+    time(stream.placement(), out.len(), 4, || stream.next_into(&mut out))
+}
+
+/// The same for a stream on the grid that raises the sensitivity of sums of clip norm 1 by a thousandth, releasing a
+/// gradient each step.
+///
+/// # Errors
+/// Those of [`StreamBuilder::build_on_grid`], and as [`step`].
+pub fn release(
+    recursion: Recursion,
+    dim: usize,
+    configure: impl FnOnce(StreamBuilder) -> StreamBuilder,
+) -> Result<StepTime, NoiseError> {
+    let steps = steps_for(&recursion);
+    let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
+    let mut stream =
+        builder.build_on_grid(Grid::for_clip_norm(1.0, dim, 1e-3)?, Key::from_seed_insecure(0))?;
+    let mut gradient = vec![0.0; stream.len()];
+    time(stream.placement(), gradient.len(), 8, || stream.release(&mut gradient))
+}
+
+const PASSES: usize = 6;
+
+fn steps_for(recursion: &Recursion) -> usize {
+    recursion.state_vectors() + 64 * (PASSES + 1)
+}
+
+/// Fills the past, then times whole passes; `row_bytes` a coordinate are read and written to hand out a row.
+fn time(
+    placement: Placement,
+    outputs: usize,
+    row_bytes: usize,
+    mut step: impl FnMut() -> Result<(), NoiseError>,
+) -> Result<StepTime, NoiseError> {
+    let pass = placement.look_ahead.max(2).next_multiple_of(placement.look_ahead);
+    let filled = if placement.state == State::Stored { placement.vectors } else { 0 };
+    for _ in 0..filled.next_multiple_of(pass).max(pass) {
+        step()?;
     }
     let mut least = f64::INFINITY;
-    for _ in 0..((stream.steps() - warm_up) / pass).min(PASSES) {
+    for _ in 0..PASSES {
         let start = Instant::now();
         for _ in 0..pass {
-            stream.next_into(&mut out)?;
+            step()?;
         }
         least = least.min(start.elapsed().as_secs_f64() / pass as f64);
-        black_box(&mut out);
     }
-    let traffic = placement.bytes as f64 * 2.0 / placement.look_ahead as f64 + 4.0 * dim as f64;
-    Ok(StepTime { ns_per_coordinate: least / dim as f64 * 1e9, bytes_per_second: traffic / least, placement })
+    let traffic = placement.bytes as f64 * 2.0 / placement.look_ahead as f64 + (row_bytes * outputs) as f64;
+    Ok(StepTime {
+        ns_per_coordinate: least / outputs as f64 * 1e9,
+        bytes_per_second: traffic / least,
+        placement,
+    })
 }
 
 /// Bytes a second, read and written, of the plainest pass over `bytes` bytes: each number scaled in place.

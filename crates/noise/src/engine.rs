@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 use crate::cipher::KeySource;
 use crate::correlator::{Correlator, Emit, Leave, Scratch, Step, is_large};
 use crate::pass::{Pass, each_tile};
-use crate::placement::{Numbers, Placement, State, history};
+use crate::placement::{Limits, Numbers, Placement, State, history};
 use crate::recipe::{Keeps, Leaf, Recipe};
 use crate::release::{Grid, check_grid};
 use crate::shard::Tile;
@@ -40,15 +40,15 @@ pub(crate) struct Engine<T: Step> {
 }
 
 impl<T: Step> Engine<T> {
-    pub(crate) fn new(plan: &Plan, key: &Key, budget: u64, threads: usize) -> Result<Self, NoiseError> {
-        Self::on(Isa::detect(), plan, key, budget, threads)
+    pub(crate) fn new(plan: &Plan, key: &Key, limits: Limits, threads: usize) -> Result<Self, NoiseError> {
+        Self::on(Isa::detect(), plan, key, limits, threads)
     }
 
     pub(crate) fn on(
         isa: Isa,
         plan: &Plan,
         key: &Key,
-        budget: u64,
+        limits: Limits,
         threads: usize,
     ) -> Result<Self, NoiseError> {
         let recipe = Recipe::new(&plan.recursion, plan.steps)?;
@@ -59,7 +59,7 @@ impl<T: Step> Engine<T> {
             check_grid(&recipe, plan.steps, per_unit)?;
         }
         let numbers = Numbers { outputs, bytes: size_of::<T>() as u64, on_grid: plan.grid.is_some() };
-        let placement = Placement::choose(&recipe, plan.steps, numbers, budget);
+        let placement = Placement::choose(&recipe, plan.steps, numbers, limits);
         let correlator = Correlator::new(&recipe.leaf);
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
@@ -141,7 +141,7 @@ impl<T: Step> Engine<T> {
                 T::leave(scratch.isa(), &leave, &vectors[slot * tile.len..][..tile.len], out);
             }
         };
-        each_tile(scratch, tiles, state, *kept, Some(out), &work);
+        each_tile(scratch, tiles, state, *kept, fused, Some(out), &work);
     }
 
     /// Brings the state to where `step` is the next one.
@@ -183,7 +183,7 @@ impl<T: Step> Engine<T> {
                 );
             }
         };
-        each_tile(scratch, tiles, state, *kept, None, &work);
+        each_tile(scratch, tiles, state, *kept, true, None, &work);
     }
 }
 
@@ -229,9 +229,10 @@ mod tests {
         ] {
             let (shard, cipher) = (Shard::of_range(3..dim as u64), Cipher::default());
             let plan = Plan { recursion, steps, dim, noise_std: 1.0, shard, cipher, grid: None };
+            let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX };
             let run = |isa: Isa| {
                 let mut engine =
-                    Engine::<f32>::on(isa, &plan, &Key::from_seed_insecure(4), u64::MAX, 1).unwrap();
+                    Engine::<f32>::on(isa, &plan, &Key::from_seed_insecure(4), limits, 1).unwrap();
                 let mut rows = vec![0.5; steps * (dim - 3)];
                 for (step, row) in rows.chunks_exact_mut(dim - 3).enumerate() {
                     engine.emit(step, row, if step % 2 == 0 { Emit::Write } else { Emit::Add(0.3) });

@@ -146,11 +146,13 @@ const PREFETCHED: usize = 16 * TILE;
 type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32]) + Sync + 'a;
 
 /// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
+/// `updates` says that the whole state of a tile is read and written: the next tile's is then fetched meanwhile.
 pub(crate) fn each_tile<T: Step>(
     scratch: &mut [Scratch<T>],
     tiles: &[Tile],
     state: &mut [T],
     kept: usize,
+    updates: bool,
     mut out: Option<&mut [f32]>,
     work: &Work<'_, T>,
 ) {
@@ -158,7 +160,7 @@ pub(crate) fn each_tile<T: Step>(
     if scratch.len() == 1 || tiles.len() == 1 {
         for (i, tile) in tiles.iter().enumerate() {
             let at = tile.output - first;
-            if let Some(next) = tiles.get(i + 1) {
+            if let Some(next) = tiles.get(i + 1).filter(|_| updates) {
                 prefetch(&state[(next.output - first) * kept..][..(next.len * kept).min(PREFETCHED)]);
             }
             let vectors = &mut state[at * kept..][..tile.len * kept];
@@ -174,7 +176,7 @@ pub(crate) fn each_tile<T: Step>(
     let (left_state, right_state) = state.split_at_mut(outputs * kept);
     let (left_out, right_out) = out.map(|out| out.split_at_mut(outputs)).unzip();
     rayon::join(
-        || each_tile(left_scratch, left_tiles, left_state, kept, left_out, work),
-        || each_tile(right_scratch, right_tiles, right_state, kept, right_out, work),
+        || each_tile(left_scratch, left_tiles, left_state, kept, updates, left_out, work),
+        || each_tile(right_scratch, right_tiles, right_state, kept, updates, right_out, work),
     );
 }

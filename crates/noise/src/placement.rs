@@ -31,7 +31,14 @@ pub struct Placement {
 /// Looking further ahead than this gains nothing that was measured.
 const LONGEST_LOOK_AHEAD: usize = 32;
 /// Steps that a BLT on a grid makes in one pass.
-const GRID_LOOK_AHEAD: usize = 8;
+const GRID_LOOK_AHEAD: usize = 4;
+
+/// What the caller allows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) bytes: u64,
+    pub(crate) look_ahead: usize,
+}
 
 /// How many numbers a vector has, and of what kind.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +57,12 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement whose vectors take at most `budget` bytes for `outputs` outputs.
-    pub(crate) fn choose(recipe: &Recipe, steps: usize, numbers: Numbers, budget: u64) -> Self {
+    /// The fastest placement within the limits.
+    pub(crate) fn choose(recipe: &Recipe, steps: usize, numbers: Numbers, limits: Limits) -> Self {
         let vector = numbers.outputs as u64 * numbers.bytes;
-        let affordable = (budget / vector.max(1)).min(usize::MAX as u64) as usize;
+        let affordable = (limits.bytes / vector.max(1)).min(usize::MAX as u64) as usize;
         let stored = history(&recipe.leaf);
-        let ahead = LONGEST_LOOK_AHEAD.min(steps);
+        let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
         let extra = |look_ahead: usize| if look_ahead > 1 { look_ahead } else { 0 };
         let made_again = |state| {
             let look_ahead = ahead.min(affordable).max(1);
@@ -70,7 +77,7 @@ impl Placement {
             Leaf::Ring { keeps: Keeps::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
             // Twice the bytes and more arithmetic: here fewer passes over the state pay.
             Leaf::Blt { .. } if numbers.on_grid && stored + GRID_LOOK_AHEAD <= affordable => {
-                let ahead = GRID_LOOK_AHEAD.min(steps);
+                let ahead = GRID_LOOK_AHEAD.min(ahead);
                 (State::Stored, ahead, stored + extra(ahead))
             }
             Leaf::Blt { .. } if stored <= affordable => (State::Stored, 1, stored),

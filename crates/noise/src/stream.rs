@@ -4,12 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-use antinoise_input::{between, positive};
+use antinoise_input::{at_least, between, positive};
 use antinoise_mechanism::Recursion;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::correlator::{Emit, Step};
 use crate::engine::Engine;
+use crate::placement::Limits;
 use crate::{Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
@@ -38,6 +39,7 @@ pub struct NoiseStream(Core<f32>);
 pub struct StreamBuilder {
     plan: Plan,
     memory_budget: Option<u64>,
+    look_ahead: usize,
     threads: Option<usize>,
 }
 
@@ -73,6 +75,14 @@ impl StreamBuilder {
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Most steps made in one pass over the state; as many as pay if not called. The pass happens when its first
+    /// step is asked for: 1 makes all steps take the same time, at the price of a longer mean.
+    #[must_use]
+    pub fn look_ahead(mut self, steps: usize) -> Self {
+        self.look_ahead = steps;
         self
     }
 
@@ -118,8 +128,9 @@ impl StreamBuilder {
             _ => None,
         };
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
-        let budget = self.memory_budget.unwrap_or_else(placement::default_budget);
-        let engine = Engine::new(&plan, &key, budget, threads)?;
+        let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
+        let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
+        let engine = Engine::new(&plan, &key, limits, threads)?;
         Ok(Core { plan, key, engine, pool, step: 0 })
     }
 
@@ -147,7 +158,7 @@ impl NoiseStream {
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let shard = Shard::of_range(0..dim as u64);
         let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default(), grid: None };
-        StreamBuilder { plan, memory_budget: None, threads: None }
+        StreamBuilder { plan, memory_budget: None, look_ahead: usize::MAX, threads: None }
     }
 
     /// Writes the next row into `out`, which has one place for each output of the shard.

@@ -24,17 +24,12 @@ impl<T: Real> Blt<T> {
         if place.local == 0 {
             past.fill(T::default());
         }
-        out.fill(T::default());
-        for (&(scale, _), buffer) in self.coefficients.iter().zip(past.chunks_exact(out.len())) {
-            super::sum::accumulate(isa, scale, buffer, out);
-        }
+        recall(isa, &self.coefficients, past, out);
     }
 
     /// M_i <- M_i - (1 - lambda_i) M_i + z~.
     pub(super) fn keep(&self, isa: Isa, noise: &[T], past: &mut [T]) {
-        for (&(_, rate), buffer) in self.coefficients.iter().zip(past.chunks_exact_mut(noise.len())) {
-            decay(isa, rate, noise, buffer);
-        }
+        keep(isa, &self.coefficients, noise, past);
     }
 
     /// True where [`Blt::step`] can take the place of `recall` and `keep`.
@@ -52,13 +47,39 @@ impl<T: Real> Blt<T> {
 }
 
 per_isa! {
-    fn decay[T: Real](rate: T, noise: &[T], buffer: &mut [T]) = decay_body
+    fn recall[T: Real](coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) = recall_body
 }
 
 #[inline(always)]
-fn decay_body<T: Real>(rate: T, noise: &[T], buffer: &mut [T]) {
-    for (m, noise) in buffer.iter_mut().zip(noise) {
-        *m = rate.times_plus(*m, *m + *noise);
+fn recall_body<T: Real>(coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) {
+    let len = out.len();
+    out.fill(T::default());
+    let (fours, rest) = coefficients.as_chunks::<4>();
+    let (four_buffers, rest_buffers) = buffers.split_at(4 * len * fours.len());
+    for (&[a, b, c, d], m) in fours.iter().zip(four_buffers.chunks_exact(4 * len)) {
+        let m: [&[T]; 4] = std::array::from_fn(|i| &m[i * len..][..len]);
+        for j in 0..len {
+            let x = b.0.times_plus(m[1][j], a.0.times_plus(m[0][j], out[j]));
+            out[j] = d.0.times_plus(m[3][j], c.0.times_plus(m[2][j], x));
+        }
+    }
+    for (&(scale, _), m) in rest.iter().zip(rest_buffers.chunks_exact(len)) {
+        for (out, m) in out.iter_mut().zip(m) {
+            *out = scale.times_plus(*m, *out);
+        }
+    }
+}
+
+per_isa! {
+    fn keep[T: Real](coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) = keep_body
+}
+
+#[inline(always)]
+fn keep_body<T: Real>(coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) {
+    for (&(_, rate), m) in coefficients.iter().zip(buffers.chunks_exact_mut(noise.len())) {
+        for (m, noise) in m.iter_mut().zip(noise) {
+            *m = rate.times_plus(*m, *m + *noise);
+        }
     }
 }
 

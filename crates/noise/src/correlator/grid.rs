@@ -28,23 +28,22 @@ impl StepGrid {
         recall: impl FnOnce(&mut [f64]),
         exact: impl Fn(usize) -> Pair,
     ) {
-        let (nearest_half, largest) = round_all(isa, self.per_unit, weight, z, out);
-        let doubt = |size: f64| (self.per_unit * weight).abs() * NORMAL_ERROR + size * ROUNDING;
-        if nearest_half + doubt(largest) < 0.5 {
+        let doubt = (self.per_unit * weight).abs() * NORMAL_ERROR;
+        if round_all(isa, self.per_unit, weight, z, out) + doubt < 0.5 {
             return;
         }
         recall(out);
         for (j, (out, &z)) in out.iter_mut().zip(z).enumerate() {
             let points = weight.mul_add(z, *out) * self.per_unit;
             let mut rounded = points.round_ties_even();
-            if (points - rounded).abs() + doubt(points.abs()) >= 0.5 {
+            if distance(points, rounded) + doubt >= 0.5 {
                 let sum =
                     exact(j).times(Pair::of(weight)).plus(Pair::of(*out)).times(Pair::of(self.per_unit));
                 let middle = points.floor() + 0.5;
                 let above = sum.plus(Pair::of(-middle));
                 rounded = middle + if above.hi + above.lo > 0.0 { 0.5 } else { -0.5 };
             }
-            *out = rounded / self.per_unit;
+            *out = rounded * (1.0 / self.per_unit);
         }
     }
 }
@@ -55,32 +54,44 @@ pub(super) fn exact_at(keystream: &Keystream, start: u64) -> impl Fn(usize) -> P
 }
 
 per_isa! {
-    /// Rounds as far as double precision decides; the largest distance of a sum from its point, and of a sum from 0.
-    fn round_all(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> (f64, f64) = round_all_body
+    /// Rounds as far as double precision decides; the largest [`distance`] of a sum from its point.
+    fn round_all(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> f64 = round_all_body
 }
 
 #[inline(always)]
-fn round_all_body(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> (f64, f64) {
+fn round_all_body(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
     const LANES: usize = 8;
-    let (mut furthest, mut largest) = ([0f64; LANES], [0f64; LANES]);
-    let mut round = |out: &mut f64, z: f64, lane: usize| {
-        let points = weight.mul_add(z, *out) * per_unit;
-        let rounded = points.round_ties_even();
-        furthest[lane] = furthest[lane].max((points - rounded).abs());
-        largest[lane] = largest[lane].max(points.abs());
-        *out = rounded / per_unit;
-    };
+    let unit = 1.0 / per_unit;
+    let mut furthest = [0f64; LANES];
     let (lines, rest) = out.as_chunks_mut::<LANES>();
     let (z_lines, z_rest) = z.as_chunks::<LANES>();
     for (out, z) in lines.iter_mut().zip(z_lines) {
-        for lane in 0..LANES {
-            round(&mut out[lane], z[lane], lane);
+        for i in 0..LANES {
+            let points = weight.mul_add(z[i], out[i]) * per_unit;
+            let rounded = points.round_ties_even();
+            out[i] = rounded * unit;
+            furthest[i] = larger(distance(points, rounded), furthest[i]);
         }
     }
     for (out, z) in rest.iter_mut().zip(z_rest) {
-        round(out, *z, 0);
+        let points = weight.mul_add(*z, *out) * per_unit;
+        let rounded = points.round_ties_even();
+        *out = rounded * unit;
+        furthest[0] = larger(distance(points, rounded), furthest[0]);
     }
-    (furthest.into_iter().fold(0.0, f64::max), largest.into_iter().fold(0.0, f64::max))
+    furthest.into_iter().fold(0.0, larger)
+}
+
+/// How far `points` may be from its grid point, given what rounding may have taken from it.
+#[inline(always)]
+fn distance(points: f64, rounded: f64) -> f64 {
+    points.abs().mul_add(ROUNDING, (points - rounded).abs())
+}
+
+/// `f64::max` without its rule for NaN, which takes three instructions.
+#[inline(always)]
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }
 
 per_isa! {
@@ -93,9 +104,11 @@ per_isa! {
 fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) {
     /// Sums of two whole numbers up to this are exact.
     const BOUND: f64 = (1u64 << 51) as f64;
+    // Exact: the spacing is a power of two.
+    let per_spacing = 1.0 / spacing;
     for (gradient, noise) in gradient.iter_mut().zip(noise) {
         let given = if replace { 0.0 } else { f64::from(*gradient) };
-        let points = (given / spacing).round_ties_even().max(-BOUND).min(BOUND);
+        let points = (given * per_spacing).round_ties_even().max(-BOUND).min(BOUND);
         let noise = (noise * per_unit).round_ties_even();
         *gradient = ((points + noise) * spacing) as f32;
     }

@@ -129,7 +129,7 @@ impl<T: Real> NormalTile<T> {
 
 /// The seed noise itself: standard normals z_s\[j\] addressed by (seed s, coordinate j).
 ///
-/// Each is within 2^-20 (single) or 2^-48 (double precision) of a true Gaussian, with tails to 11.5 standard
+/// Each is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11.5 standard
 /// deviations; see `docs/noise.md`.
 ///
 /// ```
