@@ -47,6 +47,13 @@ pub fn step(
 /// The same for a stream on the grid that raises the sensitivity of sums of clip norm 1 by a thousandth, releasing a
 /// gradient each step.
 ///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// let time = antinoise_noise::bench::release(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
+/// assert!(time.ns_per_coordinate > 0.0);
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+///
 /// # Errors
 /// Those of [`StreamBuilder::build_on_grid`], and as [`step`].
 pub fn release(

@@ -30,6 +30,8 @@ pub struct Placement {
 
 /// Looking further ahead than this gains nothing that was measured.
 const LONGEST_LOOK_AHEAD: usize = 32;
+/// Seeds that are better stored than made again.
+const FEW_SEEDS: usize = 2;
 /// Steps that a BLT on a grid makes in one pass.
 const GRID_LOOK_AHEAD: usize = 4;
 
@@ -73,7 +75,12 @@ impl Placement {
             Leaf::Ring { keeps: Keeps::Outputs, .. } if stored <= affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored)
             }
-            Leaf::Ring { keeps: Keeps::Seeds, .. } if stored <= affordable => (State::Stored, 1, stored),
+            // A few seeds are read faster than made; more of them, made once for many steps, are not.
+            Leaf::Ring { keeps: Keeps::Seeds, .. }
+                if stored <= affordable && (stored <= FEW_SEEDS || numbers.on_grid) =>
+            {
+                (State::Stored, 1, stored)
+            }
             Leaf::Ring { keeps: Keeps::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
             // Twice the bytes and more arithmetic: here fewer passes over the state pay.
             Leaf::Blt { .. } if numbers.on_grid && stored + GRID_LOOK_AHEAD <= affordable => {

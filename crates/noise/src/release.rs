@@ -27,6 +27,12 @@ pub struct Grid {
 impl Grid {
     /// The multiples of `spacing`.
     ///
+    /// ```
+    /// use antinoise_noise::Grid;
+    /// assert_eq!(Grid::new(0.25).unwrap().spacing(), 0.25);
+    /// assert!(Grid::new(0.3).unwrap_err().to_string().contains("a power of two"));
+    /// ```
+    ///
     /// # Errors
     /// When `spacing` is not a power of two from 2^-100 to 2^100.
     pub fn new(spacing: f64) -> Result<Self, InvalidParameter> {

@@ -34,6 +34,12 @@ impl Shard {
 
     /// Part `index` of `count` nearly equal parts of 0..dim, split where index * dim / count falls.
     ///
+    /// ```
+    /// use antinoise_noise::Shard;
+    /// let lengths: Vec<usize> = (0..3).map(|i| Shard::part(i, 3, 10).unwrap().len()).collect();
+    /// assert_eq!(lengths, [3, 3, 4]);
+    /// ```
+    ///
     /// # Errors
     /// When count is 0 or index is not below it.
     pub fn part(index: usize, count: usize, dim: usize) -> Result<Self, InvalidParameter> {

@@ -181,7 +181,18 @@ impl NoiseStream {
         self.0.emit(gradient, Emit::Add(scale))
     }
 
-    /// Makes `step` the next one: O(step) per coordinate where the past has to be built, else O(1).
+    /// Makes `step` the next one.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// stream.seek(7)?;
+    /// assert_eq!(stream.step(), 7);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    ///
+    /// O(step) per coordinate where the past has to be built, else O(1).
     ///
     /// Going back makes noise again that was handed out before. Releasing it twice, with different gradients, would
     /// void the privacy of both.
@@ -193,6 +204,22 @@ impl NoiseStream {
     }
 
     /// Saves the stream's key, step and state to a file that only its owner can read, whole or not at all.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let file = folder.path().join("noise.safetensors");
+    /// let builder = NoiseStream::builder(Recursion::Independent, 10, 4, 1.0);
+    /// let mut stream = builder.clone().build(Key::from_os()?)?;
+    /// stream.next_into(&mut [0.0; 4])?;
+    /// stream.save(&file)?;
+    /// let (mut row, mut resumed_row) = ([0.0; 4], [0.0; 4]);
+    /// stream.next_into(&mut row)?;
+    /// builder.resume(&file)?.next_into(&mut resumed_row)?;
+    /// assert_eq!(row, resumed_row);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
     ///
     /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
     ///
