@@ -4,7 +4,10 @@
 //! mechanisms need. Matrices are [`Mat`], column-major.
 
 use faer::Side;
-use faer::linalg::solvers::Llt;
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 pub use faer::{Mat, MatRef};
 
@@ -53,6 +56,11 @@ pub fn lower_inverse(c: MatRef<'_, f64>) -> Mat<f64> {
     inverse
 }
 
+/// The inverse of a square matrix; entries that are not finite where it has none. O(n^3).
+pub fn inverse(a: MatRef<'_, f64>) -> Mat<f64> {
+    PartialPivLu::new(a).inverse()
+}
+
 /// A B.
 pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     a * b
@@ -65,9 +73,20 @@ pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
 /// When the iteration does not converge.
 pub fn symmetric_eigen(x: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     let n = x.nrows();
-    let decomposition = x.self_adjoint_eigen(Side::Lower).map_err(|_| Error::NoConvergence(n, n))?;
-    let values = decomposition.S().column_vector().iter().copied().collect();
-    Ok((values, decomposition.U().to_owned()))
+    let threads = faer::get_global_parallelism();
+    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
+    // faer's own wrapper keeps the vectors to itself: a copy of them would be as large as the matrix.
+    let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, threads, Default::default());
+    self_adjoint_evd(
+        x,
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        threads,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    )
+    .map_err(|_| Error::NoConvergence(n, n))?;
+    Ok((values.column_vector().iter().copied().collect(), vectors))
 }
 
 /// Eigenvalues in increasing order of a symmetric matrix, of which the lower half is read. O(n^3).
@@ -93,6 +112,15 @@ pub fn column(matrix: &Mat<f64>, j: usize) -> &[f64] {
     matrix.col(j).try_as_col_major().expect("a matrix that is owned has contiguous columns").as_slice()
 }
 
+/// Column j as a slice that can be written.
+pub fn column_mut(matrix: &mut Mat<f64>, j: usize) -> &mut [f64] {
+    matrix
+        .col_mut(j)
+        .try_as_col_major_mut()
+        .expect("a matrix that is owned has contiguous columns")
+        .as_slice_mut()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +142,7 @@ mod tests {
         let x = c.transpose() * &c;
         assert_close(&lower_factor(x.as_ref()).unwrap(), &c);
         assert_close(&product(lower_inverse(c.as_ref()).as_ref(), c.as_ref()), &Mat::identity(n, n));
+        assert_close(&product(inverse(x.as_ref()).as_ref(), x.as_ref()), &Mat::identity(n, n));
         let (values, u) = symmetric_eigen(x.as_ref()).unwrap();
         let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * values[j]);
         assert_close(&product(scaled.as_ref(), u.transpose()), &x);

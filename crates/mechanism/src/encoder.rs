@@ -77,7 +77,7 @@ impl Encoder {
         match self {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
             Self::Banded { bands, .. } => *bands,
-            Self::Dense(matrix) => matrix.ncols(),
+            Self::Dense(matrix) => dense_bandwidth(matrix),
             Self::Tree { steps } => *steps,
             Self::Triangular(of) | Self::Leading { of, .. } => of.bandwidth(),
             Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
@@ -225,6 +225,22 @@ impl Encoder {
             }
         }
     }
+}
+
+/// One more than the largest distance between columns that are both other than 0 in the same rows' range.
+fn dense_bandwidth(matrix: &Mat<f64>) -> usize {
+    let support = |t: usize| {
+        let column = column(matrix, t);
+        let first = column.iter().position(|&x| x != 0.0)?;
+        Some((first, column.iter().rposition(|&x| x != 0.0)?))
+    };
+    let supports: Vec<Option<(usize, usize)>> = (0..matrix.ncols()).map(support).collect();
+    let overlap = |t: usize, tau: usize| match (supports[t], supports[tau]) {
+        (Some((first, last)), Some((start, end))) => start <= last && first <= end,
+        _ => false,
+    };
+    let n = supports.len();
+    (1..n).rev().find(|lag| (0..n - lag).any(|t| overlap(t, t + lag))).unwrap_or(0) + 1
 }
 
 /// sum over s < n - t - lag of c_s c_{s + lag}, by t: a running sum from the last column back.

@@ -2,8 +2,9 @@
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Adjacency, Problem, Workload, loss};
+use antinoise_mechanism::optimize::dense;
+use antinoise_mechanism::strategy::{Dense, Recipe};
+use antinoise_mechanism::{Adjacency, Problem, Strategy, Workload, loss};
 
 fn cost(recipe: &str, steps: usize, participation: &str, objective: Objective) -> Loss {
     let problem = Problem {
@@ -193,5 +194,43 @@ fn blts_are_finite_for_any_order_and_any_number_of_steps() {
                 assert!(found.rms_loss <= found.max_loss * (1.0 + 1e-12), "n={n} order {order}: {found:?}");
             }
         }
+    }
+}
+
+/// Monograph, Tables 2.2 and 2.3: the dense optimum.
+#[test]
+fn dense_columns_of_the_streaming_tables() {
+    let table = [
+        (8, 1.51, 1.494),
+        (16, 1.704, 1.689),
+        (32, 1.905, 1.892),
+        (64, 2.111, 2.1),
+        (128, 2.32, 2.311),
+        (256, 2.532, 2.524),
+    ];
+    for (n, max, rms) in table {
+        let found = [cost("dense", n, "single", Max).max_loss, cost("dense", n, "single", Rms).rms_loss];
+        assert!((found[0] - max).abs() <= 0.001 && printed(found[1], rms), "n={n}: {found:?}");
+    }
+}
+
+/// n = 6, three participations two steps apart: error with orthogonal co-participating columns.
+#[test]
+fn dense_cyclic_optimum_at_six_steps() {
+    for (workload, want) in [("prefix", 6.46088), ("momentum:0.95", 16.13131)] {
+        let problem = Problem {
+            steps: 6,
+            workload: workload.parse().unwrap(),
+            participation: "cyclic:2,3".parse().unwrap(),
+            objective: Rms,
+        };
+        let settings = dense::Settings { gap: 1e-8, max_iterations: 1000 };
+        let found = dense::minimize(&problem, &settings).unwrap();
+        assert!(found.gap.unwrap() <= 1e-8);
+        let rows = (0..6).map(|i| (0..=i).map(|j| found.value[(i, j)]).collect()).collect();
+        let strategy = Strategy::Dense(Dense::new(rows).unwrap());
+        let cost =
+            loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+        assert!((cost.total_loss.sqrt() - want).abs() < 1e-5, "{workload}: {}", cost.total_loss.sqrt());
     }
 }

@@ -54,13 +54,24 @@ pub fn minimize(
     start: Vec<f64>,
     settings: &Settings,
 ) -> Solution<Vec<f64>> {
+    minimize_until(f, start, settings, |_, _| false)
+}
+
+/// As [`minimize`], and it has converged as soon as `done` says so of an iterate and its gradient.
+pub(crate) fn minimize_until(
+    f: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    start: Vec<f64>,
+    settings: &Settings,
+    mut done: impl FnMut(&[f64], &[f64]) -> bool,
+) -> Solution<Vec<f64>> {
     let (value, gradient) = f(&start);
     let mut at = Point { x: start, value, gradient };
     let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::with_capacity(settings.memory);
     let mut slow = 0;
     for iteration in 0..settings.max_iterations {
         let steepest = at.gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-        if steepest <= settings.gradient_tolerance || slow >= SLOW_ITERATIONS {
+        let flat = steepest <= settings.gradient_tolerance || slow >= SLOW_ITERATIONS;
+        if flat || done(&at.x, &at.gradient) {
             return ended(at.x, Status::Converged, iteration);
         }
         let direction = descent_direction(&at.gradient, &pairs);

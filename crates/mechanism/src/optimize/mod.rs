@@ -2,6 +2,7 @@
 
 pub mod banded;
 pub mod blt;
+pub mod dense;
 pub mod lbfgs;
 pub mod toeplitz;
 

@@ -10,6 +10,8 @@ const MOST_SIGNED: usize = 12;
 /// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
 /// (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
+/// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
+const ROUNDING: f64 = 1e-12;
 
 /// sens(C, Pi) of any C.
 ///
@@ -63,6 +65,10 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
         return Sensitivity::exact(squared.sqrt(), "co-participating columns have no negative inner product");
     }
     let absolute = largest(&|phase| pattern_sum(&lags, phase, b, count(phase), f64::abs));
+    if absolute <= largest(&|phase| pattern_sum(&lags, phase, b, count(phase), |x| x)) * (1.0 + ROUNDING) {
+        let source = "co-participating columns are orthogonal or acute, to rounding";
+        return Sensitivity::exact(absolute.sqrt(), source);
+    }
     let spectral =
         largest(&|phase| count(phase) as f64 * largest_eigenvalue(&block(&lags, phase, b, count(phase))));
     let mut bounds = vec![

@@ -8,6 +8,7 @@ mod banded_inverse;
 mod banded_toeplitz;
 mod blt;
 mod column_normalized;
+mod dense;
 mod honaker_full;
 mod honaker_online;
 mod identity;
@@ -25,6 +26,7 @@ pub use banded_inverse::BandedInverse;
 pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
 pub use column_normalized::ColumnNormalized;
+pub use dense::Dense;
 pub use honaker_full::HonakerFull;
 pub use honaker_online::HonakerOnline;
 pub use identity::Identity;
@@ -250,6 +252,8 @@ mechanisms! {
     BandedInverse(BandedInverse) = "banded-inverse";
     /// A few geometric sequences.
     Blt(Blt) = "blt";
+    /// Every entry free.
+    Dense(Dense) = "dense";
     /// A binary tree over the steps, decoded by the dyadic partition.
     Tree(BinaryTree) = "tree";
     /// The tree, decoded by averages of the levels that are complete.

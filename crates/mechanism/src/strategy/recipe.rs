@@ -70,7 +70,8 @@ impl Recipe {
             return Ok(found);
         }
         let normalized = Strategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
-        Ok(found.map(|_| normalized))
+        // Not the strategy that was certified.
+        Ok(Solution { gap: None, ..found.map(|_| normalized) })
     }
 
     fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<Strategy>> {

@@ -1,0 +1,190 @@
+//! The dual ascent that every dense design shares, with its certificate.
+
+use std::cell::{Cell, RefCell};
+
+use antinoise_linear::{Mat, lower_factor, lower_inverse};
+
+use super::Settings;
+use crate::decoder::error_of_matrix;
+use crate::optimize::lbfgs::{self, minimize_until};
+use crate::optimize::{Objective, Solution, Status};
+use crate::{Problem, Result};
+
+/// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.
+pub(super) trait Dual {
+    /// What an evaluation leaves behind for [`Dual::gram`].
+    type State;
+
+    /// f, its gradient, the certified lower bound, and the state.
+    fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>>;
+
+    /// The X that belongs to x, made feasible: C with C^T C = X has sensitivity 1 at most.
+    fn gram(&self, x: &[f64], state: &Self::State) -> Result<Mat<f64>>;
+
+    /// Sets the softness of the queries' weights, where it has any.
+    fn soften(&mut self, _softness: f64) {}
+}
+
+pub(super) struct Evaluation<S> {
+    pub(super) value: f64,
+    pub(super) gradient: Vec<f64>,
+    /// Lower bound on ||B||_F^2 or ||B||_row^2 at sensitivity 1.
+    pub(super) bound: f64,
+    pub(super) state: S,
+}
+
+/// The best C so far and what it costs, squared, and the best lower bound.
+struct Best {
+    encoder: Option<Mat<f64>>,
+    value: f64,
+    bound: f64,
+}
+
+/// When the primal is worth its price: the gap falls with the squared gradient (RMS) or the gradient (max).
+struct Schedule {
+    gap: f64,
+    power: f64,
+    due_below: f64,
+    waited: usize,
+}
+
+/// Softness of the queries' weights: the gap that it leaves is `softness` times how far the mean query is below
+/// the worst, relatively, and less of it makes the dual flatter.
+const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
+/// Iterations after which the primal is computed in any case.
+const LONGEST_WAIT: usize = 10;
+/// Variables above which L-BFGS keeps fewer pairs.
+const MANY_VARIABLES: usize = 500_000;
+
+impl Schedule {
+    fn new(settings: &Settings, objective: Objective) -> Self {
+        let power = if objective == Objective::Rms { 1.0 } else { 2.0 };
+        Self { gap: settings.gap, power, due_below: settings.gap, waited: 0 }
+    }
+
+    fn due(&mut self, steepness: f64) -> bool {
+        self.waited += 1;
+        steepness <= self.due_below || self.waited > LONGEST_WAIT
+    }
+
+    fn learn(&mut self, steepness: f64, gap: f64) {
+        self.waited = 0;
+        if gap.is_finite() {
+            self.due_below = 2.0 * steepness * (self.gap / gap).powf(self.power);
+        }
+    }
+}
+
+/// Ascends the dual from `start` until the relative gap between the best primal value and the best dual bound
+/// is `settings.gap`; for the max loss with softer weights of the queries first.
+pub(super) fn ascend<D: Dual>(
+    mut dual: D,
+    start: Vec<f64>,
+    problem: &Problem,
+    settings: &Settings,
+) -> Result<Solution<Mat<f64>>> {
+    let stages: &[f64] = if problem.objective == Objective::Max { &SOFTNESS } else { &[0.0] };
+    let mut best = Best { encoder: None, value: f64::INFINITY, bound: 0.0 };
+    let (mut x, mut iterations, mut status) = (start, 0, Status::Stalled);
+    for &softness in stages {
+        dual.soften(softness);
+        let most = settings.max_iterations - iterations;
+        let ended = best.ascend_stage(&dual, x, problem, &Settings { max_iterations: most, ..*settings })?;
+        (x, status) = (ended.value, ended.status);
+        iterations += ended.iterations;
+        if best.gap() <= settings.gap || iterations >= settings.max_iterations {
+            break;
+        }
+    }
+    best.finished(status, iterations, settings)
+}
+
+impl Best {
+    fn gap(&self) -> f64 {
+        self.value / self.bound - 1.0
+    }
+
+    fn ascend_stage<D: Dual>(
+        &mut self,
+        dual: &D,
+        start: Vec<f64>,
+        problem: &Problem,
+        settings: &Settings,
+    ) -> Result<Solution<Vec<f64>>> {
+        let state = RefCell::new(None::<(Vec<f64>, D::State)>);
+        let bound = Cell::new(self.bound);
+        let f = |x: &[f64]| {
+            state.replace(None); // its memory is needed
+            let Ok(at) = dual.evaluate(x) else { return (f64::NAN, vec![f64::NAN; x.len()]) };
+            if at.bound.is_finite() {
+                bound.set(bound.get().max(at.bound));
+            }
+            state.replace(Some((x.to_vec(), at.state)));
+            (at.value, at.gradient)
+        };
+        let mut schedule = Schedule::new(settings, problem.objective);
+        let done = |x: &[f64], gradient: &[f64]| {
+            let squared = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
+            let steepness = squared(gradient) * squared(x) / 4.0;
+            if !schedule.due(steepness) {
+                return false;
+            }
+            if let Some((_, state)) = state.borrow().as_ref().filter(|(at, _)| at == x) {
+                self.improve(dual.gram(x, state), problem);
+            }
+            self.bound = bound.get();
+            schedule.learn(steepness, self.gap());
+            self.gap() <= settings.gap
+        };
+        let memory = if start.len() > MANY_VARIABLES { 5 } else { 20 };
+        let lbfgs = lbfgs::Settings { max_iterations: settings.max_iterations, memory, ..Default::default() };
+        let ended = minimize_until(f, start, &lbfgs, done);
+        self.bound = bound.get();
+        if self.encoder.is_none() || self.gap() > settings.gap {
+            // The last point was not due.
+            let state = match state.into_inner() {
+                Some((at, state)) if at == ended.value => state,
+                _ => dual.evaluate(&ended.value)?.state,
+            };
+            self.improve(dual.gram(&ended.value, &state), problem);
+        }
+        Ok(ended)
+    }
+
+    /// Takes X where it is better; an X that double precision cannot factor is no better.
+    fn improve(&mut self, gram: Result<Mat<f64>>, problem: &Problem) {
+        if let Ok((encoder, value)) = gram.and_then(|gram| cost(gram, problem))
+            && value < self.value
+        {
+            self.encoder = Some(encoder);
+            self.value = value;
+        }
+    }
+
+    fn finished(self, status: Status, iterations: usize, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+        // A value below the bound is one rounding away from it.
+        let gap = self.gap().max(0.0);
+        let Some(encoder) = self.encoder else {
+            let message = "no strategy was found: the workload is too ill-conditioned for double precision";
+            return Err(crate::Error::Numerical(message.into()));
+        };
+        let status = match status {
+            _ if gap <= settings.gap => Status::Converged,
+            Status::Converged => Status::Stalled,
+            other => other,
+        };
+        Ok(Solution { value: encoder, status, gap: gap.is_finite().then_some(gap), iterations })
+    }
+}
+
+/// C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
+pub(super) fn cost(gram: Mat<f64>, problem: &Problem) -> Result<(Mat<f64>, f64)> {
+    let encoder = lower_factor(gram.as_ref())?;
+    drop(gram);
+    let error = error_of_matrix(&lower_inverse(encoder.as_ref()), &problem.workload)?;
+    let squared = match problem.objective {
+        Objective::Rms => error.rms * error.rms * problem.steps as f64,
+        Objective::Max => error.max * error.max,
+    };
+    Ok((encoder, squared))
+}

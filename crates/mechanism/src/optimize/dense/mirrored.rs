@@ -1,0 +1,93 @@
+//! Max loss, single participation, A its own mirror image in the antidiagonal (every Toeplitz workload).
+//!
+//! The weights p of the queries and the multipliers v of the steps then mirror each other, and with J the
+//! reversal the dual is the nuclear norm of the symmetric P^1/2 A J P^1/2: no squaring of condition numbers,
+//! half the variables, one symmetric eigendecomposition an evaluation.
+//!
+//! # Source
+//! Monograph, Section 2.12 (the gamma_2 norm).
+
+use antinoise_linear::{Mat, column, column_mut, product, symmetric_eigen};
+
+use super::Settings;
+use super::blocks::Blocks;
+use super::certified::{Dual, Evaluation, ascend};
+use super::queries::{soft_gradient, soft_weights};
+use crate::optimize::Solution;
+use crate::{Problem, Result};
+
+pub(super) struct Mirrored {
+    /// A J.
+    reversed: Mat<f64>,
+    blocks: Blocks,
+    scale_squared: f64,
+    softness: f64,
+}
+
+/// Whether A\[i, j\] = A\[n-1-j, n-1-i\].
+pub(super) fn is_mirrored(a: &Mat<f64>) -> bool {
+    let last = a.nrows() - 1;
+    (0..=last).all(|j| (0..=last).all(|i| a[(i, j)] == a[(last - j, last - i)]))
+}
+
+impl Mirrored {
+    pub(super) fn new(a: &Mat<f64>, scale: f64) -> Self {
+        let n = a.nrows();
+        Self {
+            reversed: Mat::from_fn(n, n, |i, j| a[(i, n - 1 - j)]),
+            blocks: Blocks::new((0..n).map(|t| vec![t]).collect()),
+            scale_squared: scale * scale,
+            softness: 0.0,
+        }
+    }
+}
+
+impl Dual for Mirrored {
+    /// |w| and Q of P^1/2 A J P^1/2 = Q diag(w) Q^T.
+    type State = (Vec<f64>, Mat<f64>);
+
+    fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Self::State>> {
+        let n = z.len();
+        let p = soft_weights(z, self.softness);
+        let roots: Vec<f64> = p.iter().map(|p| p.sqrt()).collect();
+        let k = Mat::from_fn(n, n, |i, j| roots[i] * self.reversed[(i, j)] * roots[j]);
+        let (mut values, vectors) = symmetric_eigen(k.as_ref())?;
+        drop(k);
+        values.iter_mut().for_each(|w| *w = w.abs());
+        let mut diagonal = vec![0.0; n];
+        for (l, w) in values.iter().enumerate() {
+            diagonal.iter_mut().zip(column(&vectors, l)).for_each(|(sum, q)| *sum += w * q * q);
+        }
+        let trace: f64 = values.iter().sum();
+        let sum: f64 = p.iter().sum();
+        let d: Vec<f64> = p.iter().zip(diagonal).map(|(p, d)| 2.0 * (1.0 / sum - d / (p * trace))).collect();
+        Ok(Evaluation {
+            value: 2.0 * (sum.ln() - trace.ln()),
+            gradient: soft_gradient(z, &d, self.softness),
+            bound: self.scale_squared * (trace / sum).powi(2),
+            state: (values, vectors),
+        })
+    }
+
+    fn soften(&mut self, softness: f64) {
+        self.softness = softness;
+    }
+
+    /// X = J P^-1/2 Q diag(|w|) Q^T P^-1/2 J, its columns' norms made equal.
+    fn gram(&self, z: &[f64], (values, vectors): &Self::State) -> Result<Mat<f64>> {
+        let n = z.len();
+        let p = soft_weights(z, self.softness);
+        let mut half = Mat::zeros(n, n);
+        for (l, w) in values.iter().enumerate() {
+            let from = column(vectors, l);
+            let to = column_mut(&mut half, l).iter_mut().rev();
+            to.zip(from.iter().zip(&p)).for_each(|(x, (q, p))| *x = (w / p).sqrt() * q);
+        }
+        self.blocks.made_feasible(&product(half.as_ref(), half.transpose()))
+    }
+}
+
+pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+    let n = problem.steps;
+    ascend(dual, vec![1.0 / (n as f64).sqrt(); n], problem, settings)
+}

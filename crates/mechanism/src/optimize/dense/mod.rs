@@ -1,0 +1,113 @@
+//! Minimise ||A C^-1|| sens(C, Pi) over all C, with a certified lower bound.
+//!
+//! In X = C^T C the problem is convex; its dual needs few variables, is smooth once multipliers are written as
+//! squares, and every value of it bounds the loss from below. Each design ascends the dual by L-BFGS, turns the
+//! multipliers into a feasible X, and stops on the relative gap between the two. O(n^3) an iteration, about ten
+//! n x n matrices of memory.
+//!
+//! | file | schemas |
+//! |---|---|
+//! | `disjoint` | single and cyclic, any workload, RMS or max |
+//! | `mirrored` | single, max loss, Toeplitz workloads: half the work |
+//! | `one_pattern` | full batch |
+
+mod blocks;
+mod certified;
+mod disjoint;
+mod mirrored;
+mod one_pattern;
+mod queries;
+mod spectrum;
+#[cfg(test)]
+mod tests;
+
+use antinoise_input::{InvalidParameter, between};
+use antinoise_linear::Mat;
+
+use self::blocks::Blocks;
+use self::disjoint::Disjoint;
+use self::mirrored::Mirrored;
+use self::one_pattern::OnePattern;
+use self::queries::Queries;
+use super::{Objective, Solution};
+use crate::{Participation, Problem, Result};
+
+/// The most steps: ten n x n matrices are then 20 GB.
+pub(crate) const MOST_STEPS: usize = 16_384;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-6 for RMS loss with a
+    /// single participation, else 1e-5.
+    pub gap: f64,
+    /// Most iterations. Default 300.
+    pub max_iterations: usize,
+}
+
+impl Settings {
+    /// The defaults for a problem.
+    pub fn of(problem: &Problem) -> Self {
+        let easy = problem.objective == Objective::Rms && problem.participation == Participation::Single;
+        Self { gap: if easy { 1e-6 } else { 1e-5 }, max_iterations: 300 }
+    }
+}
+
+/// The lower-triangular C (n x n) of least loss and sensitivity 1, for single, full-batch and cyclic schemas.
+///
+/// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension is
+/// 1; for cyclic schemas that leave steps to nobody there is none. Those steps are designed as if one unit
+/// took part in each.
+///
+/// ```
+/// use antinoise_mechanism::optimize::{Objective, dense};
+/// use antinoise_mechanism::{Participation, Problem, Workload};
+/// let problem = Problem {
+///     steps: 8,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Max,
+/// };
+/// let found = dense::minimize(&problem, &dense::Settings::of(&problem))?;
+/// assert!(found.gap.unwrap() <= 1e-5);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Errors
+/// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
+pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+    problem.check()?;
+    let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
+    let (groups, covered) = disjoint_patterns(&problem.participation, n)?;
+    let (a, scale) = queries::written_out(&problem.workload, n)?;
+    if scale == 0.0 {
+        return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
+    }
+    let found = if groups.len() == 1 {
+        one_pattern::minimize(OnePattern::new(a, scale), problem, settings)
+    } else if groups.len() == n && problem.objective == Objective::Max && mirrored::is_mirrored(&a) {
+        mirrored::minimize(Mirrored::new(&a, scale), problem, settings)
+    } else {
+        let queries = Queries::new(a, problem.objective);
+        disjoint::minimize(Disjoint::new(queries, Blocks::new(groups), scale), problem, settings)
+    }?;
+    Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
+}
+
+/// The schema's patterns, each step in one of them, and whether the schema itself covers every step.
+fn disjoint_patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
+    let (b, k) = participation.separation(n);
+    let mut groups: Vec<Vec<usize>> = match participation {
+        Participation::MinSep { .. } if k > 1 && k < n => {
+            let must_be = "single, full-batch or cyclic: min-sep patterns overlap";
+            return Err(InvalidParameter::new("participation", participation, must_be).into());
+        }
+        _ if k == 1 => (0..n).map(|t| vec![t]).collect(),
+        _ => (0..b).map(|phase| (phase..n).step_by(b).take(k).collect()).collect(),
+    };
+    let mut taken = vec![false; n];
+    groups.iter().flatten().for_each(|&t| taken[t] = true);
+    let covered = taken.iter().all(|&taken| taken);
+    groups.extend((0..n).filter(|&t| !taken[t]).map(|t| vec![t]));
+    Ok((groups, covered))
+}

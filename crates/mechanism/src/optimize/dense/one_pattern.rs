@@ -1,0 +1,74 @@
+//! One pattern that holds every step (full batch): C is diagonal.
+//!
+//! > minimise sum_t c_t / x_t subject to sum_t x_t = 1, c_t = sum_i p_i A\[i, t\]^2,
+//!
+//! so x_t is proportional to sqrt(c_t) and the squared loss is (sum_t sqrt(c_t))^2: a formula for RMS, where
+//! p = 1, and for the max loss its maximum over weights p = z^2 of sum 1. O(n^2) an evaluation.
+
+use antinoise_linear::{Mat, column};
+
+use super::Settings;
+use super::certified::{Dual, Evaluation, ascend};
+use crate::optimize::{Objective, Solution};
+use crate::{Problem, Result};
+
+/// Columns of A that are 0 get this much of the largest x.
+const LEAST: f64 = 1e-12;
+
+pub(super) struct OnePattern {
+    a: Mat<f64>,
+    scale_squared: f64,
+}
+
+impl OnePattern {
+    pub(super) fn new(a: Mat<f64>, scale: f64) -> Self {
+        Self { a, scale_squared: scale * scale }
+    }
+
+    /// p_i: 1 where there are no variables.
+    fn weight(z: &[f64], i: usize) -> f64 {
+        z.get(i).map_or(1.0, |z| z * z)
+    }
+}
+
+impl Dual for OnePattern {
+    /// sqrt(c).
+    type State = Vec<f64>;
+
+    fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Vec<f64>>> {
+        let n = self.a.ncols();
+        let root = |t: usize| {
+            let a = column(&self.a, t).iter().enumerate();
+            a.map(|(i, a)| Self::weight(z, i) * a * a).sum::<f64>().sqrt()
+        };
+        let roots: Vec<f64> = (0..n).map(root).collect();
+        let trace: f64 = roots.iter().sum();
+        let sum = if z.is_empty() { 1.0 } else { z.iter().map(|z| z * z).sum() };
+        let mut slopes = vec![0.0; z.len()];
+        for (t, root) in roots.iter().enumerate().filter(|(_, root)| **root > 0.0) {
+            slopes.iter_mut().zip(column(&self.a, t)).for_each(|(slope, a)| *slope += a * a / root);
+        }
+        Ok(Evaluation {
+            value: f64::ln(sum) - 2.0 * trace.ln(),
+            gradient: z.iter().zip(slopes).map(|(z, slope)| 2.0 * z * (1.0 / sum - slope / trace)).collect(),
+            bound: self.scale_squared * trace * trace / sum,
+            state: roots,
+        })
+    }
+
+    fn gram(&self, _: &[f64], roots: &Vec<f64>) -> Result<Mat<f64>> {
+        let least = LEAST * roots.iter().copied().fold(0.0, f64::max);
+        let total: f64 = roots.iter().map(|root| root.max(least)).sum();
+        let n = roots.len();
+        Ok(Mat::from_fn(n, n, |i, j| if i == j { roots[i].max(least) / total } else { 0.0 }))
+    }
+}
+
+pub(super) fn minimize(
+    dual: OnePattern,
+    problem: &Problem,
+    settings: &Settings,
+) -> Result<Solution<Mat<f64>>> {
+    let rows = if problem.objective == Objective::Max { problem.steps } else { 0 };
+    ascend(dual, vec![1.0; rows], problem, settings)
+}

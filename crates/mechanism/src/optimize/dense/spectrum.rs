@@ -1,0 +1,61 @@
+//! K = Q diag(w) Q^T (n x n, positive semi-definite) and its square root.
+
+use antinoise_linear::{Mat, column, column_mut, symmetric_eigen};
+
+use crate::Result;
+
+/// Added to the eigenvalues of K, relative to its trace at the start: workloads without an inverse make K
+/// singular, and rounding moves eigenvalues by this much anyway.
+pub(super) const FLOOR: f64 = 1e-15;
+
+/// The eigenpairs of K.
+pub(super) struct Spectrum {
+    /// sqrt(w + floor).
+    pub(super) roots: Vec<f64>,
+    /// w, its negative rounding errors taken for 0.
+    values: Vec<f64>,
+    /// Q.
+    pub(super) vectors: Mat<f64>,
+}
+
+impl Spectrum {
+    pub(super) fn new(k: Mat<f64>, floor: f64) -> Result<Self> {
+        let (mut values, vectors) = symmetric_eigen(k.as_ref())?;
+        values.iter_mut().for_each(|w| *w = w.max(0.0));
+        let roots = values.iter().map(|w| (w + floor).sqrt()).collect();
+        Ok(Self { roots, values, vectors })
+    }
+
+    /// tr (K + floor)^1/2, which is smooth.
+    pub(super) fn trace(&self) -> f64 {
+        self.roots.iter().sum()
+    }
+
+    /// tr K^1/2, for certificates.
+    pub(super) fn certified_trace(&self) -> f64 {
+        self.values.iter().map(|w| w.sqrt()).sum()
+    }
+
+    /// The eigenvalues of K (K + floor)^-1/2, of which the derivative of the trace is made.
+    pub(super) fn slopes(&self) -> Vec<f64> {
+        self.values.iter().zip(&self.roots).map(|(w, root)| w / root).collect()
+    }
+
+    /// Q diag(roots)^1/2: times its transpose it is (K + floor)^1/2.
+    pub(super) fn half(&self) -> Mat<f64> {
+        let mut half = self.vectors.clone();
+        for (l, root) in self.roots.iter().enumerate() {
+            column_mut(&mut half, l).iter_mut().for_each(|q| *q *= root.sqrt());
+        }
+        half
+    }
+
+    /// The diagonal of (K + floor)^1/2.
+    pub(super) fn root_diagonal(&self) -> Vec<f64> {
+        let mut diagonal = vec![0.0; self.roots.len()];
+        for (l, root) in self.roots.iter().enumerate() {
+            diagonal.iter_mut().zip(column(&self.vectors, l)).for_each(|(sum, q)| *sum += root * q * q);
+        }
+        diagonal
+    }
+}

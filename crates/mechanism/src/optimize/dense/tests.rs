@@ -1,0 +1,165 @@
+//! Every dual is differentiated right, never exceeds the primal, and agrees with the other duals.
+
+use super::blocks::Blocks;
+use super::certified::Dual;
+use super::disjoint::Disjoint;
+use super::mirrored::{Mirrored, is_mirrored};
+use super::one_pattern::OnePattern;
+use super::queries::{Queries, written_out};
+use super::*;
+use crate::Workload;
+
+fn problem(steps: usize, workload: &str, participation: &str, objective: Objective) -> Problem {
+    Problem {
+        steps,
+        workload: workload.parse().unwrap(),
+        participation: participation.parse().unwrap(),
+        objective,
+    }
+}
+
+/// A point off every symmetry.
+fn somewhere(dimension: usize) -> Vec<f64> {
+    (0..dimension).map(|i| 0.6 + 0.4 * (1.7 * (i * i) as f64).sin()).collect()
+}
+
+fn check_gradient<D: Dual>(name: &str, mut dual: D, dimension: usize) {
+    for softness in [0.0, 0.1] {
+        dual.soften(softness);
+        let x = somewhere(dimension);
+        let gradient = dual.evaluate(&x).unwrap().gradient;
+        assert_eq!(gradient.len(), dimension);
+        for i in 0..dimension {
+            let at = |h: f64| {
+                let mut moved = x.clone();
+                moved[i] += h;
+                dual.evaluate(&moved).unwrap().value
+            };
+            let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+            assert!(
+                (difference - gradient[i]).abs() < 1e-8,
+                "{name} {softness} {i}: {difference} {}",
+                gradient[i]
+            );
+        }
+    }
+}
+
+fn blocks(participation: &str, n: usize) -> Blocks {
+    Blocks::new(disjoint_patterns(&participation.parse().unwrap(), n).unwrap().0)
+}
+
+#[test]
+fn gradients_are_finite_differences() {
+    let workload: Workload = "momentum:0.5,0.1".parse().unwrap();
+    let (a, scale) = written_out(&workload, 7).unwrap();
+    for schema in ["single", "cyclic:3,2", "cyclic:2,4"] {
+        for objective in [Objective::Rms, Objective::Max] {
+            let queries = Queries::new(a.clone(), objective);
+            let blocks = blocks(schema, 7);
+            let free: usize =
+                blocks.groups().iter().map(|g| if g.len() > 1 { g.len().pow(2) } else { 0 }).sum();
+            let dimension = queries.variables() + blocks.groups().len() + free;
+            check_gradient(
+                &format!("{schema} {objective}"),
+                Disjoint::new(queries, blocks, scale),
+                dimension,
+            );
+        }
+    }
+    check_gradient("mirrored", Mirrored::new(&a, scale), 7);
+    check_gradient("one pattern", OnePattern::new(a, scale), 7);
+}
+
+/// Weak duality, at any multipliers whatever: no bound exceeds what the best C found costs.
+#[test]
+fn no_bound_exceeds_the_optimum() {
+    for (schema, objective) in
+        [("single", Objective::Rms), ("cyclic:4,2", Objective::Rms), ("cyclic:4,2", Objective::Max)]
+    {
+        let problem = problem(8, "prefix", schema, objective);
+        let found = minimize(&problem, &Settings::of(&problem)).unwrap();
+        let (_, best) = certified::cost(gram(&found.value), &problem).unwrap();
+        let (a, scale) = written_out(&problem.workload, 8).unwrap();
+        let queries = Queries::new(a, objective);
+        let rows = queries.variables();
+        let dual = Disjoint::new(queries, blocks(schema, 8), scale);
+        for seed in 0..50 {
+            let dimension = rows + if schema == "single" { 8 } else { 20 };
+            let x: Vec<f64> = (0..dimension).map(|i| ((i * i + 7 * seed) as f64).sin()).collect();
+            let bound = dual.evaluate(&x).unwrap().bound;
+            assert!(bound <= best * (1.0 + 1e-12), "{schema} {objective}: {bound} above {best}");
+        }
+    }
+}
+
+fn gram(c: &Mat<f64>) -> Mat<f64> {
+    antinoise_linear::product(c.transpose(), c.as_ref())
+}
+
+#[test]
+fn the_mirrored_dual_is_the_general_one() {
+    let mirrored = problem(12, "momentum:0.5", "single", Objective::Max);
+    let a = mirrored.workload.coefficients(12).unwrap().unwrap();
+    let rows = (0..12).map(|i| (0..=i).map(|j| a[i - j]).collect()).collect();
+    let general = Problem { workload: Workload::Matrix { rows }, ..mirrored.clone() };
+    assert!(is_mirrored(&written_out(&general.workload, 12).unwrap().0));
+    let settings = Settings::of(&mirrored);
+    let (a, scale) = written_out(&general.workload, 12).unwrap();
+    let dual = Disjoint::new(Queries::new(a, Objective::Max), blocks("single", 12), scale);
+    let general = disjoint::minimize(dual, &general, &settings).unwrap();
+    let found = minimize(&mirrored, &settings).unwrap();
+    let cost = |c: &Mat<f64>| certified::cost(gram(c), &mirrored).unwrap().1;
+    assert!((cost(&general.value) / cost(&found.value) - 1.0).abs() < 2e-5);
+}
+
+#[test]
+fn the_optimum_has_orthogonal_patterns_and_sensitivity_one() {
+    let problem = problem(12, "momentum:0.9", "cyclic:4,3", Objective::Rms);
+    let found = minimize(&problem, &Settings::of(&problem)).unwrap();
+    assert!(found.gap.unwrap() <= 1e-5);
+    let x = gram(&found.value);
+    for phase in 0..4 {
+        let pattern = [phase, phase + 4, phase + 8];
+        let sum: f64 = pattern.iter().map(|&t| x[(t, t)]).sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+        assert!(pattern.iter().all(|&t| pattern.iter().all(|&s| t == s || x[(t, s)].abs() < 1e-13)));
+    }
+}
+
+#[test]
+fn what_cannot_be_designed_is_refused() {
+    let min_sep = problem(8, "prefix", "min-sep:2,2", Objective::Rms);
+    assert!(minimize(&min_sep, &Settings::of(&min_sep)).unwrap_err().is_invalid_parameter());
+    let mut zero = problem(2, "prefix", "single", Objective::Rms);
+    zero.workload = Workload::Matrix { rows: vec![vec![0.0], vec![0.0, 0.0]] };
+    assert!(minimize(&zero, &Settings::of(&zero)).unwrap_err().is_invalid_parameter());
+    let huge = problem(MOST_STEPS + 1, "prefix", "single", Objective::Rms);
+    assert!(minimize(&huge, &Settings::of(&huge)).unwrap_err().is_invalid_parameter());
+}
+
+#[test]
+fn extreme_workloads_give_a_strategy_or_an_error() {
+    let rows = |f: fn(usize, usize) -> f64| -> Workload {
+        Workload::Matrix { rows: (0..6).map(|i| (0..=i).map(|j| f(i, j)).collect()).collect() }
+    };
+    let workloads = [
+        rows(|_, _| 1e-300),
+        rows(|_, _| 1e300),
+        rows(|i, _| if i == 3 { 1.0 } else { 0.0 }),
+        rows(|_, j| if j == 0 { 1e150 } else { 1e-150 }),
+        rows(|i, j| if (i + j) % 2 == 0 { 1.0 } else { -1.0 }),
+    ];
+    for workload in workloads {
+        for schema in ["single", "full-batch", "cyclic:2,3", "cyclic:3,1"] {
+            for objective in [Objective::Rms, Objective::Max] {
+                let problem =
+                    Problem { workload: workload.clone(), ..problem(6, "prefix", schema, objective) };
+                if let Ok(found) = minimize(&problem, &Settings::of(&problem)) {
+                    let finite = (0..6).all(|i| (0..=i).all(|j| found.value[(i, j)].is_finite()));
+                    assert!(finite, "{workload} {schema} {objective}");
+                }
+            }
+        }
+    }
+}
