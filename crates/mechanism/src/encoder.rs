@@ -37,6 +37,13 @@ pub enum Encoder {
         /// n.
         steps: usize,
     },
+    /// The first `steps` columns of a circulant matrix.
+    Circulant {
+        /// n.
+        steps: usize,
+        /// The circulant's first column, at least n values.
+        coefficients: Vec<f64>,
+    },
     /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank: what C^-1 Z is made
     /// with when the decoder is the best one, A C^+, which has the norms of A C'^-1.
     Triangular(Box<Encoder>),
@@ -64,7 +71,7 @@ impl Encoder {
     pub fn steps(&self) -> usize {
         match self {
             Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } => *steps,
-            Self::Tree { steps } | Self::Leading { steps, .. } => *steps,
+            Self::Tree { steps } | Self::Circulant { steps, .. } | Self::Leading { steps, .. } => *steps,
             Self::Triangular(of) => of.steps(),
             Self::Scaled { scales, .. } => scales.len(),
             Self::Banded { bands, rows } => rows.len() / bands,
@@ -78,7 +85,7 @@ impl Encoder {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
             Self::Banded { bands, .. } => *bands,
             Self::Dense(matrix) => dense_bandwidth(matrix),
-            Self::Tree { steps } => *steps,
+            Self::Tree { steps } | Self::Circulant { steps, .. } => *steps,
             Self::Triangular(of) | Self::Leading { of, .. } => of.bandwidth(),
             Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
         }
@@ -112,6 +119,10 @@ impl Encoder {
             Self::Tree { steps } => {
                 let tree = Tree::new(*steps);
                 (0..n.saturating_sub(lag)).map(|t| f64::from(tree.common_nodes(t, t + lag))).collect()
+            }
+            Self::Circulant { coefficients: c, .. } => {
+                let around = lag % c.len();
+                vec![dot(&c[around..], c) + dot(c, &c[c.len() - around..]); n.saturating_sub(lag)]
             }
             Self::Triangular(of) => of.gram_lag(lag),
             Self::Leading { of, .. } => {
@@ -184,6 +195,9 @@ impl Encoder {
             }
             Self::Dense(matrix) => matrix.clone(),
             Self::Tree { steps } => Tree::new(*steps).encoder(),
+            Self::Circulant { coefficients: c, .. } => {
+                Mat::from_fn(c.len(), n, |i, j| c[(c.len() + i - j) % c.len()])
+            }
             Self::Triangular(of) => {
                 lower_factor(of.gram().as_ref()).expect("C^T C of full column rank is positive definite")
             }
@@ -198,6 +212,17 @@ impl Encoder {
                     _ => 0.0,
                 })
             }
+        }
+    }
+
+    /// Whether the columns are those of a circulant, as they are or in runs.
+    pub(crate) fn is_circulant(&self) -> bool {
+        match self {
+            Self::Circulant { .. } => true,
+            Self::Triangular(of) | Self::Leading { of, .. } | Self::Stamped { block: of, .. } => {
+                of.is_circulant()
+            }
+            _ => false,
         }
     }
 
@@ -220,7 +245,7 @@ impl Encoder {
             Self::Stamped { block, period, .. } => {
                 Self::Stamped { block: block.clone(), period: *period, steps }
             }
-            Self::Tree { .. } | Self::Triangular(_) | Self::Leading { .. } => {
+            Self::Tree { .. } | Self::Circulant { .. } | Self::Triangular(_) | Self::Leading { .. } => {
                 Self::Leading { of: Box::new(self.clone()), steps }
             }
         }

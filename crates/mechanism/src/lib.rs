@@ -28,6 +28,7 @@ mod columns;
 mod decoder;
 mod encoder;
 mod error;
+mod fourier;
 pub mod loss;
 pub mod optimize;
 mod participation;

@@ -318,3 +318,21 @@ fn unit_rows_are_not_unit_columns() {
     let unit_columns = unit_columns.design(&problem).unwrap().value;
     assert!(close(unit_columns.mechanism().sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
 }
+
+/// Dense noise rows are refused by name before they fill the memory; the loss of prefix sums needs none.
+#[test]
+fn too_many_dense_noise_rows_are_refused() {
+    let problem = Problem {
+        steps: 4097,
+        workload: Workload::Prefix,
+        participation: Participation::Single,
+        objective: Objective::Rms,
+    };
+    for class in [Class::HonakerFull, Class::Fourier, Class::FourierOptimal] {
+        let strategy = Recipe::new(class).design(&problem).unwrap().value;
+        let refused = strategy.mechanism().recursion().unwrap_err();
+        assert!(refused.is_invalid_parameter() && refused.to_string().starts_with("steps"), "{refused}");
+        assert!(strategy.mechanism().sensitivity(&problem.participation).is_ok());
+        assert_eq!(strategy.mechanism().error(&problem.workload).is_err(), class == Class::FourierOptimal);
+    }
+}

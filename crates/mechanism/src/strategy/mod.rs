@@ -9,6 +9,8 @@ mod banded_toeplitz;
 mod blt;
 mod column_normalized;
 mod dense;
+mod fourier;
+mod fourier_optimal;
 mod honaker_full;
 mod honaker_online;
 mod identity;
@@ -27,6 +29,8 @@ pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
 pub use column_normalized::ColumnNormalized;
 pub use dense::Dense;
+pub use fourier::Fourier;
+pub use fourier_optimal::FourierOptimal;
 pub use honaker_full::HonakerFull;
 pub use honaker_online::HonakerOnline;
 pub use identity::Identity;
@@ -163,7 +167,8 @@ fn can_list_rows(steps: usize) -> Result<()> {
     Ok(())
 }
 
-/// The most steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB.
+/// The most steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB; 2 n^2, for the
+/// Fourier mechanism, 0.5 GB.
 const MOST_STORED_DENSE: usize = 4096;
 
 fn can_store_dense(steps: usize) -> Result<()> {
@@ -260,4 +265,8 @@ mechanisms! {
     HonakerOnline(HonakerOnline) = "honaker-online";
     /// The tree with its best decoder.
     HonakerFull(HonakerFull) = "honaker-full";
+    /// The square root of a circulant that holds prefix sums.
+    Fourier(Fourier) = "fourier";
+    /// The same with its best decoder.
+    FourierOptimal(FourierOptimal) = "fourier-optimal";
 }

@@ -1,0 +1,110 @@
+//! Prefix sums as the corner of a circulant A_circ (2n x 2n): C_F is the first n columns of its square root.
+//!
+//! The eigenvalues of A_circ are the discrete Fourier transform of (1^n, 0^n): n at frequency 0, 0 at the other
+//! even ones, 2 / (1 - exp(-i theta)) at odd k, theta = pi k / n. With half = theta / 2 in (0, pi / 2] that is
+//! exp(-i (pi / 2 - half)) / sin(half): its principal root halves the angle.
+
+use std::f64::consts::PI;
+
+use antinoise_linear::{Error, Mat};
+use realfft::RealFftPlanner;
+use realfft::num_complex::Complex;
+
+use crate::Result;
+use crate::toeplitz::dot;
+
+/// The first column of the square root of A_circ, 2n real values.
+pub(crate) fn coefficients(n: usize) -> Vec<f64> {
+    from_spectrum(n, (n as f64).sqrt(), |half| {
+        Complex::from_polar(half.sin().powf(-0.5), 0.5 * half - 0.25 * PI)
+    })
+}
+
+/// r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}, n values: the spectrum's magnitudes, transformed.
+pub(crate) fn autocorrelation(n: usize) -> Vec<f64> {
+    let mut r = from_spectrum(n, n as f64, |half| Complex::new(1.0 / half.sin(), 0.0));
+    r.truncate(n);
+    r
+}
+
+/// The real sequence of length 2n with the eigenvalue `zero` at frequency 0, `odd`(theta / 2) at odd ones and
+/// 0 at the rest.
+fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<f64> {
+    let mut spectrum: Vec<Complex<f64>> = (0..=n)
+        .map(|k| if k % 2 == 1 { odd(0.5 * PI * k as f64 / n as f64) } else { Complex::default() })
+        .collect();
+    spectrum[0] = zero.into();
+    // Real by symmetry; rounding may say otherwise.
+    spectrum[n].im = 0.0;
+    let mut out = vec![0.0; 2 * n];
+    RealFftPlanner::<f64>::new()
+        .plan_fft_inverse(2 * n)
+        .process(&mut spectrum, &mut out)
+        .expect("buffers have the plan's lengths and the ends are real");
+    out.iter_mut().for_each(|x| *x /= 2.0 * n as f64);
+    out
+}
+
+/// The lower-triangular N with N N^T = X^-1, for the positive definite Toeplitz X (n x n) with first column
+/// `r`. Durbin's recursion: column n - 1 - p is the filter of order p that predicts a stationary sequence with
+/// autocovariance r, divided by the root of its error. O(n^2).
+///
+/// # Errors
+/// When X is not positive definite in double precision.
+pub(crate) fn inverse_factor(r: &[f64]) -> Result<Mat<f64>> {
+    let n = r.len();
+    let mut factor = Mat::zeros(n, n);
+    let (mut filter, mut error) = (vec![1.0], r[0]);
+    let backwards: Vec<f64> = r.iter().rev().copied().collect();
+    for order in 0..n {
+        if order > 0 {
+            // r_order, r_{order - 1}, ..., r_1 against the filter.
+            let reflection = -dot(&filter, &backwards[n - 1 - order..n - 1]) / error;
+            filter.push(0.0);
+            let reversed: Vec<f64> = filter.iter().rev().copied().collect();
+            filter.iter_mut().zip(reversed).for_each(|(a, b)| *a += reflection * b);
+            error *= 1.0 - reflection * reflection;
+        }
+        if error.is_nan() || error <= 0.0 {
+            return Err(Error::NotPositiveDefinite(n).into());
+        }
+        let column = n - 1 - order;
+        for (i, a) in filter.iter().enumerate() {
+            factor[(column + i, column)] = a / error.sqrt();
+        }
+    }
+    Ok(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_squared_is_the_circulant_of_prefix_sums() {
+        for n in [1, 2, 3, 8, 33] {
+            let c = coefficients(n);
+            for t in 0..2 * n {
+                let square: f64 = (0..2 * n).map(|s| c[s] * c[(2 * n + t - s) % (2 * n)]).sum();
+                assert!((square - f64::from(t < n)).abs() < 1e-13, "n={n} {t}: {square}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_inverse_factor_undoes_the_toeplitz_matrix() {
+        for n in [1, 2, 3, 8, 33, 200] {
+            let r = autocorrelation(n);
+            let factor = inverse_factor(&r).unwrap();
+            let x = Mat::from_fn(n, n, |i, j| r[i.abs_diff(j)]);
+            let identity = factor.transpose() * &x * &factor;
+            for j in 0..n {
+                for i in 0..n {
+                    assert!((identity[(i, j)] - f64::from(i == j)).abs() < 1e-12, "n={n} {i} {j}");
+                    assert!(i >= j || factor[(i, j)] == 0.0, "n={n} {i} {j}");
+                }
+            }
+        }
+        assert!(inverse_factor(&[1.0, 1.0]).is_err());
+    }
+}

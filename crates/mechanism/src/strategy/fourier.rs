@@ -1,0 +1,81 @@
+//! The Fourier mechanism: C_F is the first n columns of the square root of a circulant (2n x 2n) whose corner
+//! is A_pre, and the decoder is the first n rows of that root. Noise: every step sums all 2n seed vectors, so
+//! that 2n vectors of state, or as much time, are needed from the first step on.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out};
+use crate::decoder::sum_over_columns;
+use crate::optimize::Solution;
+use crate::toeplitz::norm_squared;
+use crate::{Encoder, Recursion, Result, Workload, fourier};
+
+/// The Fourier mechanism over `steps` steps with the decoder that restarts use.
+///
+/// ```
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// let problem = Problem {
+///     steps: 100,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Rms,
+/// };
+/// let fourier = "fourier".parse::<Recipe>()?.design(&problem)?.value;
+/// assert_eq!(fourier.mechanism().recursion()?.state_vectors(), 200);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Source
+/// Multi-epoch paper, Section 4 and Appendix K, mechanism 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fourier {
+    steps: usize,
+}
+
+impl Fourier {
+    /// Column `seed` of N = A_pre^-1 B: differences along a column of the root. `root` is its first column.
+    fn entry(root: &[f64], step: usize, seed: usize) -> f64 {
+        let at = |step: usize| root[(root.len() + step - seed) % root.len()];
+        if step == 0 { at(0) } else { at(step) - at(step - 1) }
+    }
+}
+
+impl Mechanism for Fourier {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        can_write_out(self.steps)
+    }
+
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Circulant { steps: self.steps, coefficients: fourier::coefficients(self.steps) })
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        let (n, root) = (self.steps, fourier::coefficients(self.steps));
+        if *workload == Workload::Prefix {
+            return Ok(vec![norm_squared(&root); n]);
+        }
+        sum_over_columns(2 * n, n, workload, |_, seed| (0..n).map(|t| Self::entry(&root, t, seed)).collect())
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        can_store_dense(self.steps)?;
+        let (n, root) = (self.steps, fourier::coefficients(self.steps));
+        let row = |t: usize| (0..2 * n).map(|seed| (seed, Self::entry(&root, t, seed))).collect();
+        Ok(Recursion::Combination { rows: (0..n).map(row).collect() })
+    }
+}
+
+impl Design for Fourier {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_order()?;
+        let strategy = Self { steps: problem.steps };
+        strategy.check()?;
+        Ok(Solution::closed_form(strategy))
+    }
+}

@@ -1,0 +1,63 @@
+//! The Fourier mechanism with its best decoder, A C_F^+: C_F^T C_F is Toeplitz, so that the lower-triangular
+//! C' with C'^T C' = C_F^T C_F has an inverse that Durbin's recursion writes down in O(n^2). Noise: O(n m) time
+//! a step by making seed noise again.
+
+use antinoise_linear::{Mat, column};
+use serde::{Deserialize, Serialize};
+
+use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out};
+use crate::decoder::sum_over_columns;
+use crate::optimize::Solution;
+use crate::{Encoder, Recursion, Result, Workload, fourier};
+
+/// The Fourier mechanism over `steps` steps with its best decoder.
+///
+/// # Source
+/// Multi-epoch paper, Appendix K, mechanism 2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FourierOptimal {
+    steps: usize,
+}
+
+impl FourierOptimal {
+    /// C'^-1.
+    fn inverse(&self) -> Result<Mat<f64>> {
+        can_store_dense(self.steps)?;
+        fourier::inverse_factor(&fourier::autocorrelation(self.steps))
+    }
+}
+
+impl Mechanism for FourierOptimal {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        can_write_out(self.steps)
+    }
+
+    fn encoder(&self) -> Result<Encoder> {
+        let coefficients = fourier::coefficients(self.steps);
+        Ok(Encoder::Triangular(Box::new(Encoder::Circulant { steps: self.steps, coefficients })))
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        let inverse = self.inverse()?;
+        sum_over_columns(self.steps, self.steps, workload, |_, j| column(&inverse, j).to_vec())
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        Ok(Recursion::of_lower_triangular(&self.inverse()?))
+    }
+}
+
+impl Design for FourierOptimal {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_order()?;
+        let strategy = Self { steps: problem.steps };
+        strategy.check()?;
+        Ok(Solution::closed_form(strategy))
+    }
+}
