@@ -1,6 +1,6 @@
 //! Any one of noise multiplier, steps and sampling rate from the others, never less private than asked.
 //!
-//! Every answer has been checked: the upper bound on delta at the answer is at most the one asked for. It
+//! Every answer has been checked: the upper bound on epsilon at the answer is at most the one asked for. It
 //! is within a relative 1e-4 of the best that the upper bound allows. (epsilon and delta themselves are
 //! [`Composition::epsilon`] and [`Composition::delta`].)
 //!
@@ -8,7 +8,7 @@
 //! use antinoise_accounting::{Composition, SampledGaussian, calibrate};
 //! let sigma = calibrate::noise_multiplier(0.01, 1000, 2.0, 1e-6)?;
 //! let run = Composition::new([SampledGaussian::new(sigma, 0.01, 1000)?])?;
-//! assert!(run.delta(2.0)?.upper <= 1e-6);
+//! assert!(run.epsilon(1e-6)?.upper <= 2.0);
 //! # Ok::<(), antinoise_accounting::Error>(())
 //! ```
 use antinoise_input::{in_open_unit, non_negative};
@@ -96,17 +96,18 @@ pub fn sampling_rate(noise_multiplier: f64, steps: u64, epsilon: f64, delta: f64
 /// The privacy that is asked for.
 struct Target {
     epsilon: f64,
-    ln_delta: f64,
+    delta: f64,
 }
 
 impl Target {
     fn new(epsilon: f64, delta: f64) -> Result<Self> {
-        Ok(Self { epsilon: non_negative("epsilon", epsilon)?, ln_delta: in_open_unit("delta", delta)?.ln() })
+        Ok(Self { epsilon: non_negative("epsilon", epsilon)?, delta: in_open_unit("delta", delta)? })
     }
 
-    /// How far ln delta is above the target: at most 0 where the target is met.
+    /// How far epsilon is above the target, relatively: at most 0 where the target is met.
     fn excess(&self, run: SampledGaussian) -> Result<f64> {
-        Ok(Composition::new([run])?.delta(self.epsilon)?.upper.ln() - self.ln_delta)
+        let epsilon = Composition::new([run])?.epsilon(self.delta)?.upper;
+        Ok((epsilon - self.epsilon) / (epsilon + self.epsilon).max(f64::MIN_POSITIVE))
     }
 
     fn meets(&self, run: SampledGaussian) -> Result<bool> {
@@ -140,7 +141,7 @@ impl Target {
         if works.0 <= low {
             return Ok(works.0);
         }
-        // Curves of ln delta against ln of the parameter are nearly straight.
+        // Relative excess against ln of the parameter is nearly straight.
         let (_, works) = crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), TOLERANCE, |ln| {
             excess(ln.exp()).unwrap_or(f64::INFINITY)
         });

@@ -135,10 +135,11 @@ fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
     let lower = |i: usize| sags[i.saturating_sub(1)].max(sags[i.min(last - 1)]);
     knots.below.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(i));
     knots.above.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(origin + i));
-    // The curve ends at 0 on the last knot where something is left: the mass beyond is moved down to that
-    // knot, which takes a multiple of t from the curve, and only ever lowers it.
+    // The curve ends at 0 on a knot: the mass beyond is moved down to that knot, which takes a multiple of t from
+    // the curve, and only ever lowers it; the least multiple leaves all that is before not below 0.
     let left = knots.above.iter().position(|&value| value <= 0.0).unwrap_or(knots.above.len());
-    let end = left.checked_sub(1)?;
+    let ratio = |i: usize| knots.above[i].ln() - grid.losses[origin + i];
+    let end = (0..left).min_by(|&i, &j| ratio(i).total_cmp(&ratio(j)))?;
     let last_value = knots.above[end];
     let share = |i: usize| (grid.losses[i] - grid.losses[origin + end]).exp() * last_value;
     let moved: Vec<f64> = (0..=origin + end).map(share).collect();
@@ -169,5 +170,58 @@ fn make_monotone(slopes: &mut [f64], widths: &[f64]) {
     let mut slopes = slopes.iter_mut();
     for (slope, _, length) in pools {
         slopes.by_ref().take(length).for_each(|s| *s = slope);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pld::profile::Direction;
+
+    /// D, or D - (1 - t) below loss 0, of a measure, by the definition.
+    fn curve(measure: &Discrete, loss: f64) -> f64 {
+        let atoms = measure.losses.iter().zip(&measure.ln_masses);
+        let beyond = |(&at, ln): (&f64, &f64)| {
+            if at > loss { ln.exp() * -(loss - at).exp_m1() } else { 0.0 }
+        };
+        atoms.map(beyond).sum::<f64>() + measure.infinity
+    }
+
+    #[test]
+    fn measures_lie_on_their_sides_of_the_curve() {
+        for (sigma, q) in
+            [(5.0, 1e-3), (1.0, 0.3), (0.5, 1e-4), (0.3, 0.9), (20.0, 1.0), (2.0, 1e-2), (50.0, 1e-5)]
+        {
+            for direction in [Direction::Remove, Direction::Add] {
+                for spacing in [0.4, 0.11, 0.0361, 0.0123] {
+                    for reach in [7.115547843696123, 5.3] {
+                        let profile = Profile { mu: 1.0 / sigma, q, direction };
+                        let highest = 0.7 * profile.greatest(reach);
+                        let grid = profile.grid(reach, spacing, highest);
+                        let above = pessimistic(&profile, &grid);
+                        let below = optimistic(&profile, &grid);
+                        assert!(
+                            below.is_some() || spacing > 0.3 * sigma,
+                            "{profile:?}: {spacing} is fine enough"
+                        );
+                        let (least, most) = (grid.losses[0], profile.greatest(reach));
+                        for i in 0..=400 {
+                            let loss = least + (most - least) * f64::from(i) / 400.0;
+                            let excess = if loss < 0.0 { -loss.exp_m1() } else { 0.0 };
+                            let exact = profile.at(loss, Rounding::Up).value + excess;
+                            let tolerance = 1e-12 * exact + 1e-300;
+                            let low = below.as_ref().map_or(0.0, |below| curve(below, loss));
+                            let high = curve(&above, loss);
+                            let place = format!("{profile:?} spacing {spacing} reach {reach} loss {loss}");
+                            assert!(low <= exact + tolerance, "{place}: optimistic {low:e} above {exact:e}");
+                            assert!(
+                                high >= exact - 1e-11 * exact,
+                                "{place}: pessimistic {high:e} below {exact:e}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::WIDTH;
 use super::discrete::{optimistic, pessimistic};
 use super::fourier::{Part, Settings};
 use super::profile::{Profile, Rounding};
-use super::side::{Question, Side};
+use super::side::Side;
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
 /// ln of the probability that the tilted loss is half a period from its target, on either side.
@@ -15,10 +15,17 @@ const LN_OUTSIDE: f64 = -18.0;
 /// Losses above one that adds this much of delta over all steps are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
+/// Which of the two is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    Epsilon,
+    Delta,
+}
+
 /// What knots and smoothing are fitted to.
 pub(crate) struct Fit {
-    question: Question,
-    /// The delta that is sought or given, as far as it is known.
+    aim: Aim,
+    /// The delta that is given, or about that which is sought.
     ln_delta: f64,
     nodes: Vec<Nodes>,
     /// Standard deviations of a step that matter, and for each part the highest loss that does.
@@ -33,10 +40,11 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    pub fn new(side: &Side, question: Question) -> Self {
+    /// For the epsilon at e^`ln_delta`.
+    pub fn new(side: &Side, ln_delta: f64) -> Self {
         let mut fit = Self {
-            question,
-            ln_delta: -60.0,
+            aim: Aim::Epsilon,
+            ln_delta,
             nodes: vec![],
             reach: 0.0,
             highest: vec![],
@@ -45,47 +53,39 @@ impl Fit {
             cumulants: Cumulants::default(),
             fineness: 1.0,
         };
-        match question {
-            Question::Epsilon { ln_delta } => {
-                fit.ln_delta = ln_delta;
-                fit.resolve(side);
-                let (theta, target) = for_delta(&fit.nodes, ln_delta);
-                let spread = cumulants(&fit.nodes, theta).variance.sqrt();
-                fit.aim(theta, target.max(0.02 * spread));
-            }
-            Question::Delta { epsilon } => {
-                // A first tilt tells how small delta may be, which tells how far out steps matter.
-                fit.resolve(side);
-                let theta = for_epsilon(&fit.nodes, epsilon);
-                let bound =
-                    cumulants(&fit.nodes, theta).value - theta * epsilon - (theta * (1.0 + theta)).ln_1p();
-                fit.ln_delta = bound.clamp(-600.0, -0.1) - 3.0;
-                fit.resolve(side);
-                fit.aim(for_epsilon(&fit.nodes, epsilon), epsilon);
-            }
-        }
+        fit.resolve(side);
+        let (theta, target) = for_delta(&fit.nodes, ln_delta);
+        let spread = cumulants(&fit.nodes, theta).variance.sqrt();
+        fit.tilt(theta, target.max(0.02 * spread));
+        fit
+    }
+
+    /// ln of the Rényi bound on delta at `epsilon`, to start from.
+    pub fn renyi_ln_delta(side: &Side, epsilon: f64) -> f64 {
+        let nodes = &Self::new(side, -60.0).nodes;
+        let theta = for_epsilon(nodes, epsilon);
+        (cumulants(nodes, theta).value - theta * epsilon).clamp(-590.0, -0.1)
+    }
+
+    /// For the delta at `epsilon`, which is about e^`ln_delta`.
+    pub fn at(side: &Side, ln_delta: f64, epsilon: f64) -> Self {
+        let mut fit = Self::new(side, ln_delta);
+        fit.aim = Aim::Delta;
+        fit.tilt(for_epsilon(&fit.nodes, epsilon), epsilon);
         fit
     }
 
     /// Takes what a bracket taught.
     pub fn refit(&mut self, side: &Side, found: &Bracket) {
-        match self.question {
+        if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
             // The Rényi bound was far off: the tilt was, too.
-            Question::Epsilon { .. } if found.upper > 0.0 && found.upper < 0.8 * self.target => {
-                self.aim(for_epsilon(&self.nodes, found.upper), found.upper);
-            }
-            Question::Delta { epsilon } if found.upper.ln() < self.ln_delta - 0.5 => {
-                self.ln_delta = found.upper.ln();
-                self.resolve(side);
-                self.aim(for_epsilon(&self.nodes, epsilon), epsilon);
-            }
-            _ => {
-                let excess = (found.upper - found.lower) / (WIDTH * found.upper);
-                self.fineness *= if excess.is_finite() { (0.7 / excess.sqrt()).clamp(0.2, 0.7) } else { 0.2 };
-                self.resolve(side);
-                self.aim(for_epsilon(&self.nodes, self.target), self.target);
-            }
+            self.tilt(for_epsilon(&self.nodes, found.upper), found.upper);
+            return;
         }
+        let excess = (found.upper - found.lower) / (WIDTH * found.upper);
+        self.fineness *= if excess.is_finite() { (0.7 / excess.sqrt()).clamp(0.2, 0.7) } else { 0.2 };
+        self.resolve(side);
+        self.tilt(for_epsilon(&self.nodes, self.target), self.target);
     }
 
     /// Sets what matters of a step at the present delta and fineness.
@@ -103,7 +103,7 @@ impl Fit {
         self.cumulants = cumulants(&self.nodes, self.theta);
     }
 
-    fn aim(&mut self, theta: f64, target: f64) {
+    fn tilt(&mut self, theta: f64, target: f64) {
         // Any tilt is sound; one far below the inverse spread of the loss would need a long period.
         self.theta = theta.max(0.7 / cumulants(&self.nodes, theta).variance.sqrt());
         self.cumulants = cumulants(&self.nodes, self.theta);
@@ -112,9 +112,9 @@ impl Fit {
 
     /// The width in epsilon that is aimed at.
     fn width(&self) -> f64 {
-        match self.question {
-            Question::Epsilon { .. } => WIDTH * self.target,
-            Question::Delta { .. } => WIDTH / (1.0 + self.theta),
+        match self.aim {
+            Aim::Epsilon => WIDTH * self.target,
+            Aim::Delta => WIDTH / (1.0 + self.theta),
         }
     }
 

@@ -13,6 +13,13 @@ use profile::{Direction, Profile, Rounding};
 use side::Side;
 
 /// Two numbers with the truth between them.
+///
+/// ```
+/// use antinoise_accounting::{Composition, SampledGaussian};
+/// let epsilon = Composition::new([SampledGaussian::new(2.0, 0.1, 100)?])?.epsilon(1e-5)?;
+/// assert!(epsilon.lower <= epsilon.upper);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bracket {
     /// Never above the truth.
@@ -38,6 +45,12 @@ impl SampledGaussian {
     ///
     /// # Errors
     /// When `noise_multiplier` is not in 1e-6..=1e12, `sampling_rate` not in (0, 1], or `steps` is 0 or above 1e15.
+    ///
+    /// ```
+    /// use antinoise_accounting::SampledGaussian;
+    /// assert!(SampledGaussian::new(1.0, 0.01, 1000).is_ok());
+    /// assert!(SampledGaussian::new(1.0, 1.01, 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
+    /// ```
     pub fn new(noise_multiplier: f64, sampling_rate: f64, steps: u64) -> Result<Self> {
         positive("noise_multiplier", noise_multiplier)?;
         if !(1e-6..=1e12).contains(&noise_multiplier) {
@@ -54,12 +67,59 @@ impl SampledGaussian {
         Ok(Self { noise_multiplier, sampling_rate, steps })
     }
 
+    /// The noise multiplier.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.noise_multiplier(), 1.5);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn noise_multiplier(&self) -> f64 {
+        self.noise_multiplier
+    }
+
+    /// The probability that an example takes part in a step.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.sampling_rate(), 0.1);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn sampling_rate(&self) -> f64 {
+        self.sampling_rate
+    }
+
+    /// The number of steps.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.steps(), 10);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     fn profile(&self, direction: Direction) -> Profile {
         Profile { mu: 1.0 / self.noise_multiplier, q: self.sampling_rate, direction }
     }
 }
 
 /// Any number of [`SampledGaussian`] phases, one after the other, each with sight of the ones before.
+///
+/// The accountant is that of privacy loss distributions: each step is bracketed by discrete distributions
+/// above (connect-the-dots) and below it, whose sums are evaluated in Fourier space with every rounding,
+/// truncation and smoothing on the safe side. Full-batch phases alone are exact, by [`Gdp`].
+///
+/// # Source
+/// Doroshenko et al., "Connect the dots" (2022); Zhu, Dong and Wang, "Optimal accounting of differential
+/// privacy via characteristic function" (2022).
+///
+/// ```
+/// use antinoise_accounting::{Composition, SampledGaussian};
+/// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 10_000)?])?;
+/// let epsilon = run.epsilon(1e-6)?;
+/// assert!(epsilon.lower <= 6.9074 && 6.9073 <= epsilon.upper);
+/// assert!(epsilon.upper - epsilon.lower <= 1e-3 * epsilon.upper);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composition {
     sampled: Vec<SampledGaussian>,
@@ -75,6 +135,13 @@ impl Composition {
     ///
     /// # Errors
     /// When the full-batch phases alone reveal more than [`Gdp`] can express.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, SampledGaussian};
+    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.epsilon(1e-5)?.upper < 3.0);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
     pub fn new(phases: impl IntoIterator<Item = SampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
             phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
@@ -88,6 +155,13 @@ impl Composition {
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, SampledGaussian};
+    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.epsilon(1e-5)?.lower > 0.5);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
     pub fn epsilon(&self, delta: f64) -> Result<Bracket> {
         in_open_unit("delta", delta)?;
         if self.sampled.is_empty() {
@@ -110,6 +184,13 @@ impl Composition {
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, SampledGaussian};
+    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.delta(1.0)?.upper < 1e-3);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
     pub fn delta(&self, epsilon: f64) -> Result<Bracket> {
         non_negative("epsilon", epsilon)?;
         if self.sampled.is_empty() {
@@ -122,6 +203,17 @@ impl Composition {
         let other = self.side(Direction::Add).delta(epsilon, one);
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
         Ok(one.worse(other).capped(unamplified))
+    }
+
+    /// All phases, the full-batch ones as one step.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = SampledGaussian> + '_ {
+        let mu = self.full.mu();
+        let full = (mu > 0.0).then_some(SampledGaussian {
+            noise_multiplier: 1.0 / mu,
+            sampling_rate: 1.0,
+            steps: 1,
+        });
+        self.sampled.iter().copied().chain(full)
     }
 
     /// The same steps without sampling: an upper bound on everything.

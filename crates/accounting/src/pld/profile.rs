@@ -67,6 +67,11 @@ impl Profile {
         self.mu / (1.0 + (1.0 - self.q) / self.q * (-exponent).exp())
     }
 
+    /// The greatest loss there is.
+    pub fn bound(&self) -> f64 {
+        if self.direction == Direction::Add { -(-self.q).ln_1p() } else { f64::INFINITY }
+    }
+
     /// The greatest loss within `reach` standard deviations of the means of P.
     pub fn greatest(&self, reach: f64) -> f64 {
         match self.direction {
@@ -86,6 +91,8 @@ impl Profile {
             places.extend(around(self.mu).filter(|&z| z > beyond + 0.1 * spacing));
         }
         let origin = self.loss(0.0);
+        // What is within a standard deviation of the origin is never far.
+        let highest = highest.max(self.loss(1.0)).max(self.loss(-1.0));
         // A loss that differs from its neighbour by rounding alone is no knot of its own.
         let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
         let mut losses: Vec<f64> = places.into_iter().map(|z| self.loss(z).min(highest)).collect();

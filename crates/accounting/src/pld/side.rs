@@ -4,24 +4,17 @@ use super::Bracket;
 use super::fit::Fit;
 use super::fourier::{Bound, Spectrum};
 use super::profile::{Profile, Rounding};
-use crate::root::{greatest_float, least_float};
+use crate::root::{crossing, greatest_float, least_float};
 
 /// Refinements, and atoms times frequencies, before the bracket is returned as it is.
-const REFINEMENTS: usize = 10;
-const MOST_WORK: f64 = 2.5e8;
+const REFINEMENTS: usize = 8;
+const MOST_WORK: f64 = 1.5e8;
+/// Smaller deltas are not told apart.
+const LEAST_LN_DELTA: f64 = -600.0;
 
 /// The steps of a composition as pairs (P, Q) that all point the same way.
 pub(crate) struct Side {
     pub parts: Vec<(Profile, u64)>,
-}
-
-/// What is asked of a side.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Question {
-    /// The least epsilon at e^`ln_delta`.
-    Epsilon { ln_delta: f64 },
-    /// The least delta at `epsilon`.
-    Delta { epsilon: f64 },
 }
 
 impl Side {
@@ -36,7 +29,11 @@ impl Side {
                 upper,
             };
         }
-        self.refine(Question::Epsilon { ln_delta }, known)
+        self.refine(Fit::new(self, ln_delta), known, REFINEMENTS, |upper, lower, target| {
+            let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
+            let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
+            Bracket { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
+        })
     }
 
     /// The least delta at `epsilon`, bracketed; the other direction's is in `known`.
@@ -45,7 +42,20 @@ impl Side {
             let at = |rounding| profile.at(epsilon, rounding).value;
             return Bracket { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
         }
-        self.refine(Question::Delta { epsilon }, known)
+        // Losses that cannot sum to epsilon.
+        let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
+        if self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) <= epsilon {
+            return Bracket::NOTHING;
+        }
+        // Where epsilon is enough for the delta that is known, nothing more has to be known of this side.
+        if known.upper > 0.0 && self.rough(known.upper.ln()) <= epsilon {
+            return Bracket { lower: 0.0, upper: known.upper };
+        }
+        let fit = Fit::at(self, self.ln_delta_near(epsilon), epsilon);
+        self.refine(fit, known, REFINEMENTS, |upper, lower, _| Bracket {
+            lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
+            upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
+        })
     }
 
     /// The one profile of a single step, whose curve needs no grid.
@@ -56,17 +66,50 @@ impl Side {
         }
     }
 
-    /// Answers finer and finer until the bracket is narrow, or does not matter beside `known`.
-    fn refine(&self, question: Question, known: Bracket) -> Bracket {
-        let mut fit = Fit::new(self, question);
+    /// An epsilon at e^`ln_delta`, not below the truth and mostly near.
+    fn rough(&self, ln_delta: f64) -> f64 {
+        let read = |upper: Option<&Spectrum>, _: Option<&Spectrum>, target: f64| {
+            let upper =
+                upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target)).unwrap_or(f64::INFINITY);
+            // A second round only where the first was aimed badly.
+            Bracket { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
+        };
+        self.refine(Fit::new(self, ln_delta), Bracket::NOTHING, 2, read).upper
+    }
+
+    /// About ln of the delta at `epsilon`, a guide for the fit: where the epsilon at that delta is `epsilon`.
+    fn ln_delta_near(&self, epsilon: f64) -> f64 {
+        let excess = |ln_delta: f64| (self.rough(ln_delta) - epsilon).min(f64::MAX);
+        let mut high = (-0.01, 0.0);
+        let first = Fit::renyi_ln_delta(self, epsilon);
+        let mut low = (first, excess(first));
+        let mut step = 2.0;
+        while low.1 <= 0.0 && low.0 > LEAST_LN_DELTA {
+            high = low;
+            low.0 -= step;
+            low.1 = excess(low.0);
+            step *= 2.0;
+        }
+        if low.1 > 0.0 { crossing(low, high, 0.1, excess).1 } else { low.0 }
+    }
+
+    /// Answers finer and finer until the bracket is narrow, or does not matter beside `known`; `ask` reads an
+    /// answer off bounds above and below, near a target. Stops after `rounds`.
+    fn refine(
+        &self,
+        mut fit: Fit,
+        known: Bracket,
+        rounds: usize,
+        ask: impl Fn(Option<&Spectrum>, Option<&Spectrum>, f64) -> Bracket,
+    ) -> Bracket {
         let mut best = Bracket { lower: 0.0, upper: f64::INFINITY };
-        for _ in 0..REFINEMENTS {
+        for _ in 0..rounds {
             let (above, below) = fit.parts(self);
             let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
             let (settings, all_it_takes) = fit.settings().within(MOST_WORK / atoms as f64);
             let upper = Spectrum::new(&above, settings, Bound::Above);
             let lower = below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below));
-            let found = question.ask(upper.as_ref(), lower.as_ref(), fit.target);
+            let found = ask(upper.as_ref(), lower.as_ref(), fit.target);
             best = Bracket { lower: best.lower.max(found.lower), upper: best.upper.min(found.upper) };
             if best.narrow() || best.upper <= known.upper || !all_it_takes {
                 break;
@@ -74,21 +117,5 @@ impl Side {
             fit.refit(self, &best);
         }
         best
-    }
-}
-
-impl Question {
-    fn ask(self, upper: Option<&Spectrum>, lower: Option<&Spectrum>, target: f64) -> Bracket {
-        match self {
-            Self::Epsilon { ln_delta } => {
-                let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
-                let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
-                Bracket { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
-            }
-            Self::Delta { epsilon } => Bracket {
-                lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
-                upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
-            },
-        }
     }
 }

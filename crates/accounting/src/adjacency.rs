@@ -1,0 +1,45 @@
+use std::fmt;
+
+/// How two data sets differ that must be hard to tell apart.
+///
+/// ```
+/// use antinoise_accounting::Adjacency;
+/// assert_eq!(Adjacency::ZeroOut.to_string(), "zero-out");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adjacency {
+    /// One unit's contributions become zero; nothing else changes.
+    #[default]
+    ZeroOut,
+    /// One unit is replaced by another.
+    ReplaceOne,
+    /// One unit is there or not.
+    AddOrRemove,
+}
+
+impl Adjacency {
+    /// What multiplies the sensitivity of a mechanism without sampling, against zero-out: a replaced
+    /// contribution moves by up to twice the clip norm.
+    ///
+    /// ```
+    /// use antinoise_accounting::Adjacency;
+    /// assert_eq!(Adjacency::ReplaceOne.sensitivity_factor(), 2.0);
+    /// ```
+    pub fn sensitivity_factor(self) -> f64 {
+        match self {
+            Self::ZeroOut | Self::AddOrRemove => 1.0,
+            Self::ReplaceOne => 2.0,
+        }
+    }
+}
+
+impl fmt::Display for Adjacency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ZeroOut => "zero-out",
+            Self::ReplaceOne => "replace-one",
+            Self::AddOrRemove => "add-or-remove",
+        })
+    }
+}

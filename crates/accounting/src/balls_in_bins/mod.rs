@@ -1,0 +1,246 @@
+//! Balls-in-bins sampling of correlated noise, by Monte Carlo with a confidence bound.
+mod estimate;
+mod sample;
+
+use antinoise_input::{InvalidParameter, at_least, in_open_unit, non_negative, positive};
+
+use crate::{Error, Gdp, Result};
+use estimate::{Tally, half_width};
+use sample::{Direction, Sampler};
+
+/// A lower-triangular non-negative C under balls-in-bins sampling.
+///
+/// Every example is put in one of `bins` bins, uniformly and independently, once and for all; step t takes
+/// the examples of bin `t mod bins`. So each example takes part every `bins` steps, from a step that nobody
+/// knows. With m_i the sum of the columns i, i + bins, ... of C, the privacy loss is that between the
+/// mixture of `N(m_i, noise_std^2)` over all bins and `N(0, noise_std^2)`, in both directions: for a
+/// non-negative C, no contributions of norm 1, however chosen, are worse. Under add-or-remove and zero-out.
+///
+/// # Source
+/// Choquette-Choo, Ganesh, Haque, Steinke and Thakurta, "Near exact privacy amplification for matrix
+/// mechanisms" (2024), theorem 3.2 for the dominating pair. The importance sampling is our own.
+///
+/// ```
+/// use antinoise_accounting::{BallsInBins, MonteCarlo};
+/// // Independent noise: C is the identity; 8 steps, 4 bins, so two participations.
+/// let columns = vec![vec![1.0]; 8];
+/// let mechanism = BallsInBins::new(&columns, 4, 2.0)?;
+/// let found = mechanism.delta(1.0, &MonteCarlo::default())?;
+/// assert!(found.lower <= found.estimate && found.estimate <= found.upper);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BallsInBins {
+    sampler: Sampler,
+}
+
+/// How a Monte Carlo figure is to be found.
+///
+/// ```
+/// let settings = antinoise_accounting::MonteCarlo { seed: 7, ..Default::default() };
+/// assert_eq!(settings.most_samples, 1_000_000);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MonteCarlo {
+    /// The probability that the stated figure is wrong; it is added to every stated delta.
+    pub failure: f64,
+    /// The half-width of the confidence interval over the estimate that decides the number of samples.
+    pub precision: f64,
+    /// The most samples in each direction, whatever the precision.
+    pub most_samples: usize,
+    /// The same seed gives the same figures, on any number of threads.
+    pub seed: u64,
+}
+
+impl Default for MonteCarlo {
+    fn default() -> Self {
+        Self { failure: 1e-8, precision: 0.02, most_samples: 1_000_000, seed: 0 }
+    }
+}
+
+/// A delta found by sampling.
+///
+/// ```
+/// use antinoise_accounting::{BallsInBins, MonteCarlo};
+/// let found = BallsInBins::new(&[vec![1.0]], 1, 1.0)?.delta(1.0, &MonteCarlo::default())?;
+/// assert!(found.samples > 0 && found.failure == 1e-8);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StatisticalDelta {
+    /// The mean of the worse direction.
+    pub estimate: f64,
+    /// Below the truth but for probability `failure`.
+    pub lower: f64,
+    /// The figure to state: above the truth but for probability `failure`, which is added to it.
+    pub upper: f64,
+    /// The probability that the truth is not between the bounds.
+    pub failure: f64,
+    /// Samples in both directions.
+    pub samples: usize,
+}
+
+/// Samples that decide tilt and number of samples; independent of those that decide the figure.
+const PILOT: usize = 8192;
+/// Epsilons that are tried from the top, relative to the one that the pilot suggests.
+const LADDER: [f64; 8] = [2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.003];
+
+impl BallsInBins {
+    /// The mechanism with the columns of C, each from its diagonal entry down, `bins` bins, and noise of
+    /// standard deviation `noise_std` (over the clip norm). Entries past a column's end are 0.
+    ///
+    /// # Errors
+    /// When there are no columns or more bins than columns, a column is longer than the steps that
+    /// remain, or an entry is negative or not finite.
+    ///
+    /// ```
+    /// use antinoise_accounting::BallsInBins;
+    /// assert!(BallsInBins::new(&[vec![1.0, 0.5], vec![1.0]], 2, 1.0).is_ok());
+    /// assert!(BallsInBins::new(&[vec![1.0, -0.5], vec![1.0]], 2, 1.0).is_err());
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn new<C: AsRef<[f64]>>(columns: &[C], bins: usize, noise_std: f64) -> Result<Self> {
+        let steps = at_least("columns", columns.len(), 1)?;
+        let noise_std = positive("noise_std", noise_std)?;
+        antinoise_input::between("bins", bins, 1, steps, "columns")?;
+        let mut means = vec![vec![0.0; steps]; bins];
+        for (t, column) in columns.iter().enumerate() {
+            let column = column.as_ref();
+            if column.len() > steps - t {
+                let must_be = format!("at most {} entries, the steps that remain", steps - t);
+                return Err(InvalidParameter::new(format!("column {t}"), column.len(), must_be).into());
+            }
+            for (entry, sum) in column.iter().zip(&mut means[t % bins][t..]) {
+                *sum += non_negative(&format!("column {t}"), *entry)? / noise_std;
+            }
+        }
+        Ok(Self { sampler: Sampler::new(&means)? })
+    }
+
+    /// delta at `epsilon`, with a confidence interval.
+    ///
+    /// # Errors
+    /// When `epsilon` is negative or not finite, or a setting is out of its range.
+    ///
+    /// ```
+    /// use antinoise_accounting::{BallsInBins, Gdp, MonteCarlo};
+    /// // One bin samples nothing: this is a Gaussian release of sensitivity |(1, 0.5)|.
+    /// let found = BallsInBins::new(&[vec![1.0, 0.5], vec![0.0]], 1, 1.0)?.delta(2.0, &MonteCarlo::default())?;
+    /// let exact = Gdp::new(1.25f64.sqrt())?.delta(2.0)?;
+    /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.05 * exact);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn delta(&self, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
+        let epsilon = non_negative("epsilon", epsilon)?;
+        settings.check()?;
+        Ok(self.measure(epsilon, settings, settings.seed))
+    }
+
+    /// An epsilon at `delta`: with probability `1 - failure` a true one, and `delta` contains the failure.
+    ///
+    /// A pilot suggests an epsilon; larger ones are then tested from the top of a fixed ladder down, each on
+    /// fresh samples, until one is not shown to be enough. The truth is between two of them, so that only
+    /// one test can go wrong: no correction for their number is due.
+    ///
+    /// # Errors
+    /// When `delta` is not between 0 and 1, a setting is out of its range, or no epsilon is shown to do:
+    /// `failure` must be well below `delta`, and `most_samples` may be too few.
+    ///
+    /// ```
+    /// use antinoise_accounting::{BallsInBins, Gdp, MonteCarlo};
+    /// let found = BallsInBins::new(&[vec![1.0]], 1, 1.0)?.epsilon_upper(1e-4, &MonteCarlo::default())?;
+    /// let exact = Gdp::new(1.0)?.epsilon_upper(1e-4)?;
+    /// assert!(found >= exact && found < 1.1 * exact);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+        let delta = in_open_unit("delta", delta)?;
+        settings.check()?;
+        let suggested = self.suggest(delta, settings);
+        let mut shown = None;
+        for (rung, factor) in LADDER.iter().enumerate() {
+            let epsilon = suggested * factor;
+            let seed = settings.seed.wrapping_add(1 + rung as u64);
+            if self.measure(epsilon, settings, seed).upper > delta {
+                break;
+            }
+            shown = Some(epsilon);
+        }
+        shown.ok_or_else(|| Error::OutOfReach {
+            parameter: "epsilon",
+            reason: "sampling does not resolve this delta; lower the failure or raise most_samples".into(),
+        })
+    }
+
+    /// Where a small sample puts epsilon, between 0 and the value without sampling.
+    fn suggest(&self, delta: f64, settings: &MonteCarlo) -> f64 {
+        let at = |epsilon: f64| {
+            let mean = |direction| {
+                let tilt = self.tilt(direction, epsilon, settings.seed);
+                self.sampler.tally(direction, epsilon, tilt, PILOT, settings.seed).mean()
+            };
+            mean(Direction::Remove).max(mean(Direction::Add))
+        };
+        let unsampled = Gdp::new(self.sampler.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
+        let (mut low, mut high) = (0.0, unsampled.unwrap_or(1e6));
+        for _ in 0..14 {
+            let middle = 0.5 * (low + high);
+            if at(middle) > delta { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    fn measure(&self, epsilon: f64, settings: &MonteCarlo, seed: u64) -> StatisticalDelta {
+        let ends = [Direction::Remove, Direction::Add].map(|direction| {
+            let tilt = self.tilt(direction, epsilon, seed);
+            let pilot = self.sampler.tally(direction, epsilon, tilt, PILOT, !seed);
+            let most = self.sampler.largest(direction, epsilon, tilt);
+            let samples = settings.samples(&pilot, most);
+            let tally = self.sampler.tally(direction, epsilon, tilt, samples, seed);
+            // Two directions, and two sides each.
+            (tally.mean(), half_width(&tally, most, 0.25 * settings.failure), samples)
+        });
+        let fold = |f: fn(&(f64, f64, usize)) -> f64| ends.iter().map(f).fold(0.0, f64::max);
+        StatisticalDelta {
+            estimate: fold(|end| end.0),
+            lower: fold(|end| end.0 - end.1),
+            upper: (fold(|end| end.0 + end.1) + settings.failure).min(1.0),
+            failure: settings.failure,
+            samples: ends.iter().map(|end| end.2).sum(),
+        }
+    }
+
+    /// The tilt with the least spread on a small sample of its own, among those around the loss sought.
+    fn tilt(&self, direction: Direction, epsilon: f64, seed: u64) -> f64 {
+        let spread = |tilt: f64| {
+            let tally = self.sampler.tally(direction, epsilon, tilt, PILOT / 8, !seed ^ 0x5bd1_e995);
+            let most = self.sampler.largest(direction, epsilon, tilt);
+            half_width(&tally, most, 1e-8)
+        };
+        let tilts = self.sampler.tilts(direction, epsilon);
+        tilts
+            .into_iter()
+            .map(|tilt| (spread(tilt), tilt))
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map_or(0.0, |best| best.1)
+    }
+}
+
+impl MonteCarlo {
+    fn check(&self) -> Result<()> {
+        in_open_unit("failure", self.failure)?;
+        positive("precision", self.precision)?;
+        at_least("most_samples", self.most_samples, PILOT)?;
+        Ok(())
+    }
+
+    /// As many samples as bring the half-width to `precision` of the mean, as far as a pilot can tell.
+    fn samples(&self, pilot: &Tally, most: f64) -> usize {
+        let ln_failures = (8.0 / self.failure).ln();
+        let wanted = self.precision * pilot.mean();
+        let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
+        let for_range = 5.0 * most * ln_failures / wanted;
+        let samples = for_variance.max(for_range);
+        if samples < self.most_samples as f64 { (samples as usize).max(PILOT) } else { self.most_samples }
+    }
+}

@@ -1,0 +1,73 @@
+//! From one unit to a group of them, and between adjacencies, where that is a theorem.
+
+use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
+
+use crate::{Gdp, Result};
+
+/// What `(epsilon, delta)` for one unit says of a group of `size` units, or of a user with that many examples:
+/// `(k epsilon, delta (e^{k epsilon} - 1)/(e^epsilon - 1))`, rounded up; a delta of 1 or more says nothing.
+///
+/// # Errors
+/// When `epsilon` is negative or not finite, `delta` not between 0 and 1, or `size` is 0.
+///
+/// # Source
+/// Vadhan, "The complexity of differential privacy" (2017), lemma 2.2, with the geometric sum of its proof.
+///
+/// ```
+/// let (epsilon, delta) = antinoise_accounting::group_privacy(0.5, 1e-6, 3)?;
+/// assert!((epsilon - 1.5).abs() < 1e-12 && delta > 3e-6 && delta < 6e-6);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+pub fn group_privacy(epsilon: f64, delta: f64, size: u64) -> Result<(f64, f64)> {
+    let (epsilon, delta) = (non_negative("epsilon", epsilon)?, in_open_unit("delta", delta)?);
+    if size == 0 {
+        return Err(InvalidParameter::new("size", size, "at least 1").into());
+    }
+    let k = size as f64;
+    let total = k * epsilon * (1.0 + f64::EPSILON);
+    if total.is_infinite() {
+        return Ok((f64::MAX, 1.0));
+    }
+    // sum of e^{j epsilon} for j < k, without cancellation or overflow of the quotient.
+    let growth = if epsilon == 0.0 { k } else { (total.exp_m1() / epsilon.exp_m1()).max(k) };
+    let grown = delta * growth * (1.0 + 1e-12);
+    Ok((total, if grown < 1.0 { grown } else { 1.0 }))
+}
+
+/// What `(epsilon, delta)` under add-or-remove says under replace-one, which is to remove and then to add:
+/// `(2 epsilon, (1 + e^epsilon) delta)`.
+///
+/// # Errors
+/// As for [`group_privacy`], of which it is the case of two.
+///
+/// ```
+/// let (epsilon, delta) = antinoise_accounting::add_or_remove_to_replace_one(1.0, 1e-6)?;
+/// assert!((epsilon - 2.0).abs() < 1e-12 && (delta / 3.718281828e-6 - 1.0).abs() < 1e-9);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+pub fn add_or_remove_to_replace_one(epsilon: f64, delta: f64) -> Result<(f64, f64)> {
+    group_privacy(epsilon, delta, 2)
+}
+
+impl Gdp {
+    /// What `mu`-GDP for one unit says of a group of `size` units: `size mu`, rounded up.
+    ///
+    /// # Errors
+    /// When `size` is 0, or the result exceeds 1e150.
+    ///
+    /// # Source
+    /// Dong, Roth and Su (2022), theorem 2.14.
+    ///
+    /// ```
+    /// use antinoise_accounting::Gdp;
+    /// assert!((Gdp::new(0.5)?.group(4)?.mu() - 2.0).abs() < 1e-12);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn group(self, size: u64) -> Result<Self> {
+        match size {
+            0 => Err(InvalidParameter::new("size", size, "at least 1").into()),
+            1 => Ok(self),
+            _ => Self::new(self.mu() * size as f64 * (1.0 + 2.0 * f64::EPSILON)),
+        }
+    }
+}

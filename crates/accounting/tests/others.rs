@@ -1,0 +1,128 @@
+//! Balls-in-bins sampling against exact values, groups, and statements.
+
+use antinoise_accounting::{
+    Adjacency, BallsInBins, Composition, Gdp, MonteCarlo, PrivacyStatement, SampledGaussian,
+    add_or_remove_to_replace_one, group_privacy,
+};
+
+/// The Toeplitz square root of the prefix sums, as columns from the diagonal down.
+fn columns(steps: usize) -> Vec<Vec<f64>> {
+    let mut coefficients = vec![1.0];
+    for t in 1..steps {
+        coefficients.push(coefficients[t - 1] * (2 * t - 1) as f64 / (2 * t) as f64);
+    }
+    (0..steps).map(|t| coefficients[..steps - t].to_vec()).collect()
+}
+
+/// How often an interval may miss at failure probability `alpha` in `runs` runs, but for chance 1e-6.
+fn allowed_misses(alpha: f64, runs: usize) -> usize {
+    let (mut term, mut below, mut misses) = ((1.0 - alpha).powi(runs as i32), 0.0, 0);
+    loop {
+        below += term;
+        if 1.0 - below < 1e-6 {
+            return misses;
+        }
+        term *= (runs - misses) as f64 / (misses + 1) as f64 * alpha / (1.0 - alpha);
+        misses += 1;
+    }
+}
+
+#[test]
+fn intervals_cover_exact_values() {
+    // One bin: a Gaussian release of the summed columns. Two bins of which one is empty: Poisson sampling at
+    // rate 1/2, whose single step is closed form. Equal bins: no amplification. False alarms: 1e-6 each.
+    let all: f64 = (0..8).map(|i| (0..=i).map(|j| columns(8)[j][i - j]).sum::<f64>().powi(2)).sum();
+    let gaussian = |mu: f64, epsilon: f64| Gdp::new(mu).unwrap().delta(epsilon).unwrap();
+    let half = Composition::new([SampledGaussian::new(1.0, 0.5, 1).unwrap()]).unwrap().delta(1.0).unwrap();
+    let cases: [(Vec<Vec<f64>>, usize, f64, f64, f64); 3] = [
+        (columns(8), 1, 4.0, 2.0, gaussian(all.sqrt() / 4.0, 2.0)),
+        (vec![vec![1.0, 0.0], vec![0.0]], 2, 1.0, 1.0, half.upper),
+        (vec![vec![1.0]], 1, 1.0, 5.0, gaussian(1.0, 5.0)),
+    ];
+    for (columns, bins, noise_std, epsilon, exact) in cases {
+        let mechanism = BallsInBins::new(&columns, bins, noise_std).unwrap();
+        let (runs, failure) = (200, 0.05);
+        let misses = (0..runs as u64).filter(|&seed| {
+            let settings = MonteCarlo { failure, precision: 0.1, most_samples: 20_000, seed };
+            let found = mechanism.delta(epsilon, &settings).unwrap();
+            // The failure probability is on top of the bound that is to be tested.
+            !(found.lower <= exact && exact <= found.upper - failure)
+        });
+        let misses = misses.count();
+        assert!(misses <= allowed_misses(failure, runs), "{misses} misses at epsilon {epsilon}");
+    }
+}
+
+#[test]
+fn amplification_by_bins_lies_between_its_ends() {
+    // Eight steps, four bins: better than without sampling, worse than a quarter of the Gaussian delta at
+    // the amplified epsilon of one participation alone.
+    let mechanism = BallsInBins::new(&columns(8), 4, 3.0).unwrap();
+    let settings = MonteCarlo { precision: 0.05, ..Default::default() };
+    let found = mechanism.delta(1.0, &settings).unwrap();
+    let norm: f64 = (0..8)
+        .map(|i| columns(8)[0][i] + if i >= 4 { columns(8)[4][i - 4] } else { 0.0 })
+        .map(|x| x * x)
+        .sum();
+    assert!(
+        found.upper < Gdp::new(norm.sqrt() / 3.0).unwrap().delta(1.0).unwrap() && found.lower > 0.0,
+        "{found:?}"
+    );
+    assert_eq!(mechanism.delta(1.0, &settings).unwrap(), found);
+    let epsilon = mechanism.epsilon_upper(found.estimate, &settings).unwrap();
+    assert!((1.0..1.1).contains(&epsilon), "{epsilon}");
+}
+
+#[test]
+fn bins_refuse_bad_columns() {
+    let refused = |columns: &[Vec<f64>], bins| BallsInBins::new(columns, bins, 1.0).unwrap_err().to_string();
+    assert!(refused(&[vec![1.0, f64::NAN], vec![1.0]], 1).starts_with("column 0 is NaN"));
+    assert!(refused(&[vec![1.0], vec![1.0, 0.5]], 1).starts_with("column 1 is 2"));
+    assert!(refused(&[vec![1.0]], 2).starts_with("bins is 2"));
+    assert!(refused(&[], 1).starts_with("columns is 0"));
+    let mechanism = BallsInBins::new(&columns(4), 2, 1.0).unwrap();
+    assert!(mechanism.delta(1.0, &MonteCarlo { failure: 0.0, ..Default::default() }).is_err());
+    assert!(mechanism.delta(1.0, &MonteCarlo { most_samples: 1, ..Default::default() }).is_err());
+    assert!(mechanism.epsilon_upper(1e-12, &MonteCarlo::default()).is_err(), "a delta below the failure");
+}
+
+#[test]
+fn groups_follow_the_exact_value_of_the_gaussian() {
+    for size in [2, 3, 10] {
+        let one = Gdp::new(0.2).unwrap();
+        let group = one.group(size).unwrap();
+        for epsilon in [0.1, 0.5, 1.0] {
+            let (total, delta) = group_privacy(epsilon, one.delta_upper(epsilon).unwrap(), size).unwrap();
+            assert!(delta >= group.delta(total).unwrap(), "the general rule is below the truth");
+        }
+    }
+    let (epsilon, delta) = add_or_remove_to_replace_one(0.0, 1e-6).unwrap();
+    assert!(epsilon == 0.0 && (delta - 2e-6).abs() < 1e-17);
+    assert_eq!(group_privacy(1e308, 1e-6, 100).unwrap(), (f64::MAX, 1.0));
+    assert!(group_privacy(1.0, 1e-6, 0).is_err());
+}
+
+#[test]
+fn statements_survive_toml_and_json() {
+    let statement = PrivacyStatement {
+        unit: "user".into(),
+        adjacency: Adjacency::AddOrRemove,
+        schema: "every 4 steps, from a bin nobody knows".into(),
+        sampler: "balls in bins".into(),
+        accountant: "Monte Carlo on the dominating pair".into(),
+        epsilon: 2.5,
+        epsilon_lower: 2.25,
+        delta: 1e-6,
+        confidence: Some(0.999),
+        assumptions: vec!["C is non-negative, which was checked".into()],
+    };
+    let toml: PrivacyStatement = toml::from_str(&toml::to_string(&statement).unwrap()).unwrap();
+    let json: PrivacyStatement = serde_json::from_str(&serde_json::to_string(&statement).unwrap()).unwrap();
+    assert_eq!((&toml, &json), (&statement, &statement));
+    let text = statement.to_string();
+    assert!(
+        text.contains("one user under add-or-remove")
+            && text.contains("statistical")
+            && text.contains("Assumed")
+    );
+}

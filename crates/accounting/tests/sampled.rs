@@ -1,0 +1,212 @@
+//! Poisson-sampled Gaussian steps: brackets against quadrature, identities, other accountants, and any input.
+
+use antinoise_accounting::{
+    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled, calibrate,
+};
+use proptest::prelude::*;
+
+fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
+    Composition::new([SampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
+}
+
+fn narrow(bracket: Bracket, width: f64) -> bool {
+    bracket.lower <= bracket.upper && bracket.upper - bracket.lower <= width * bracket.upper
+}
+
+#[test]
+fn two_steps_agree_with_quadrature() {
+    // The generator is scripts/accounting/sampled_golden.py.
+    let file = include_str!("golden/sampled_delta.csv");
+    let mut rows = 0;
+    for line in file.lines().skip(1) {
+        let row: Vec<f64> = line.split(',').map(|field| field.parse().unwrap()).collect();
+        let [sigma_1, rate_1, sigma_2, rate_2, epsilon, delta] = row[..] else {
+            panic!("six columns: {line}")
+        };
+        let phases = [
+            SampledGaussian::new(sigma_1, rate_1, 1).unwrap(),
+            SampledGaussian::new(sigma_2, rate_2, 1).unwrap(),
+        ];
+        let composition = Composition::new(phases).unwrap();
+        let found = composition.delta(epsilon).unwrap();
+        assert!(found.lower <= delta && delta <= found.upper, "{line}: {found:?}");
+        let back = composition.epsilon(delta).unwrap();
+        assert!(back.lower <= epsilon * (1.0 + 1e-9) + 1e-9 && epsilon <= back.upper, "{line}: {back:?}");
+        rows += 1;
+    }
+    assert!(rows >= 40, "a truncated golden file");
+}
+
+#[test]
+fn a_single_step_is_the_closed_form() {
+    // delta of a sampled step is q times the Gaussian one at ln(1 + (e^epsilon - 1)/q), in the worse direction.
+    for (sigma, rate, epsilon) in [(1.0, 0.1, 0.5), (0.5, 1e-3, 1.0), (20.0, 0.5, 0.01), (2.0, 0.9, 3.0)] {
+        let exact = rate
+            * Gdp::from_noise_multiplier(sigma)
+                .unwrap()
+                .delta((f64::exp_m1(epsilon) / rate).ln_1p())
+                .unwrap();
+        let found = run(sigma, rate, 1).delta(epsilon).unwrap();
+        assert!(
+            found.lower <= exact && exact <= found.upper && narrow(found, 1e-9),
+            "{sigma} {rate}: {found:?} {exact}"
+        );
+    }
+}
+
+#[test]
+fn sampling_everything_is_gaussian() {
+    for (sigma, steps, delta) in
+        [(1.0, 100, 1e-5), (5.0, 1000, 1e-9), (0.5, 3, 1e-12), (50.0, 1_000_000, 1e-3)]
+    {
+        let exact = Gdp::from_noise_multiplier(sigma).unwrap().repeat(steps).unwrap();
+        let found = run(sigma, 1.0, steps).epsilon(delta).unwrap();
+        assert!((found.upper / exact.epsilon_upper(delta).unwrap() - 1.0).abs() < 1e-9);
+        assert!((found.lower / exact.epsilon_lower(delta).unwrap() - 1.0).abs() < 1e-9);
+        // By the general way, at a rate that differs from 1 by nothing.
+        let nearly = run(sigma, 1.0 - 1e-13, steps).epsilon(delta).unwrap();
+        assert!(
+            nearly.lower <= found.upper && nearly.upper >= found.lower * (1.0 - 1e-9) && narrow(nearly, 1e-3),
+            "{nearly:?}"
+        );
+    }
+}
+
+#[test]
+fn composition_multiplies_characteristic_functions() {
+    let phase = |sigma, rate, steps| SampledGaussian::new(sigma, rate, steps).unwrap();
+    let split =
+        Composition::new([phase(1.0, 0.01, 300), phase(1.0, 0.01, 700)]).unwrap().epsilon(1e-6).unwrap();
+    let whole = run(1.0, 0.01, 1000).epsilon(1e-6).unwrap();
+    assert!((split.upper / whole.upper - 1.0).abs() < 1e-9 && (split.lower / whole.lower - 1.0).abs() < 1e-9);
+    // With a full-batch release besides: not below either alone, and not above the sum of epsilons.
+    let mixed =
+        Composition::new([phase(1.0, 0.01, 1000), phase(4.0, 1.0, 1)]).unwrap().epsilon(1e-6).unwrap();
+    let gaussian = Gdp::new(0.25).unwrap().epsilon_upper(1e-6).unwrap();
+    assert!(narrow(mixed, 1e-3) && mixed.lower > whole.upper && mixed.upper < whole.upper + gaussian);
+}
+
+#[test]
+fn brackets_are_narrow_over_the_grid() {
+    // A part of the grid of scripts/accounting/compare_dp_accounting.py, where all of it is recorded.
+    for sigma in [0.3, 1.0, 5.0, 50.0] {
+        for rate in [1e-4, 1e-2, 0.5] {
+            for steps in [10, 10_000, 100_000] {
+                for delta in [1e-12, 1e-6, 1e-3] {
+                    let found = run(sigma, rate, steps).epsilon(delta).unwrap();
+                    assert!(narrow(found, 1e-2), "{sigma} {rate} {steps} {delta:e}: {found:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn renyi_divergences_are_looser_and_right() {
+    for (sigma, rate, steps, delta) in
+        [(1.0, 0.01, 1000, 1e-5), (2.0, 0.1, 100, 1e-9), (0.6, 1e-3, 10_000, 1e-6)]
+    {
+        let composition = run(sigma, rate, steps);
+        let renyi = composition.epsilon_from_renyi(delta).unwrap();
+        let found = composition.epsilon(delta).unwrap();
+        assert!(renyi > found.lower && renyi < 1.5 * found.upper, "{sigma} {rate}: {renyi} {found:?}");
+        // Whole orders have a closed form: sum over k of C(alpha, k) (1-q)^(alpha-k) q^k e^(k(k-1)/(2 sigma^2)).
+        let step = SampledGaussian::new(sigma, rate, 1).unwrap();
+        for alpha in [2i32, 3, 8, 32] {
+            let mut binomial = 1.0;
+            let mut moment = 0.0;
+            for k in 0..=alpha {
+                let power = (f64::from(k * (k - 1)) / (2.0 * sigma * sigma)).exp();
+                moment += binomial * (1.0 - rate).powi(alpha - k) * rate.powi(k) * power;
+                binomial *= f64::from(alpha - k) / f64::from(k + 1);
+            }
+            let exact = moment.ln() / f64::from(alpha - 1);
+            let found = step.renyi_divergence(f64::from(alpha)).unwrap();
+            assert!((found - exact).abs() <= 1e-10 * exact + 1e-15, "alpha {alpha}: {found} {exact}");
+        }
+    }
+}
+
+#[test]
+fn calibration_is_safe_and_close() {
+    for (rate, steps, epsilon, delta) in
+        [(0.01, 1000, 2.0, 1e-6), (0.1, 100, 0.5, 1e-5), (1e-3, 100_000, 8.0, 1e-8)]
+    {
+        let sigma = calibrate::noise_multiplier(rate, steps, epsilon, delta).unwrap();
+        assert!(run(sigma, rate, steps).epsilon(delta).unwrap().upper <= epsilon * (1.0 + 1e-3));
+        assert!(run(sigma, rate, steps).delta(epsilon).unwrap().upper <= delta);
+        assert!(
+            run(sigma * 0.995, rate, steps).delta(epsilon).unwrap().upper > delta,
+            "sigma {sigma} is too large"
+        );
+        let most = calibrate::steps(sigma, rate, epsilon, delta).unwrap();
+        assert!(most >= steps && most <= steps + steps / 50 + 1, "{most} for {steps} steps");
+        let found = calibrate::sampling_rate(sigma, steps, epsilon, delta).unwrap();
+        assert!(found >= rate * (1.0 - 1e-3) && found <= rate * 1.02, "{found} for rate {rate}");
+    }
+    assert!(calibrate::steps(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
+}
+
+#[test]
+fn banded_reduction_meets_its_ends() {
+    let mechanism = |bands| BlockCyclicPoisson {
+        bands,
+        column_norm: 1.0,
+        noise_std: 2.0,
+        steps: 1000,
+        batch_size: 100.0,
+        examples: 10_000,
+    };
+    // One band is DP-SGD; a hundred are the unamplified mechanism with ten participations.
+    let one = banded_to_sampled(&mechanism(1)).unwrap();
+    assert!((one.sampling_rate() - 0.01).abs() < 1e-15 && one.steps() == 1000);
+    let all = Composition::new([banded_to_sampled(&mechanism(100)).unwrap()]).unwrap().epsilon(1e-6).unwrap();
+    let exact = Gdp::from_noise_multiplier(2.0).unwrap().repeat(10).unwrap().epsilon_upper(1e-6).unwrap();
+    assert!((all.upper / exact - 1.0).abs() < 1e-9);
+    // 1000 steps in 16 groups: some groups have 63 participations.
+    assert_eq!(banded_to_sampled(&mechanism(16)).unwrap().steps(), 63);
+    let error = banded_to_sampled(&mechanism(101)).unwrap_err().to_string();
+    assert_eq!(error, "bands is 101 but must be at most examples / batch_size = 100");
+}
+
+#[test]
+fn extreme_noise_behaves() {
+    let quiet = run(1e-6, 0.01, 10).epsilon(1e-6).unwrap();
+    assert!(quiet.upper.is_finite() && quiet.upper > 1e6 && quiet.lower <= quiet.upper, "{quiet:?}");
+    let loud = run(1e9, 0.01, 10).epsilon(1e-6).unwrap();
+    assert!(loud.upper == 0.0 && loud.lower == 0.0, "{loud:?}");
+}
+
+/// Rates, noise and steps over many magnitudes, with all that is likely to break something.
+fn any_run() -> impl Strategy<Value = (f64, f64, u64)> {
+    let sigma = (-6.0..12.0f64).prop_map(|x| 10f64.powf(x));
+    let rate = prop_oneof![(-300.0..0.0f64).prop_map(|x| 10f64.powf(x)), 0.0001..1.0f64, Just(1.0 - 1e-16)];
+    let steps = (0.0..15.0f64).prop_map(|x| 10f64.powf(x) as u64);
+    (sigma, rate, steps)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_input_breaks_anything((sigma, rate, steps) in any_run(), ln_delta in -700.0..-0.001f64, epsilon in 0.0..1e4f64) {
+        let composition = run(sigma, rate, steps);
+        let found = composition.epsilon(ln_delta.exp()).unwrap();
+        prop_assert!(0.0 <= found.lower && found.lower <= found.upper && found.upper.is_finite(), "{:?}", found);
+        let found = composition.delta(epsilon).unwrap();
+        prop_assert!(0.0 <= found.lower && found.lower <= found.upper && found.upper <= 1.0, "{:?}", found);
+    }
+
+    #[test]
+    fn epsilon_is_monotone(sigma in 0.4..5.0f64, rate in 1e-3..0.3f64, steps in 2u64..5000, ln_delta in -25.0..-7.0f64, more in 1.05..2.0f64) {
+        // Brackets overlap unless something is out of order.
+        let base = run(sigma, rate, steps).epsilon(ln_delta.exp()).unwrap();
+        let less_noise = run(sigma / more, rate, steps).epsilon(ln_delta.exp()).unwrap();
+        let more_data = run(sigma, (rate * more).min(1.0), steps).epsilon(ln_delta.exp()).unwrap();
+        let more_steps = run(sigma, rate, (steps as f64 * more).ceil() as u64).epsilon(ln_delta.exp()).unwrap();
+        let less_delta = run(sigma, rate, steps).epsilon((ln_delta * more).exp()).unwrap();
+        for worse in [less_noise, more_data, more_steps, less_delta] {
+            prop_assert!(base.lower <= worse.upper, "{:?} {:?}", base, worse);
+        }
+    }
+}
