@@ -39,17 +39,28 @@ pub enum Participation {
         /// k.
         max_participations: usize,
     },
+    /// The steps of one of the listed patterns, or some of them.
+    Patterns {
+        /// Each strictly increasing and not empty.
+        patterns: Vec<Vec<usize>>,
+    },
 }
 
 impl Participation {
     /// (b, k) over `steps` steps: the separation and the number of participations of the densest pattern that
-    /// starts at step 0. Single is (n, 1) and FullBatch (1, n).
+    /// starts at step 0. Single is (n, 1) and FullBatch (1, n); of listed patterns the least separation and
+    /// the longest pattern, so that they are among those of min-sep.
     pub fn separation(&self, steps: usize) -> (usize, usize) {
-        match *self {
+        match self {
             Self::Single => (steps, 1),
             Self::FullBatch => (1, steps),
             Self::Cyclic { min_sep, max_participations } | Self::MinSep { min_sep, max_participations } => {
-                (min_sep, max_participations)
+                (*min_sep, *max_participations)
+            }
+            Self::Patterns { patterns } => {
+                let gaps =
+                    patterns.iter().flat_map(|pattern| pattern.windows(2)).map(|pair| pair[1] - pair[0]);
+                (gaps.min().unwrap_or(steps), patterns.iter().map(Vec::len).max().unwrap_or(0))
             }
         }
     }
@@ -57,15 +68,32 @@ impl Participation {
     /// Refuses what does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
     /// participations b apart fit.
     ///
+    /// Listed patterns must be strictly increasing steps, and at least one of them.
+    ///
     /// # Errors
-    /// Names `steps`, `min_sep` or `max_participations`.
+    /// Names `steps`, `min_sep`, `max_participations` or the pattern.
     pub fn check(&self, steps: usize) -> Result<()> {
         antinoise_input::at_least("steps", steps, 1)?;
+        if let Self::Patterns { patterns } = self {
+            return check_patterns(patterns, steps);
+        }
         let (b, k) = self.separation(steps);
         between("min_sep", b, 1, steps, "steps")?;
         between("max_participations", k, 1, (steps - 1) / b + 1, "(steps - 1) / min_sep + 1")?;
         Ok(())
     }
+}
+
+fn check_patterns(patterns: &[Vec<usize>], steps: usize) -> Result<()> {
+    antinoise_input::at_least("number of patterns", patterns.len(), 1)?;
+    for (i, pattern) in patterns.iter().enumerate() {
+        let increasing = pattern.windows(2).all(|pair| pair[0] < pair[1]);
+        if !increasing || pattern.last().is_none_or(|&last| last >= steps) {
+            let must_be = format!("one or more strictly increasing steps below {steps}");
+            return Err(InvalidParameter::new(format!("pattern {i}"), format!("{pattern:?}"), must_be).into());
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Participation {
@@ -79,6 +107,7 @@ impl fmt::Display for Participation {
             Self::MinSep { min_sep, max_participations } => {
                 write!(f, "min-sep:{min_sep},{max_participations}")
             }
+            Self::Patterns { patterns } => write!(f, "{} listed patterns", patterns.len()),
         }
     }
 }

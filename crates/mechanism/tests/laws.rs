@@ -33,6 +33,9 @@ fn schemas(n: usize) -> Vec<Participation> {
         all.push(Participation::Cyclic { min_sep, max_participations });
         all.push(Participation::MinSep { min_sep, max_participations });
     }
+    all.push(Participation::Patterns {
+        patterns: vec![(0..n).step_by(2).take(4).collect(), (n / 2..n).step_by(3).take(3).collect()],
+    });
     all.retain(|schema| schema.check(n).is_ok());
     all
 }

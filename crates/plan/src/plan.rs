@@ -282,7 +282,13 @@ mod tests {
         let path = folder.path().join("plan.toml");
         assert!(Plan::load(&path).unwrap_err().to_string().contains("plan.toml"));
         let whole = plan().to_toml();
-        for text in ["", "version = 1", &whole[..whole.len() / 2], &format!("extra = 1\n{whole}"), &format!("{whole}\nextra = 1\n")] {
+        for text in [
+            "",
+            "version = 1",
+            &whole[..whole.len() / 2],
+            &format!("extra = 1\n{whole}"),
+            &format!("{whole}\nextra = 1\n"),
+        ] {
             std::fs::write(&path, text).unwrap();
             let error = Plan::load(&path).unwrap_err();
             assert!(error.is_bad_input() && error.to_string().contains("plan.toml"), "{error}");

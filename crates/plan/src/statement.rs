@@ -72,6 +72,9 @@ fn schema(plan: &Plan) -> String {
         Participation::MinSep { min_sep, max_participations } => format!(
             "A unit takes part in at most {max_participations} steps, any two at least {min_sep} apart."
         ),
+        Participation::Patterns { patterns } => {
+            format!("A unit takes part in the steps of one of {} listed patterns at most.", patterns.len())
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Shape {
     fn needed(bands: usize, separation: (usize, usize), participation: &Participation) -> Self {
         match participation {
             _ if separation.1 == 1 || bands <= separation.0 => Self::Free,
-            Participation::MinSep { .. } => Self::Decreasing,
+            Participation::MinSep { .. } | Participation::Patterns { .. } => Self::Decreasing,
             _ => Self::NonNegative,
         }
     }

@@ -1,6 +1,8 @@
 //! Any C: entries of C^T C between co-participating steps, by lag.
 
-use antinoise_linear::{Mat, symmetric_eigenvalues};
+use std::collections::BTreeMap;
+
+use antinoise_linear::{Mat, column, symmetric_eigenvalues};
 
 use super::Sensitivity;
 use crate::{Encoder, Participation, Result};
@@ -15,17 +17,20 @@ const ROUNDING: f64 = 1e-12;
 
 /// sens(C, Pi) of any C.
 ///
-/// Single participation: the largest column norm. Cyclic and full batch: the Theta(nk) entries of C^T C that
-/// patterns hold, exact when none is negative, else the least of three upper bounds (absolute values,
-/// spectral, Grothendieck); for circulants always the spectral one. Min-sep: a dynamic program, exact when
-/// C^T C has no more bands than the separation, else on upper bounds of the off-diagonal entries. O(nk)
-/// entries, or O(n^2) for the last.
+/// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
+/// that patterns hold (Theta(nk) of a cyclic schema), exact when the worst pattern has none that is negative
+/// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck); for
+/// circulants always the spectral one. Min-sep: a dynamic program, exact when C^T C has no more bands than the
+/// separation, else on upper bounds of the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
 pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Result<Sensitivity> {
     let n = encoder.steps();
     participation.check(n)?;
+    if let Participation::Patterns { patterns } = participation {
+        return Ok(listed(encoder, patterns));
+    }
     if let Encoder::Toeplitz { coefficients, .. } = encoder {
         return super::of_toeplitz(coefficients, n, participation);
     }
@@ -40,62 +45,65 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     })
 }
 
-/// sum over t, tau in the pattern of value(X\[t, tau\]).
-fn pattern_sum(lags: &[Vec<f64>], phase: usize, b: usize, count: usize, value: impl Fn(f64) -> f64) -> f64 {
-    let mut sum = 0.0;
-    for (j, lag) in lags.iter().enumerate().take(count) {
-        let factor = if j == 0 { 1.0 } else { 2.0 };
-        for i in 0..count - j {
-            sum += factor * value(lag[phase + i * b]);
-        }
-    }
-    sum
-}
-
 fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
     let n = encoder.steps();
     let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
-    let count = |phase: usize| ((n - phase - 1) / b + 1).min(k);
-    let largest = |of: &dyn Fn(usize) -> f64| (0..b).map(of).fold(0.0, f64::max);
+    let block = |phase: usize| {
+        let count = ((n - phase - 1) / b + 1).min(k);
+        Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
+    };
+    of_blocks(b, block, encoder.is_circulant())
+}
+
+/// The entries of C^T C that listed patterns hold, by lag.
+fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Sensitivity {
+    let mut lags: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (t, tau) in
+        patterns.iter().flat_map(|p| p.iter().flat_map(move |t| p.iter().map(move |tau| (t, tau))))
+    {
+        let lag = t.abs_diff(*tau);
+        lags.entry(lag).or_insert_with(|| encoder.gram_lag(lag));
+    }
+    let block = |u: usize| {
+        let pattern: &Vec<usize> = &patterns[u];
+        Mat::from_fn(pattern.len(), pattern.len(), |i, j| {
+            let (t, tau) = (pattern[i], pattern[j]);
+            lags[&t.abs_diff(tau)][t.min(tau)]
+        })
+    };
+    of_blocks(patterns.len(), block, encoder.is_circulant())
+}
+
+/// The sensitivity from C^T C restricted to each of `count` patterns.
+fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -> Sensitivity {
+    let largest = |of: &dyn Fn(&Mat<f64>) -> f64| (0..count).map(|u| of(&block(u))).fold(0.0, f64::max);
     let spectral = || {
         let source = "spectral: sqrt(k) times the largest norm of co-participating columns";
-        let eigenvalue = |phase: usize| largest_eigenvalue(&block(&lags, phase, b, count(phase)));
-        (largest(&|phase| count(phase) as f64 * eigenvalue(phase)).sqrt(), source)
+        (largest(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt(), source)
     };
-    if encoder.is_circulant() {
+    if circulant {
         // Some of their columns have negative inner products: the literature bounds the Fourier mechanism by
         // its spectrum whether or not a schema meets them, and so its figures come out again.
         let (value, source) = spectral();
         return Sensitivity::upper_bound(value, source);
     }
-    let mut co_participating = (0..b).flat_map(|phase| {
-        let lags = &lags;
-        (0..count(phase)).flat_map(move |j| (0..count(phase) - j).map(move |i| lags[j][phase + i * b]))
-    });
-    if co_participating.all(|x| x >= 0.0) {
-        let squared = largest(&|phase| pattern_sum(&lags, phase, b, count(phase), |x| x));
-        return Sensitivity::exact(squared.sqrt(), "co-participating columns have no negative inner product");
-    }
-    let absolute = largest(&|phase| pattern_sum(&lags, phase, b, count(phase), f64::abs));
-    if absolute <= largest(&|phase| pattern_sum(&lags, phase, b, count(phase), |x| x)) * (1.0 + ROUNDING) {
-        let source = "co-participating columns are orthogonal or acute, to rounding";
+    let sum = |x: &Mat<f64>, of: fn(f64) -> f64| -> f64 {
+        (0..x.ncols()).flat_map(|j| column(x, j)).map(|&x| of(x)).sum()
+    };
+    let absolute = largest(&|x| sum(x, f64::abs));
+    if absolute <= largest(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
+        let source = "columns of the worst pattern have no negative inner product";
         return Sensitivity::exact(absolute.sqrt(), source);
     }
     let mut bounds =
         vec![(absolute.sqrt(), "magnitudes of inner products of co-participating columns"), spectral()];
-    if k <= MOST_SIGNED {
-        let scalar = largest(&|phase| largest_signed_sum(&block(&lags, phase, b, count(phase))));
+    if (0..count).all(|u| block(u).nrows() <= MOST_SIGNED) {
         let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
-        bounds.push((GROTHENDIECK * scalar.sqrt(), source));
+        bounds.push((GROTHENDIECK * largest(&largest_signed_sum).sqrt(), source));
     }
     let (value, source) =
         bounds.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).expect("two bounds always apply");
     Sensitivity::upper_bound(value, source)
-}
-
-/// C^T C restricted to one pattern.
-fn block(lags: &[Vec<f64>], phase: usize, b: usize, count: usize) -> Mat<f64> {
-    Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
 }
 
 /// An upper bound on the largest eigenvalue of a positive semi-definite matrix.

@@ -2,7 +2,7 @@
 
 use super::Sensitivity;
 use crate::toeplitz::norm_squared;
-use crate::{Participation, Result};
+use crate::{Encoder, Participation, Result};
 
 /// sens(C, Pi) of the n x n Toeplitz matrix C with first column `c` (zeros where it is short).
 ///
@@ -20,6 +20,9 @@ pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Re
     participation.check(steps)?;
     let (b, k) = participation.separation(steps);
     let c = trimmed(&c[..c.len().min(steps)]);
+    if matches!(participation, Participation::Patterns { .. }) {
+        return super::of_encoder(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, participation);
+    }
     if k == 1 {
         return Ok(Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation"));
     }

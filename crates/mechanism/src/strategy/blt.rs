@@ -125,7 +125,7 @@ impl Mechanism for Blt {
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
         let (b, k) = participation.separation(self.steps);
-        if *participation == Participation::FullBatch {
+        if matches!(participation, Participation::FullBatch | Participation::Patterns { .. }) {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
         let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;

@@ -35,19 +35,31 @@ impl Restarted {
 /// The schema that one run of `period` steps sees of a schema over the whole: as many participations as fit.
 pub(super) fn participation_of_run(whole: &Participation, period: usize) -> Participation {
     let fitting = |b: usize, k: usize| k.min((period - 1) / b + 1);
-    match *whole {
+    match whole {
         Participation::Single => Participation::Single,
         Participation::FullBatch => Participation::FullBatch,
+        Participation::Patterns { patterns } => {
+            let of_runs = |pattern: &Vec<usize>| -> Vec<Vec<usize>> {
+                let runs = pattern.chunk_by(|t, tau| t / period == tau / period);
+                runs.map(|run| run.iter().map(|t| t % period).collect()).collect()
+            };
+            let mut patterns: Vec<Vec<usize>> = patterns.iter().flat_map(of_runs).collect();
+            patterns.sort_unstable();
+            patterns.dedup();
+            Participation::Patterns { patterns }
+        }
         Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. }
-            if min_sep >= period =>
+            if *min_sep >= period =>
         {
             Participation::Single
         }
         Participation::Cyclic { min_sep, max_participations } => {
-            Participation::Cyclic { min_sep, max_participations: fitting(min_sep, max_participations) }
+            let max_participations = fitting(*min_sep, *max_participations);
+            Participation::Cyclic { min_sep: *min_sep, max_participations }
         }
         Participation::MinSep { min_sep, max_participations } => {
-            Participation::MinSep { min_sep, max_participations: fitting(min_sep, max_participations) }
+            let max_participations = fitting(*min_sep, *max_participations);
+            Participation::MinSep { min_sep: *min_sep, max_participations }
         }
     }
 }

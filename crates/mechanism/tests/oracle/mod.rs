@@ -49,6 +49,7 @@ pub fn rms(b: &Matrix) -> f64 {
 pub fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
     let (b, k) = participation.separation(n);
     match participation {
+        Participation::Patterns { patterns } => patterns.clone(),
         Participation::MinSep { .. } => (1u32..1 << n)
             .map(|bits| (0..n).filter(|t| bits >> t & 1 == 1).collect::<Vec<_>>())
             .filter(|p| p.len() <= k && p.windows(2).all(|w| w[1] - w[0] >= b))

@@ -10,12 +10,14 @@
 //! | `disjoint` | single and cyclic, any workload, RMS or max |
 //! | `mirrored` | single, max loss, Toeplitz workloads: half the work |
 //! | `one_pattern` | full batch |
+//! | `overlapping` | listed patterns that share steps, small n |
 
 mod blocks;
 mod certified;
 mod disjoint;
 mod mirrored;
 mod one_pattern;
+mod overlapping;
 mod queries;
 mod spectrum;
 #[cfg(test)]
@@ -28,6 +30,7 @@ use self::blocks::Blocks;
 use self::disjoint::Disjoint;
 use self::mirrored::Mirrored;
 use self::one_pattern::OnePattern;
+use self::overlapping::Overlapping;
 use self::queries::Queries;
 use super::{Objective, Solution};
 use crate::{Participation, Problem, Result};
@@ -53,11 +56,12 @@ impl Settings {
     }
 }
 
-/// The lower-triangular C (n x n) of least loss and sensitivity 1, for single, full-batch and cyclic schemas.
+/// The lower-triangular C (n x n) of least loss and sensitivity 1, for every schema but min-sep.
 ///
 /// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension is
-/// 1; for cyclic schemas that leave steps to nobody there is none. Those steps are designed as if one unit
-/// took part in each.
+/// 1; for patterns that share steps among those whose co-participating columns have no negative inner product.
+/// For schemas that leave steps to nobody there is none: those steps are designed as if one unit took part in
+/// each.
 ///
 /// ```
 /// use antinoise_mechanism::optimize::{Objective, dense};
@@ -78,30 +82,36 @@ impl Settings {
 pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
     problem.check()?;
     let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
-    let (groups, covered) = disjoint_patterns(&problem.participation, n)?;
+    let (groups, covered) = patterns(&problem.participation, n)?;
     let (a, scale) = queries::written_out(&problem.workload, n)?;
     if scale == 0.0 {
         return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
     }
-    let found = if groups.len() == 1 {
+    let found = if groups.len() == 1 && groups[0].len() == n {
         one_pattern::minimize(OnePattern::new(a, scale), problem, settings)
-    } else if groups.len() == n && problem.objective == Objective::Max && mirrored::is_mirrored(&a) {
+    } else if groups.len() == n && covered && problem.objective == Objective::Max && mirrored::is_mirrored(&a)
+    {
         mirrored::minimize(Mirrored::new(&a, scale), problem, settings)
     } else {
         let queries = Queries::new(a, problem.objective);
-        disjoint::minimize(Disjoint::new(queries, Blocks::new(groups), scale), problem, settings)
+        if groups.iter().map(Vec::len).sum::<usize>() == n {
+            disjoint::minimize(Disjoint::new(queries, Blocks::new(groups), scale), problem, settings)
+        } else {
+            overlapping::minimize(Overlapping::new(queries, &groups, n, scale), problem, settings)
+        }
     }?;
     Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
 }
 
-/// The schema's patterns, each step in one of them, and whether the schema itself covers every step.
-fn disjoint_patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
+/// The schema's patterns, each step in one of them at least, and whether the schema itself covers every step.
+fn patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
     let (b, k) = participation.separation(n);
     let mut groups: Vec<Vec<usize>> = match participation {
         Participation::MinSep { .. } if k > 1 && k < n => {
-            let must_be = "single, full-batch or cyclic: min-sep patterns overlap";
+            let must_be = "another schema than min-sep, whose patterns are too many";
             return Err(InvalidParameter::new("participation", participation, must_be).into());
         }
+        Participation::Patterns { patterns } => patterns.clone(),
         _ if k == 1 => (0..n).map(|t| vec![t]).collect(),
         _ => (0..b).map(|phase| (phase..n).step_by(b).take(k).collect()).collect(),
     };

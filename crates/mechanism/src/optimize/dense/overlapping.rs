@@ -1,0 +1,170 @@
+//! Patterns that share steps, for small n: inner products of co-participating columns may be positive.
+//!
+//! > minimise tr(P A X^-1 A^T) subject to X\[t, tau\] >= 0 for co-participating t != tau and
+//! > sum over t, tau in pi of X\[t, tau\] <= 1 for every pattern pi.
+//!
+//! The multipliers are v_pi = y_pi^2 and, of the signs, zeta_{t tau}^2:
+//! Lambda = sum_pi v_pi 1_pi 1_pi^T - sum zeta^2 (e_t e_tau^T + e_tau e_t^T), which the line search keeps positive
+//! definite, and the bound is ||P^1/2 A Lambda^1/2||_*^2 / (sum v sum p). One Cholesky factor, one symmetric
+//! eigendecomposition and a few products an evaluation: O(n^3); one variable a co-participating pair.
+//!
+//! # Source
+//! Multi-epoch paper, Section 4, with multipliers for the signs of X.
+
+use std::cell::OnceCell;
+
+use antinoise_linear::{Mat, column_mut, lower_factor, lower_inverse, product};
+
+use super::Settings;
+use super::certified::{Dual, Evaluation, ascend};
+use super::queries::Queries;
+use super::spectrum::{FLOOR, Spectrum};
+use crate::optimize::Solution;
+use crate::{Problem, Result};
+
+pub(super) struct Overlapping {
+    queries: Queries,
+    /// 1_pi, or any other vectors c with c^T X c <= 1.
+    corners: Vec<Vec<f64>>,
+    /// t < tau with X\[t, tau\] >= 0.
+    pairs: Vec<(usize, usize)>,
+    scale_squared: f64,
+    floor: OnceCell<f64>,
+}
+
+impl Overlapping {
+    pub(super) fn new(queries: Queries, patterns: &[Vec<usize>], steps: usize, scale: f64) -> Self {
+        let corner = |pattern: &Vec<usize>| {
+            let mut corner = vec![0.0; steps];
+            pattern.iter().for_each(|&t| corner[t] = 1.0);
+            corner
+        };
+        let ordered = |pattern: &Vec<usize>| -> Vec<(usize, usize)> {
+            let after =
+                |(i, &t): (usize, &usize)| pattern[i + 1..].iter().map(move |&tau| (t, tau)).collect();
+            pattern.iter().enumerate().flat_map::<Vec<_>, _>(after).collect()
+        };
+        let mut pairs: Vec<(usize, usize)> = patterns.iter().flat_map(ordered).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let corners = patterns.iter().map(corner).collect();
+        Self::with_corners(queries, corners, pairs, scale)
+    }
+
+    pub(super) fn with_corners(
+        queries: Queries,
+        corners: Vec<Vec<f64>>,
+        pairs: Vec<(usize, usize)>,
+        scale: f64,
+    ) -> Self {
+        Self { queries, corners, pairs, scale_squared: scale * scale, floor: OnceCell::new() }
+    }
+
+    /// All alike; the signs' multipliers cancel what patterns put off the diagonal of Lambda.
+    pub(super) fn start(&self) -> Vec<f64> {
+        let rows = self.queries.variables();
+        let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];
+        let v = 1.0 / self.corners.len() as f64;
+        let together = |&(t, tau): &(usize, usize)| {
+            // Pairs that nobody takes part in begin beside 0, where the derivative in zeta vanishes.
+            let sum: f64 = self.corners.iter().map(|c| v * c[t] * c[tau]).sum();
+            sum.max(1e-4 * v / self.pairs.len() as f64).sqrt()
+        };
+        let multipliers = vec![v.sqrt(); self.corners.len()];
+        [z, multipliers, self.pairs.iter().map(together).collect()].concat()
+    }
+
+    fn multiplier_matrix(&self, y: &[f64], zeta: &[f64]) -> Mat<f64> {
+        let n = self.corners[0].len();
+        let mut lambda = Mat::zeros(n, n);
+        for (corner, y) in self.corners.iter().zip(y) {
+            for (j, c) in corner.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+                let column = column_mut(&mut lambda, j).iter_mut();
+                column.zip(corner).for_each(|(x, d)| *x += y * y * c * d);
+            }
+        }
+        for (&(t, tau), zeta) in self.pairs.iter().zip(zeta) {
+            lambda[(t, tau)] -= zeta * zeta;
+            lambda[(tau, t)] -= zeta * zeta;
+        }
+        lambda
+    }
+
+    /// d(ln sum v - 2 ln T) in y and zeta, where dT/dLambda = X / 2.
+    fn gradient(&self, y: &[f64], zeta: &[f64], x: &Mat<f64>, trace: f64) -> Vec<f64> {
+        let n = x.nrows();
+        let sum: f64 = y.iter().map(|y| y * y).sum();
+        let of_corner = |(corner, y): (&Vec<f64>, &f64)| {
+            let form: f64 = (0..n)
+                .filter(|&j| corner[j] != 0.0)
+                .map(|j| corner[j] * (0..n).map(|i| corner[i] * x[(i, j)]).sum::<f64>())
+                .sum();
+            2.0 * y * (1.0 / sum - form / trace)
+        };
+        let of_pair = |(&(t, tau), zeta): (&(usize, usize), &f64)| 4.0 * zeta * x[(t, tau)] / trace;
+        let corners = self.corners.iter().zip(y).map(of_corner);
+        corners.chain(self.pairs.iter().zip(zeta).map(of_pair)).collect()
+    }
+}
+
+impl Dual for Overlapping {
+    /// The eigenpairs of K = L A^T P A L^T and L^-1, where L^T L = Lambda.
+    type State = (Spectrum, Mat<f64>);
+
+    fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>> {
+        let (z, x) = x.split_at(self.queries.variables());
+        let (y, zeta) = x.split_at(self.corners.len());
+        let p = self.queries.weights(z);
+        let l = lower_factor(self.multiplier_matrix(y, zeta).as_ref())?;
+        let k = product(product(l.as_ref(), self.queries.gram(&p).as_ref().as_ref()).as_ref(), l.transpose());
+        let floor = *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>());
+        let spectrum = Spectrum::new(k, floor)?;
+        let inverse = lower_inverse(l.as_ref());
+
+        let mut half = product(inverse.as_ref(), spectrum.vectors.as_ref());
+        for (j, slope) in spectrum.slopes().iter().enumerate() {
+            column_mut(&mut half, j).iter_mut().for_each(|x| *x *= slope.sqrt());
+        }
+        let of_x = product(half.as_ref(), half.transpose());
+        let trace = spectrum.trace();
+        let mut gradient =
+            self.queries.gradient(z, &p, product(l.transpose(), spectrum.vectors.as_ref()), &spectrum);
+        gradient.append(&mut self.gradient(y, zeta, &of_x, trace));
+
+        let weight = if p.is_empty() { 1.0 } else { p.iter().sum() };
+        let sum: f64 = y.iter().map(|y| y * y).sum();
+        Ok(Evaluation {
+            value: f64::ln(weight) + sum.ln() - 2.0 * trace.ln(),
+            gradient,
+            bound: self.scale_squared * spectrum.certified_trace().powi(2) / (sum * weight),
+            state: (spectrum, inverse),
+        })
+    }
+
+    /// X over its largest pattern's sum of magnitudes.
+    fn gram(&self, _: &[f64], (spectrum, inverse): &Self::State) -> Result<Mat<f64>> {
+        let half = product(inverse.as_ref(), spectrum.half().as_ref());
+        let mut x = product(half.as_ref(), half.transpose());
+        let n = x.nrows();
+        let squared = |corner: &Vec<f64>| -> f64 {
+            let within: Vec<usize> = (0..n).filter(|&t| corner[t] != 0.0).collect();
+            within.iter().map(|&t| within.iter().map(|&tau| x[(t, tau)].abs()).sum::<f64>()).sum()
+        };
+        let largest = self.corners.iter().map(squared).fold(0.0, f64::max);
+        (0..n).for_each(|j| column_mut(&mut x, j).iter_mut().for_each(|x| *x /= largest));
+        Ok(x)
+    }
+
+    fn soften(&mut self, softness: f64) {
+        self.queries.soften(softness);
+    }
+}
+
+pub(super) fn minimize(
+    dual: Overlapping,
+    problem: &Problem,
+    settings: &Settings,
+) -> Result<Solution<Mat<f64>>> {
+    let start = dual.start();
+    ascend(dual, start, problem, settings)
+}
