@@ -40,7 +40,7 @@ pub struct BlockCyclicPoisson {
 /// a group then has fewer examples than a batch.
 ///
 /// # Source
-/// Choquette-Choo et al., "(Amplified) banded matrix factorization" (2023), theorem 4; theorem 3.21 of
+/// Choquette-Choo et al., "(Amplified) banded matrix factorization" (2023); theorem 3.21 of
 /// Pillutla et al., "Correlated noise mechanisms for differentially private learning" (2025).
 ///
 /// ```

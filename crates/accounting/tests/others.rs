@@ -34,7 +34,7 @@ fn intervals_cover_exact_values() {
     let all: f64 = (0..8).map(|i| (0..=i).map(|j| columns(8)[j][i - j]).sum::<f64>().powi(2)).sum();
     let gaussian = |mu: f64, epsilon: f64| Gdp::new(mu).unwrap().delta(epsilon).unwrap();
     let half = Composition::new([SampledGaussian::new(1.0, 0.5, 1).unwrap()]).unwrap().delta(1.0).unwrap();
-    let cases: [(Vec<Vec<f64>>, usize, f64, f64, f64); 3] = [
+    let cases = [
         (columns(8), 1, 4.0, 2.0, gaussian(all.sqrt() / 4.0, 2.0)),
         (vec![vec![1.0, 0.0], vec![0.0]], 2, 1.0, 1.0, half.upper),
         (vec![vec![1.0]], 1, 1.0, 5.0, gaussian(1.0, 5.0)),

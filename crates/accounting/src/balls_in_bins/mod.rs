@@ -18,7 +18,7 @@ use sample::{Direction, Sampler};
 ///
 /// # Source
 /// Choquette-Choo, Ganesh, Haque, Steinke and Thakurta, "Near exact privacy amplification for matrix
-/// mechanisms" (2024), theorem 3.2 for the dominating pair. The importance sampling is our own.
+/// mechanisms" (2024), for the dominating pair. The importance sampling is our own.
 ///
 /// ```
 /// use antinoise_accounting::{BallsInBins, MonteCarlo};

@@ -90,7 +90,7 @@ impl Side {
             low.1 = excess(low.0);
             step *= 2.0;
         }
-        if low.1 > 0.0 { crossing(low, high, 0.1, excess).1 } else { low.0 }
+        if low.1 > 0.0 { crossing(low, high, 0.5, excess).1 } else { low.0 }
     }
 
     /// Answers finer and finer until the bracket is narrow, or does not matter beside `known`; `ask` reads an
