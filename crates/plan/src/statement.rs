@@ -44,7 +44,7 @@ impl fmt::Display for Statement<'_> {
         write!(
             f,
             "Each unit's gradient is clipped to norm {}; Gaussian seed noise of standard deviation {:.6} (noise \
-             multiplier {:.6} x sensitivity {:.6} x clip norm) is correlated by a {} strategy over {} steps. The \
+             multiplier {:.6} x sensitivity {:.6} x clip norm) is correlated by the strategy {} over {} steps. The \
              sensitivity is {} ({}). The release is {:.6}-GDP, exactly; no amplification by sampling is claimed.",
             plan.clip_norm,
             plan.noise_std(),

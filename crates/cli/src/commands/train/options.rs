@@ -20,8 +20,7 @@ use crate::failure::Result;
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise train
-  antinoise train --data fashion-mnist --epsilon 4 --delta 1e-5 --epochs 4 --batch-size 500 \\
-      --learning-rate 0.125,0.25,0.5 --repeats 3 --out fashion
+  antinoise train --data fashion-mnist --out fashion
   antinoise train --data idx:mnist/ --model cnn --mechanism blt:4
   antinoise train --resume fashion"
 )]
@@ -65,7 +64,7 @@ pub struct Arguments {
     /// Most l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM")]
     pub clip_norm: Option<f64>,
-    /// Learning rate, or several: each mechanism keeps its best [default: by model].
+    /// Learning rate, or several: each mechanism keeps its best [default: three, by model].
     #[arg(long, value_name = "RATE", value_delimiter = ',')]
     pub learning_rate: Vec<f64>,
     /// Momentum of SGD.
@@ -75,7 +74,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "sgd")]
     pub optimizer: OptimizerName,
     /// Runs with different keys that a result is averaged over.
-    #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
+    #[arg(long, value_name = "R", value_parser = count, default_value = "3")]
     pub repeats: usize,
     /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
     /// take the noise away. For experiments on public data only.
@@ -136,11 +135,12 @@ impl Arguments {
         if !self.learning_rate.is_empty() {
             return self.learning_rate.clone();
         }
-        vec![match (self.optimizer, self.model_name()) {
-            (OptimizerName::Adam, _) => 0.002,
-            (OptimizerName::Sgd, ModelName::Cnn) => 0.25,
-            (OptimizerName::Sgd, _) => 0.5,
-        }]
+        // Noise decides the best rate, so that each mechanism is given a choice.
+        match (self.optimizer, self.model_name()) {
+            (OptimizerName::Adam, _) => vec![0.0005, 0.001, 0.002],
+            (OptimizerName::Sgd, ModelName::Cnn) => vec![0.125, 0.25, 0.5],
+            (OptimizerName::Sgd, _) => vec![0.05, 0.1, 0.2],
+        }
     }
 
     /// What the plan is made for, given the number of training examples and model parameters.

@@ -17,25 +17,23 @@ pub fn summarize(study: &Study, title: &str, finished: Vec<Finished>, folder: &F
         let (rate, by_learning_rate) = best_rate(&of_plan);
         let best: Vec<&Finished> =
             of_plan.into_iter().filter(|run| learning_rate(&run.rule) == rate).collect();
-        let mean =
-            |of: &dyn Fn(&Finished) -> f64| best.iter().map(|run| of(run)).sum::<f64>() / best.len() as f64;
         let (plan, privacy) = (&named.plan, &named.plan.privacy);
         let prefix_errors = prefix_errors(plan)?;
         rows.push(Row {
             mechanism: named.mechanism.clone(),
-            test_accuracy: mean(&|run| last_accuracy(run)),
+            test_accuracy: mean(&best, last_accuracy),
             epsilon: privacy.epsilon,
             delta: privacy.delta,
             steps: plan.steps,
-            seconds: mean(&|run| run.history.seconds),
-            seconds_in_noise: mean(&|run| run.history.seconds_in_noise),
+            seconds: mean(&best, |run| run.history.seconds),
+            seconds_in_noise: mean(&best, |run| run.history.seconds_in_noise),
             learning_rate: rate,
             test_accuracies: best.iter().map(|run| last_accuracy(run)).collect(),
             by_learning_rate,
             rms_loss: rms(&prefix_errors),
             insecure_seed: study.insecure_seed(),
         });
-        runs.push(report_run(&named.mechanism, plan, best[0], prefix_errors, study.insecure_seed())?);
+        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, study.insecure_seed())?);
     }
     let html = report::Report { title: title.into(), runs }.to_html()?;
     let report = folder.save_report(&html)?;
@@ -54,15 +52,12 @@ fn rms(values: &[f64]) -> f64 {
 fn best_rate(runs: &[&Finished]) -> (f64, Vec<(f64, f64)>) {
     let mut rates: Vec<f64> = runs.iter().map(|run| learning_rate(&run.rule)).collect();
     rates.dedup();
-    let mean = |rate: f64| {
-        let of_rate: Vec<f64> = runs
-            .iter()
-            .filter(|run| learning_rate(&run.rule) == rate)
-            .map(|run| last_accuracy(run))
-            .collect();
-        of_rate.iter().sum::<f64>() / of_rate.len() as f64
+    let at = |rate: f64| {
+        let of_rate: Vec<&Finished> =
+            runs.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
+        mean(&of_rate, last_accuracy)
     };
-    let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, mean(rate))).collect();
+    let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, at(rate))).collect();
     let best = means.iter().max_by(|x, y| x.1.total_cmp(&y.1)).map_or(f64::NAN, |&(rate, _)| rate);
     (best, means)
 }
@@ -77,7 +72,7 @@ fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
 fn report_run(
     mechanism: &str,
     plan: &Plan,
-    run: &Finished,
+    repeats: &[&Finished],
     prefix_errors: Vec<f64>,
     insecure_seed: bool,
 ) -> Result<report::Run> {
@@ -94,7 +89,7 @@ fn report_run(
     }
     Ok(report::Run {
         mechanism: mechanism.into(),
-        accuracies: run.history.accuracies.clone(),
+        accuracies: mean_accuracies(repeats),
         prefix_errors,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
@@ -104,7 +99,17 @@ fn report_run(
         sensitivity: plan.sensitivity.value,
         statement,
         steps: plan.steps,
-        seconds: run.history.seconds,
-        seconds_in_noise: run.history.seconds_in_noise,
+        seconds: mean(repeats, |run| run.history.seconds),
+        seconds_in_noise: mean(repeats, |run| run.history.seconds_in_noise),
     })
+}
+
+fn mean(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> f64 {
+    runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+}
+
+/// Repeats are tested after the same steps.
+fn mean_accuracies(repeats: &[&Finished]) -> Vec<(usize, f64)> {
+    let steps = repeats[0].history.accuracies.iter().map(|&(step, _)| step);
+    steps.enumerate().map(|(i, step)| (step, mean(repeats, |run| run.history.accuracies[i].1))).collect()
 }
