@@ -48,8 +48,8 @@ impl std::str::FromStr for StrategySource {
 /// The mechanism and its size.
 #[derive(Debug, Args)]
 pub struct StrategyOptions {
-    /// Class of mechanism: identity, workload, toeplitz, banded-toeplitz or blt, with its size if you like
-    /// (banded-toeplitz:16, blt:4), or file:PATH for one that --out saved.
+    /// Class of mechanism, with its size if you like (banded-toeplitz:16, blt:4), or file:PATH for one that
+    /// --out saved. A wrong name lists the classes.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
@@ -61,6 +61,12 @@ pub struct StrategyOptions {
     /// Use square-root coefficients as they are instead of optimising.
     #[arg(long)]
     pub fixed: bool,
+    /// Scale the strategy's columns to norm 1.
+    #[arg(long)]
+    pub column_normalize: bool,
+    /// Cut the steps into this many runs of the same strategy, each started anew.
+    #[arg(long, value_name = "S", value_parser = count)]
+    pub restarts: Option<usize>,
 }
 
 impl StrategyOptions {
@@ -87,6 +93,8 @@ impl StrategyOptions {
             bands: pick("bands", recipe.bands, self.bands)?,
             order: pick("order", recipe.order, self.order)?,
             fixed: self.fixed,
+            column_normalize: self.column_normalize,
+            restarts: self.restarts,
             ..recipe
         })
     }
@@ -96,6 +104,8 @@ impl StrategyOptions {
             ("bands", self.bands.map(|x| x.to_string())),
             ("order", self.order.map(|x| x.to_string())),
             ("fixed", self.fixed.then(|| "true".into())),
+            ("column_normalize", self.column_normalize.then(|| "true".into())),
+            ("restarts", self.restarts.map(|x| x.to_string())),
         ];
         match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
             Some((name, got)) => Err(InvalidParameter::new(
@@ -129,11 +139,56 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
     text.parse()
 }
 
+/// A workload by name, or from a file of numbers.
+fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
+    match text.strip_prefix("file:") {
+        Some(path) => Ok(read_workload(path)?),
+        None => text.parse(),
+    }
+}
+
+fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> {
+    let refused = |got: String| {
+        let must_be = "a file of numbers: one a line, or the rows of a lower-triangular matrix";
+        InvalidParameter::new(format!("workload file {path}"), got, must_be)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let rows = numbers::<f64>(&text).map_err(refused)?;
+    if rows.iter().all(|row| row.len() == 1) && rows.len() > 1 {
+        return Ok(Workload::Toeplitz { coefficients: rows.concat() });
+    }
+    let size = rows.len();
+    let lower = |(i, row): (usize, Vec<f64>)| match row.len() {
+        length if length == i + 1 => Ok(row),
+        length if length == size && row[i + 1..].iter().all(|&x| x == 0.0) => Ok(row[..=i].to_vec()),
+        length => Err(refused(format!("a row {i} of {length} numbers or with numbers above the diagonal"))),
+    };
+    Ok(Workload::Matrix { rows: rows.into_iter().enumerate().map(lower).collect::<std::result::Result<_, _>>()? })
+}
+
+/// Rows of numbers, parted by commas or blanks; what follows # and empty lines are left out.
+fn numbers<T: std::str::FromStr>(text: &str) -> std::result::Result<Vec<Vec<T>>, String> {
+    let mut rows = Vec::new();
+    for (line, content) in text.lines().enumerate() {
+        let content = content.split('#').next().unwrap_or("");
+        let words = content.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+        let row: Vec<T> = words
+            .map(|word| word.parse().map_err(|_| format!("{word:?} on line {}", line + 1)))
+            .collect::<std::result::Result<_, _>>()?;
+        if !row.is_empty() {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() { Err("empty".into()) } else { Ok(rows) }
+}
+
 /// What is released and how units are compared.
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
-    /// What is released: prefix or momentum:BETA[,WEIGHT_DECAY].
-    #[arg(long, default_value = "prefix", value_parser = parsed::<Workload>)]
+    /// What is released: prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH,
+    /// cooldown:START_STEP,FINAL or file:PATH (one number a line: Toeplitz coefficients; row i of i numbers or
+    /// of n numbers: a lower-triangular matrix).
+    #[arg(long, default_value = "prefix", value_parser = workload)]
     pub workload: Workload,
     /// Which datasets the sensitivity compares: zero-out or replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]

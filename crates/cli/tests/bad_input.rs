@@ -1,0 +1,187 @@
+//! Every flag of every command with values that cannot be used: exit status 2, nothing on stdout, and a
+//! message that names the flag.
+
+use std::process::{Command, Output};
+
+fn antinoise(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_antinoise")).args(arguments).output().expect("the binary runs")
+}
+
+/// A command that works, and what each of its flags must refuse.
+struct Case {
+    command: &'static str,
+    flags: &'static [(&'static str, &'static [&'static str])],
+}
+
+const COUNT: &[&str] = &["x", "0", "-1", "nan", "1.5", "1e300", "99999999999999999999", ""];
+const OPTIONAL_COUNT: &[&str] = &["x", "-1", "nan", "1.5", "1e300", ""];
+const POSITIVE: &[&str] = &["x", "0", "-1", "nan", "inf", ""];
+const PROBABILITY: &[&str] = &["x", "0", "-1", "nan", "1", "2", "inf", ""];
+const NAME: &[&str] = &["x", "", "0"];
+const FOLDER: &[&str] = &["/nonexistent/folder/file"];
+const WORKLOAD: &[&str] = &[
+    "x", "", "momentum", "momentum:1", "momentum:nan", "momentum:-1", "nesterov:2", "decay:1", "window:0",
+    "window:-1", "cooldown:3", "cooldown:9999999999,0.5", "cooldown:1,-1", "file:/nonexistent",
+];
+const PARTICIPATION: &[&str] = &[
+    "x", "", "cyclic", "cyclic:0,1", "cyclic:4,0", "cyclic:4,9", "cyclic:-1,2", "min-sep:33,1", "min-sep:8,5",
+    "file:/nonexistent",
+];
+const STRATEGY: &[&str] =
+    &["x", "", "blt:0", "blt:x", "blt:999", "banded-toeplitz:0", "banded-toeplitz:33", "file:/nonexistent"];
+
+const CASES: &[Case] = &[
+    Case {
+        command: "loss --steps 32 --strategy blt",
+        flags: &[
+            ("--steps", COUNT),
+            ("--strategy", STRATEGY),
+            ("--order", &["0", "x", "-1", "nan", "17", "1e300"]),
+            ("--bands", &["4"]),
+            ("--workload", WORKLOAD),
+            ("--objective", NAME),
+            ("--participation", PARTICIPATION),
+            ("--adjacency", NAME),
+            ("--restarts", &["0", "33", "x", "-1", "nan"]),
+            ("--out", FOLDER),
+        ],
+    },
+    Case {
+        command: "loss --steps 32 --strategy banded-toeplitz",
+        flags: &[("--bands", &["0", "33", "x", "-1", "nan", "1e300"]), ("--order", &["2"])],
+    },
+    Case {
+        command: "account --noise-multiplier 1 --delta 1e-5",
+        flags: &[
+            ("--noise-multiplier", POSITIVE),
+            ("--delta", PROBABILITY),
+            ("--mu", &["1"]),
+            ("--epsilon", &["1"]),
+            ("--adjacency", NAME),
+        ],
+    },
+    Case {
+        command: "account --mu 1 --epsilon 1",
+        flags: &[("--mu", POSITIVE), ("--epsilon", &["x", "-1", "nan", "inf"])],
+    },
+    Case {
+        command: "calibrate --epsilon 1 --delta 1e-5",
+        flags: &[("--epsilon", POSITIVE), ("--delta", PROBABILITY), ("--adjacency", NAME)],
+    },
+    Case {
+        command: "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5 --setting cyclic",
+        flags: &[
+            ("--examples", COUNT),
+            ("--batch-size", &["x", "0", "-1", "nan", "1001", "1e300"]),
+            ("--epochs", COUNT),
+            ("--steps", &["10"]),
+            ("--epsilon", POSITIVE),
+            ("--delta", PROBABILITY),
+            ("--setting", NAME),
+            ("--min-sep", &["5"]),
+            ("--max-participations", &["5"]),
+            ("--dim", OPTIONAL_COUNT),
+            ("--memory", OPTIONAL_COUNT),
+            ("--workload", &["x", "momentum:1"]),
+            ("--adjacency", NAME),
+            ("--objective", NAME),
+            ("--clip-norm", POSITIVE),
+            ("--strategy", &["x", "blt:0", "banded-toeplitz:41"]),
+            ("--out", FOLDER),
+        ],
+    },
+    Case {
+        command: "plan --examples 1000 --batch-size 50 --steps 40 --epsilon 1 --delta 1e-5 --setting federated \
+                  --min-sep 10",
+        flags: &[("--min-sep", &["0", "41", "x"]), ("--max-participations", &["0", "5", "x"])],
+    },
+    Case {
+        command: "train --epochs 1 --repeats 1 --learning-rate 0.1",
+        flags: &[
+            ("--data", &["x", "", "idx:/nonexistent", "fashion-mnist:/nonexistent"]),
+            ("--model", NAME),
+            ("--plan", &["/nonexistent/plan.toml"]),
+            ("--epsilon", POSITIVE),
+            ("--delta", PROBABILITY),
+            ("--epochs", COUNT),
+            ("--steps", &["10"]),
+            ("--batch-size", &["x", "0", "-1", "nan", "100000"]),
+            ("--setting", NAME),
+            ("--mechanism", &["x", "", "blt:0"]),
+            ("--objective", NAME),
+            ("--workload", &["x", "momentum:1"]),
+            ("--adjacency", NAME),
+            ("--clip-norm", POSITIVE),
+            ("--learning-rate", POSITIVE),
+            ("--momentum", &["x", "1", "-1", "nan"]),
+            ("--optimizer", NAME),
+            ("--repeats", &["x", "0", "-1", "nan"]),
+            ("--seed", &["x", "-1", "nan", "1.5"]),
+            ("--resume", &["/nonexistent"]),
+        ],
+    },
+];
+
+/// The command with the flag's value replaced, or added.
+fn with_flag<'a>(command: &'a str, flag: &'a str, value: &'a str) -> Vec<&'a str> {
+    let mut arguments: Vec<&str> = command.split_whitespace().collect();
+    match arguments.iter().position(|&argument| argument == flag) {
+        Some(at) => arguments[at + 1] = value,
+        None => arguments.extend([flag, value]),
+    }
+    arguments
+}
+
+#[test]
+fn every_flag_refuses_what_it_cannot_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut refused = 0;
+    for case in CASES {
+        for (flag, values) in case.flags {
+            for value in *values {
+                let mut arguments = with_flag(case.command, flag, value);
+                if case.command.starts_with("train") {
+                    arguments.extend(["--out", out.to_str().unwrap()]);
+                }
+                let output = antinoise(&arguments);
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+                assert!(output.stdout.is_empty(), "{arguments:?}");
+                let name = flag.trim_start_matches("--");
+                let named = stderr.contains(name) || stderr.contains(&name.replace('-', "_"));
+                assert!(named || stderr.contains(value), "{arguments:?} does not name {flag}: {stderr}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 200, "{refused}");
+    assert!(!out.exists(), "a refused run leaves no folder behind");
+}
+
+#[test]
+fn the_commands_of_the_table_work_without_the_bad_value() {
+    for case in CASES.iter().filter(|case| !case.command.starts_with("train")) {
+        let output = antinoise(&case.command.split_whitespace().collect::<Vec<_>>());
+        assert!(output.status.success(), "{:?}: {}", case.command, String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn data_files_that_are_truncated_or_empty_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let names =
+        ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
+    for contents in [&b""[..], &[0, 0, 8, 3, 0, 0, 0, 9, 0, 0], &[0xff; 64]] {
+        for name in names {
+            std::fs::write(folder.path().join(name), contents).unwrap();
+        }
+        let data = format!("idx:{}", folder.path().display());
+        let out = folder.path().join("out");
+        let output = antinoise(&["train", "--data", &data, "--out", out.to_str().unwrap()]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("ubyte"), "{stderr}");
+        assert!(!out.exists());
+    }
+}

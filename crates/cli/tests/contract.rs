@@ -1,0 +1,121 @@
+//! What scripts rely on: one JSON object with the fixed keys, whole files, and runs that resume to the bit.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn antinoise() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_antinoise"))
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = antinoise().args(arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.trim().lines().count(), 1, "exactly one object: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn assert_keys(value: &Value, keys: &str) {
+    for key in keys.split(' ') {
+        assert!(value.get(key).is_some(), "{key} in {value}");
+    }
+}
+
+#[test]
+fn loss_prints_its_keys_and_saves_a_strategy_that_costs_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strategy.toml");
+    let path = file.to_str().unwrap();
+    let saved = json(&["loss", "--strategy", "blt", "--order", "3", "--steps", "100", "--out", path]);
+    assert_keys(&saved, "max_loss rms_loss total_loss max_error rms_error sensitivity status gap iterations seconds");
+    assert_keys(&saved["sensitivity"], "value kind source");
+    assert_eq!(saved["sensitivity"]["kind"], "exact");
+    let read = json(&["loss", "--strategy", &format!("file:{path}"), "--steps", "100"]);
+    assert_eq!(saved["rms_loss"], read["rms_loss"]);
+    let wrong = antinoise().args(["loss", "--strategy", &format!("file:{path}"), "--steps", "99"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn account_and_calibrate_print_their_keys_and_agree() {
+    let found = json(&["calibrate", "--epsilon", "2", "--delta", "1e-6"]);
+    assert_keys(&found, "epsilon epsilon_lower delta noise_multiplier mu rho accountant");
+    let sigma = found["noise_multiplier"].as_f64().unwrap();
+    assert!((sigma - 2.23048).abs() < 1e-5);
+    let back = json(&["account", "--noise-multiplier", &sigma.to_string(), "--delta", "1e-6"]);
+    assert!(back["epsilon"].as_f64().unwrap() <= 2.0 && back["epsilon_lower"].as_f64().unwrap() > 1.999_999);
+}
+
+#[test]
+fn plan_prints_its_keys_and_saves_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.toml");
+    let arguments = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --out";
+    let mut arguments: Vec<&str> = arguments.split(' ').collect();
+    arguments.push(file.to_str().unwrap());
+    let found = json(&arguments);
+    assert_keys(&found, "candidates chosen plan");
+    let chosen = &found["candidates"][found["chosen"].as_u64().unwrap() as usize];
+    assert_keys(chosen, "strategy bands order noise_multiplier sensitivity max_loss rms_loss");
+    assert_keys(chosen, "relative_to_independent state_bytes");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("noise_multiplier"));
+}
+
+const TRAINING: &str =
+    "train --seed 7 --model logistic --mechanism blt:2 --epochs 120 --repeats 1 --learning-rate 0.1 --out";
+
+fn train(out: &Path) -> Command {
+    let mut command = antinoise();
+    command.args(TRAINING.split(' ')).arg(out).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn model(out: &Path) -> Vec<u8> {
+    std::fs::read(out.join("models").join("blt-2-lr0.1-0.safetensors")).unwrap()
+}
+
+/// Kills a run, in the middle if it is not faster than us, and resumes it: the same parameters, bit for bit.
+#[test]
+fn a_killed_run_resumes_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
+    assert!(train(&whole).status().unwrap().success());
+    let mut child = train(&killed).spawn().unwrap();
+    let checkpoint = killed.join("checkpoints").join("blt-2-lr0.1-0").join("training.safetensors");
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = json(&["train", "--resume", killed.to_str().unwrap()]);
+    assert_eq!(report["runs"][0]["steps"], 120 * 15);
+    assert_keys(&report["runs"][0], "mechanism test_accuracy epsilon delta steps seconds seconds_in_noise");
+    assert_eq!(model(&whole), model(&killed));
+    assert!(killed.join("report.html").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn checkpoints_are_readable_by_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    assert!(train(&out).status().unwrap().success());
+    for name in ["training.safetensors", "noise.safetensors"] {
+        let path = out.join("checkpoints").join("blt-2-lr0.1-0").join(name);
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_run_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    assert!(train(&out).status().unwrap().success());
+    let before = model(&out);
+    assert_eq!(train(&out).status().unwrap().code(), Some(2));
+    assert_eq!(model(&out), before);
+}
