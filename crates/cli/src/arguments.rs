@@ -163,7 +163,9 @@ fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> 
         length if length == size && row[i + 1..].iter().all(|&x| x == 0.0) => Ok(row[..=i].to_vec()),
         length => Err(refused(format!("a row {i} of {length} numbers or with numbers above the diagonal"))),
     };
-    Ok(Workload::Matrix { rows: rows.into_iter().enumerate().map(lower).collect::<std::result::Result<_, _>>()? })
+    Ok(Workload::Matrix {
+        rows: rows.into_iter().enumerate().map(lower).collect::<std::result::Result<_, _>>()?,
+    })
 }
 
 /// Rows of numbers, parted by commas or blanks; what follows # and empty lines are left out.

@@ -30,12 +30,16 @@ fn loss_prints_its_keys_and_saves_a_strategy_that_costs_the_same() {
     let file = folder.path().join("strategy.toml");
     let path = file.to_str().unwrap();
     let saved = json(&["loss", "--strategy", "blt", "--order", "3", "--steps", "100", "--out", path]);
-    assert_keys(&saved, "max_loss rms_loss total_loss max_error rms_error sensitivity status gap iterations seconds");
+    assert_keys(
+        &saved,
+        "max_loss rms_loss total_loss max_error rms_error sensitivity status gap iterations seconds",
+    );
     assert_keys(&saved["sensitivity"], "value kind source");
     assert_eq!(saved["sensitivity"]["kind"], "exact");
     let read = json(&["loss", "--strategy", &format!("file:{path}"), "--steps", "100"]);
     assert_eq!(saved["rms_loss"], read["rms_loss"]);
-    let wrong = antinoise().args(["loss", "--strategy", &format!("file:{path}"), "--steps", "99"]).output().unwrap();
+    let wrong =
+        antinoise().args(["loss", "--strategy", &format!("file:{path}"), "--steps", "99"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
 }
 
@@ -53,7 +57,8 @@ fn account_and_calibrate_print_their_keys_and_agree() {
 fn plan_prints_its_keys_and_saves_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plan.toml");
-    let arguments = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --out";
+    let arguments =
+        "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --out";
     let mut arguments: Vec<&str> = arguments.split(' ').collect();
     arguments.push(file.to_str().unwrap());
     let found = json(&arguments);

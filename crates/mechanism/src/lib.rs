@@ -45,3 +45,8 @@ pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;
 pub use strategy::{Class, Mechanism, Problem, Strategy};
 pub use workload::Workload;
+
+/// The guide to new mechanisms, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-mechanism.md")]
+struct AddingAMechanism;
