@@ -93,8 +93,8 @@ impl StrategyOptions {
             bands: pick("bands", recipe.bands, self.bands)?,
             order: pick("order", recipe.order, self.order)?,
             fixed: self.fixed,
-            column_normalize: self.column_normalize,
-            restarts: self.restarts,
+            column_normalize: self.column_normalize || recipe.column_normalize,
+            restarts: pick("restarts", recipe.restarts, self.restarts)?,
             ..recipe
         })
     }

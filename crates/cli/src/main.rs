@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod output;
+mod plot;
 
 use std::process::ExitCode;
 
@@ -26,32 +27,32 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Loss(commands::loss::Arguments),
+    Compare(commands::compare::Arguments),
+    Show(commands::show::Arguments),
     Account(commands::account::Arguments),
     Calibrate(commands::calibrate::Arguments),
     Plan(commands::plan::Arguments),
     Train(Box<commands::train::Arguments>),
+    Noise(commands::noise::Arguments),
+    Bench(commands::bench::Arguments),
+}
+
+fn run(cli: &Cli) -> failure::Result<()> {
+    match &cli.command {
+        Command::Loss(arguments) => output::print(&commands::loss::run(arguments)?, cli.json),
+        Command::Compare(arguments) => output::print(&commands::compare::run(arguments)?, cli.json),
+        Command::Show(arguments) => output::print(&commands::show::run(arguments)?, cli.json),
+        Command::Account(arguments) => output::print(&commands::account::run(arguments)?, cli.json),
+        Command::Calibrate(arguments) => output::print(&commands::calibrate::run(arguments)?, cli.json),
+        Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
+        Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
+        Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
+        Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
+    }
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let done = match &cli.command {
-        Command::Loss(arguments) => {
-            commands::loss::run(arguments).map(|report| output::print(&report, cli.json))
-        }
-        Command::Account(arguments) => {
-            commands::account::run(arguments).map(|report| output::print(&report, cli.json))
-        }
-        Command::Calibrate(arguments) => {
-            commands::calibrate::run(arguments).map(|report| output::print(&report, cli.json))
-        }
-        Command::Train(arguments) => {
-            commands::train::run(arguments).map(|report| output::print(&report, cli.json))
-        }
-        Command::Plan(arguments) => {
-            commands::plan::run(arguments).map(|report| output::print(&report, cli.json))
-        }
-    };
-    match done.and_then(|printed| printed) {
+    match run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

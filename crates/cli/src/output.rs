@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -19,6 +20,15 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::other(format!("stdout: {error}"))),
     }
+}
+
+/// Writes the file that `flag` names, whole or not at all.
+pub fn save(flag: &str, path: &Path, contents: &[u8]) -> Result<()> {
+    antinoise_plan::write_atomically(path, contents).map_err(|error| {
+        let bad_input = error.is_bad_input();
+        let message = format!("{flag} is {} but must be a file that can be written: {error}", path.display());
+        if bad_input { Failure::input(message) } else { Failure::other(message) }
+    })
 }
 
 /// Rows of cells under a header, each column as wide as it needs; the first is left-aligned.

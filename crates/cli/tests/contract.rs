@@ -124,3 +124,45 @@ fn a_folder_with_a_run_is_not_overwritten() {
     assert_eq!(train(&out).status().unwrap().code(), Some(2));
     assert_eq!(model(&out), before);
 }
+
+fn npy(path: &Path) -> Vec<u8> {
+    let file = std::fs::read(path).unwrap();
+    let header = u16::from_le_bytes([file[8], file[9]]) as usize;
+    file[10 + header..].to_vec()
+}
+
+/// Any step and any shard of a stream are the same bits as those of the whole.
+#[test]
+fn noise_can_be_made_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, out) = (folder.path().join("key"), folder.path().join("noise.npy"));
+    std::fs::write(&key, [7u8; 32]).unwrap();
+    let make = |more: &str| {
+        let common = "noise --strategy blt:2 --steps 20 --dim 100";
+        let arguments = common.split(' ').chain(more.split_whitespace());
+        let (key, out) = (key.to_str().unwrap(), out.to_str().unwrap());
+        let report = json(&arguments.chain(["--key-file", key, "--out", out]).collect::<Vec<_>>());
+        assert_keys(&report, "out rows columns from");
+        npy(Path::new(out))
+    };
+    let whole = make("");
+    assert_eq!(whole.len(), 20 * 100 * 4);
+    assert_eq!(make("--from 5 --count 3"), whole[5 * 400..8 * 400]);
+    let (left, right) = (make("--shard 0/2"), make("--shard 1/2"));
+    let columns = left.len() / 20;
+    for row in 0..20 {
+        let joined =
+            [&left[row * columns..][..columns], &right[row * (400 - columns)..][..400 - columns]].concat();
+        assert_eq!(joined, whole[row * 400..(row + 1) * 400]);
+    }
+}
+
+#[test]
+fn bench_noise_prints_its_keys() {
+    let report = json(&["bench", "noise", "--dim", "10000", "--threads", "1"]);
+    assert_keys(&report, "ns_per_coordinate memory_bytes_per_second");
+    assert_keys(
+        &report["ns_per_coordinate"],
+        "identity banded-toeplitz:16 banded-toeplitz:64 blt:2 blt:4 blt:8",
+    );
+}

@@ -1,10 +1,10 @@
 //! `antinoise account`: the privacy of a noise multiplier.
 
-use antinoise_accounting::Gdp;
+use antinoise_input::{InvalidParameter, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
-use super::privacy::Report;
+use super::privacy::{Report, Sampling, SamplingOptions};
 use crate::arguments::parsed;
 use crate::failure::Result;
 
@@ -15,6 +15,7 @@ use crate::failure::Result;
     after_help = "Examples:
   antinoise account --noise-multiplier 2.23048 --delta 1e-6
   antinoise account --noise-multiplier 1 --epsilon 3
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   antinoise account --mu 0.5 --delta 1e-5"
 )]
 pub struct Arguments {
@@ -22,6 +23,8 @@ pub struct Arguments {
     noise: NoiseOptions,
     #[command(flatten)]
     point: PointOptions,
+    #[command(flatten)]
+    sampling: SamplingOptions,
     /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
@@ -53,19 +56,23 @@ struct PointOptions {
 
 /// Accounts.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let (gdp, noise_multiplier) = match (arguments.noise.noise_multiplier, arguments.noise.mu) {
-        (Some(sigma), _) => (Gdp::from_noise_multiplier(sigma)?, sigma),
+    let sampling = arguments.sampling.read(arguments.adjacency)?;
+    let noise_multiplier = match (arguments.noise.noise_multiplier, arguments.noise.mu) {
+        (Some(sigma), _) => positive("noise_multiplier", sigma)?,
         (None, mu) => {
-            let mu = antinoise_input::positive("mu", mu.unwrap_or(f64::NAN))?;
-            (Gdp::new(mu)?, 1.0 / mu)
+            let mu = positive("mu", mu.unwrap_or(f64::NAN))?;
+            if sampling != Sampling::None {
+                let must_be = "left out: give --noise-multiplier with --sampling-rate";
+                return Err(InvalidParameter::new("mu", mu, must_be).into());
+            }
+            1.0 / mu
         }
     };
-    let adjacency = arguments.adjacency.to_string();
     match (arguments.point.epsilon, arguments.point.delta) {
-        (Some(epsilon), _) => Report::at_epsilon(gdp, noise_multiplier, epsilon, adjacency),
+        (Some(epsilon), _) => Report::at_epsilon(noise_multiplier, epsilon, sampling, arguments.adjacency),
         (None, delta) => {
-            let delta = antinoise_input::in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
-            Report::of_gdp(gdp, noise_multiplier, delta, adjacency)
+            let delta = in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
+            Report::at_delta(noise_multiplier, delta, sampling, arguments.adjacency)
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `antinoise calibrate`: the noise multiplier that a privacy target needs.
 
-use antinoise_accounting::{Gdp, noise_multiplier_for};
+use antinoise_accounting::{calibrate, noise_multiplier_for};
+use antinoise_input::{in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
-use super::privacy::Report;
+use super::privacy::{Report, Sampling, SamplingOptions};
 use crate::arguments::parsed;
 use crate::failure::Result;
 
@@ -12,8 +13,9 @@ use crate::failure::Result;
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
-    after_help = "Example:
-  antinoise calibrate --epsilon 2 --delta 1e-6"
+    after_help = "Examples:
+  antinoise calibrate --epsilon 2 --delta 1e-6
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000"
 )]
 pub struct Arguments {
     /// Target epsilon.
@@ -22,6 +24,8 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D")]
     delta: f64,
+    #[command(flatten)]
+    sampling: SamplingOptions,
     /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
@@ -29,8 +33,12 @@ pub struct Arguments {
 
 /// Calibrates.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    antinoise_input::positive("epsilon", arguments.epsilon)?;
-    let delta = antinoise_input::in_open_unit("delta", arguments.delta)?;
-    let sigma = noise_multiplier_for(arguments.epsilon, delta)?;
-    Report::of_gdp(Gdp::from_noise_multiplier(sigma)?, sigma, delta, arguments.adjacency.to_string())
+    let epsilon = positive("epsilon", arguments.epsilon)?;
+    let delta = in_open_unit("delta", arguments.delta)?;
+    let sampling = arguments.sampling.read(arguments.adjacency)?;
+    let sigma = match sampling {
+        Sampling::None => noise_multiplier_for(epsilon, delta)?,
+        Sampling::Poisson { rate, steps } => calibrate::noise_multiplier(rate, steps, epsilon, delta)?,
+    };
+    Report::at_delta(sigma, delta, sampling, arguments.adjacency)
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
 use crate::failure::{Failure, Result};
+use crate::output;
 
 /// Print the errors, the sensitivity and the losses of one mechanism.
 #[derive(Debug, Args)]
@@ -77,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let cost = loss::of(strategy, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
     if let Some(path) = &arguments.out {
         let text = toml::to_string(strategy).map_err(Failure::other)?;
-        antinoise_plan::write_atomically(path, text.as_bytes())?;
+        output::save("out", path, text.as_bytes())?;
     }
     Ok(Report {
         strategy: strategy.class().name(),

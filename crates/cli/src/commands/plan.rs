@@ -187,7 +187,7 @@ impl Row {
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let Choice { candidates, chosen, plan } = choose(&arguments.request()?)?;
     if let Some(path) = &arguments.out {
-        plan.save(path)?;
+        output::save("out", path, plan.to_toml().as_bytes())?;
     }
     let rows = candidates.iter().map(Row::new).collect();
     Ok(Report { candidates: rows, chosen, plan, adjacency: arguments.problem.adjacency })

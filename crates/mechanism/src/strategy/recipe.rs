@@ -126,7 +126,12 @@ impl Recipe {
     }
 }
 
-/// The class's name, then `:` and its size where one is given: `banded-toeplitz:16`, `blt:4`.
+/// What a recipe's text adds for columns of norm 1, and before the number of restarts.
+const NORMALIZED: &str = "column-normalized";
+const RESTARTS: &str = "x";
+
+/// The class's name and its size, then what is made of it: `banded-toeplitz:16`, `blt:4+column-normalized`,
+/// `dense+x20`.
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;
@@ -134,9 +139,9 @@ impl fmt::Display for Recipe {
             write!(f, ":{size}")?;
         }
         if self.column_normalize {
-            f.write_str(" column-normalized")?;
+            write!(f, "+{NORMALIZED}")?;
         }
-        self.restarts.map_or(Ok(()), |restarts| write!(f, " x{restarts}"))
+        self.restarts.map_or(Ok(()), |restarts| write!(f, "+{RESTARTS}{restarts}"))
     }
 }
 
@@ -144,23 +149,55 @@ impl FromStr for Recipe {
     type Err = crate::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (name, size) = match text.split_once(':') {
-            Some((name, size)) => (name, Some(size)),
-            None => (text, None),
-        };
-        let class = Class::ALL.iter().copied().find(|class| class.name() == name);
-        let size = size.map(|size| size.parse::<usize>()).transpose();
-        let (Some(class), Ok(size)) = (class, size) else {
+        parse(text).ok_or_else(|| {
             let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
-            let must_be =
-                format!("one of {}, or with its size as in banded-toeplitz:16 or blt:4", names.join(", "));
-            return Err(InvalidParameter::new("strategy", format!("{text:?}"), must_be).into());
-        };
-        let mut recipe = Self::new(class);
-        match class {
-            Class::Blt => recipe.order = size,
-            _ => recipe.bands = size,
+            let must_be = format!(
+                "one of {}, alone or with its size (banded-toeplitz:16, blt:4), +{NORMALIZED} or +{RESTARTS}S for S \
+                 restarts",
+                names.join(", ")
+            );
+            InvalidParameter::new("strategy", format!("{text:?}"), must_be).into()
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<Recipe> {
+    let mut parts = text.split('+');
+    let head = parts.next()?;
+    let (name, size) = head.split_once(':').map_or((head, None), |(name, size)| (name, Some(size)));
+    let class = Class::ALL.iter().copied().find(|class| class.name() == name)?;
+    let size = size.map(|size| size.parse().ok()).map_or(Some(None), |size: Option<usize>| size.map(Some))?;
+    let mut recipe = Recipe::new(class);
+    match class {
+        Class::Blt => recipe.order = size,
+        _ => recipe.bands = size,
+    }
+    for part in parts {
+        match part {
+            NORMALIZED => recipe.column_normalize = true,
+            _ => recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
         }
-        Ok(recipe)
+    }
+    Some(recipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        for text in [
+            "identity",
+            "banded-toeplitz:16",
+            "blt:4+column-normalized",
+            "dense+x20",
+            "blt+column-normalized+x3",
+        ] {
+            assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
+        }
+        for text in ["", "blt:", "blt:x", "blt:-1", "blt+", "blt+x", "blt+y3", "BLT", "blt 4"] {
+            assert!(text.parse::<Recipe>().unwrap_err().is_invalid_parameter(), "{text}");
+        }
     }
 }

@@ -1,0 +1,107 @@
+//! `antinoise bench noise`: nanoseconds a coordinate beside the memory's speed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use antinoise_input::between;
+use antinoise_mechanism::Recursion;
+use antinoise_noise::bench::{memory_bytes_per_second, step};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::arguments::count;
+use crate::failure::Result;
+use crate::output;
+
+/// Measure on this machine.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Noise(NoiseArguments),
+}
+
+/// Time a warm step of noise by mechanism, beside the memory bandwidth measured in the same run.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Example:
+  antinoise bench noise --dim 1e7 --threads 1"
+)]
+struct NoiseArguments {
+    /// Coordinates.
+    #[arg(long, value_name = "M", value_parser = count)]
+    dim: usize,
+    /// Threads [default: all].
+    #[arg(long, value_name = "T", value_parser = count)]
+    threads: Option<usize>,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    dim: usize,
+    threads: usize,
+    memory_bytes_per_second: f64,
+    ns_per_coordinate: BTreeMap<String, f64>,
+    /// Bytes a second that a step moves, over the memory's.
+    share_of_memory_bandwidth: BTreeMap<String, f64>,
+}
+
+/// The stored state of 64 bands is the largest; the bandwidth is measured over as many bytes as BLTs move.
+const BANDWIDTH_BYTES_PER_COORDINATE: usize = 20;
+
+fn cases() -> Vec<(String, Recursion)> {
+    let banded = |bands: usize| {
+        let taps = (0..bands).map(|i| 1.0 / (1 + i) as f64).collect();
+        (format!("banded-toeplitz:{bands}"), Recursion::AutoRegressive { taps })
+    };
+    let blt = |order: usize| {
+        let decay = (0..order).map(|i| 1.0 - 0.5f64.powi(i as i32 + 2)).collect();
+        (format!("blt:{order}"), Recursion::Blt { scale: vec![0.5 / order as f64; order], decay })
+    };
+    vec![("identity".into(), Recursion::Independent), blt(2), blt(4), blt(8), banded(16), banded(64)]
+}
+
+/// Measures.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let What::Noise(NoiseArguments { dim, threads }) = &arguments.what;
+    // 64 bands hold 63 vectors of 4 bytes a coordinate.
+    let dim = between("dim", *dim, 1, 1_000_000_000, "the most coordinates")?;
+    let all = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let threads = between("threads", threads.unwrap_or(all), 1, 4096, "the most threads")?;
+    let bandwidth = memory_bytes_per_second((BANDWIDTH_BYTES_PER_COORDINATE * dim).max(64), threads)?;
+    let (mut ns_per_coordinate, mut share_of_memory_bandwidth) = (BTreeMap::new(), BTreeMap::new());
+    for (name, recursion) in cases() {
+        let time = step(recursion, dim, |builder| builder.threads(threads))?;
+        ns_per_coordinate.insert(name.clone(), time.ns_per_coordinate);
+        share_of_memory_bandwidth.insert(name, time.bytes_per_second / bandwidth);
+    }
+    Ok(Report {
+        dim,
+        threads,
+        memory_bytes_per_second: bandwidth,
+        ns_per_coordinate,
+        share_of_memory_bandwidth,
+    })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<Vec<String>> = self
+            .ns_per_coordinate
+            .iter()
+            .map(|(name, ns)| {
+                let share = 100.0 * self.share_of_memory_bandwidth[name];
+                vec![name.clone(), format!("{ns:.3}"), format!("{share:.0}%")]
+            })
+            .collect();
+        let gigabytes = self.memory_bytes_per_second / 1e9;
+        writeln!(f, "{} coordinates, {} threads, memory {gigabytes:.1} GB/s\n", self.dim, self.threads)?;
+        f.write_str(&output::table(&["mechanism", "ns per coordinate", "of memory's speed"], &rows))
+    }
+}

@@ -1,0 +1,190 @@
+//! `antinoise compare`: several mechanisms over several numbers of steps.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_input::at_least;
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Participation, Problem, loss};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::arguments::{ProblemOptions, count, parsed};
+use crate::failure::Result;
+use crate::output;
+use crate::plot::{Curve, Panel, panels};
+
+/// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise compare --strategies identity,workload,blt:4,toeplitz,dense --steps 8,16,32,64,128 --objective max
+  antinoise compare --strategies blt:2,blt:4,blt:8 --steps 1e3,1e6,1e9 --objective max --plot blt.svg
+  antinoise compare --strategies toeplitz+column-normalized,dense+x4 --steps 64 --format csv"
+)]
+pub struct Arguments {
+    /// Mechanisms, parted by commas: name[:size][+column-normalized][+xRESTARTS].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = parsed::<Recipe>)]
+    strategies: Vec<Recipe>,
+    /// Numbers of steps, parted by commas.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = count)]
+    steps: Vec<usize>,
+    /// The loss that is optimised and printed: max or rms.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// Print the total loss, sens^2 ||B||_F^2, instead.
+    #[arg(long)]
+    total: bool,
+    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
+    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    participation: Participation,
+    #[command(flatten)]
+    problem: ProblemOptions,
+    /// How the table is printed.
+    #[arg(long, value_enum, default_value = "markdown")]
+    format: Format,
+    /// Draw the losses, and their excess over the least one, to this SVG file.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Table formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A Markdown table.
+    Markdown,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    objective: Objective,
+    strategies: Vec<String>,
+    steps: Vec<usize>,
+    /// One row a number of steps, one loss a strategy; null where the strategy cannot be made for it.
+    losses: Vec<Vec<Option<f64>>>,
+    /// Why a loss is missing.
+    missing: Vec<String>,
+    #[serde(skip)]
+    format: Format,
+}
+
+/// Measures every pair; a pair that cannot be made is left out and told about.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    for &steps in &arguments.steps {
+        at_least("steps", steps, 1)?;
+        arguments.participation.check(steps)?;
+        arguments.problem.workload.check_steps(steps)?;
+    }
+    let mut missing = Vec::new();
+    let bar = ProgressBar::new((arguments.steps.len() * arguments.strategies.len()) as u64);
+    let mut losses = Vec::new();
+    for &steps in &arguments.steps {
+        let mut row = Vec::new();
+        for recipe in &arguments.strategies {
+            row.push(
+                one(arguments, recipe, steps)
+                    .map_err(|error| missing.push(format!("{recipe} at {steps}: {error}")))
+                    .ok(),
+            );
+            bar.inc(1);
+        }
+        losses.push(row);
+    }
+    bar.finish_and_clear();
+    let report = Report {
+        objective: arguments.objective,
+        strategies: arguments.strategies.iter().map(ToString::to_string).collect(),
+        steps: arguments.steps.clone(),
+        losses,
+        missing,
+        format: arguments.format,
+    };
+    if let Some(path) = &arguments.plot {
+        output::save("plot", path, report.figure()?.as_bytes())?;
+    }
+    Ok(report)
+}
+
+fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechanism::Result<f64> {
+    let problem = Problem {
+        steps,
+        workload: arguments.problem.workload.clone(),
+        participation: arguments.participation.clone(),
+        objective: arguments.objective,
+    };
+    let strategy = recipe.design(&problem)?.value;
+    let cost = loss::of(&strategy, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    Ok(match (arguments.total, arguments.objective) {
+        (true, _) => cost.total_loss,
+        (false, Objective::Max) => cost.max_loss,
+        (false, Objective::Rms) => cost.rms_loss,
+    })
+}
+
+impl Report {
+    fn figure(&self) -> Result<String> {
+        let curves = |value: &dyn Fn(usize, usize) -> Option<f64>| -> Vec<Curve> {
+            let of = |j: usize, name: &String| Curve {
+                name: name.clone(),
+                points: (0..self.steps.len())
+                    .filter_map(|i| Some((self.steps[i] as f64, value(i, j)?)))
+                    .collect(),
+            };
+            self.strategies.iter().enumerate().map(|(j, name)| of(j, name)).collect()
+        };
+        let least = |i: usize| self.losses[i].iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        panels(&[
+            Panel {
+                title: format!("{} loss", self.objective),
+                horizontal: "steps",
+                curves: curves(&|i, j| self.losses[i][j]),
+                logarithmic: true,
+            },
+            Panel {
+                title: "excess over the least of them, percent (drawn up to 100)".into(),
+                horizontal: "steps",
+                curves: curves(&|i, j| {
+                    Some(100.0 * (self.losses[i][j]? / least(i) - 1.0)).filter(|&excess| excess <= 100.0)
+                }),
+                logarithmic: false,
+            },
+        ])
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cell = |loss: &Option<f64>| loss.map_or(String::new(), number);
+        let rows = self.steps.iter().zip(&self.losses);
+        match self.format {
+            Format::Csv => {
+                writeln!(f, "steps,{}", self.strategies.join(","))?;
+                for (steps, row) in rows {
+                    writeln!(f, "{steps},{}", row.iter().map(cell).collect::<Vec<_>>().join(","))?;
+                }
+            }
+            Format::Markdown => {
+                writeln!(f, "| steps | {} |", self.strategies.join(" | "))?;
+                writeln!(f, "|---|{}", "---|".repeat(self.strategies.len()))?;
+                for (steps, row) in rows {
+                    writeln!(f, "| {steps} | {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "))?;
+                }
+            }
+        }
+        for reason in &self.missing {
+            eprintln!("left out: {reason}");
+        }
+        Ok(())
+    }
+}
+
+/// Seven digits, in the exponent's form where that is shorter.
+fn number(x: f64) -> String {
+    if (1e-3..1e6).contains(&x) { format!("{x:.6}") } else { format!("{x:.6e}") }
+}

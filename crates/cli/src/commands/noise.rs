@@ -1,0 +1,204 @@
+//! `antinoise noise`: rows of C^-1 Z in a NumPy file.
+
+use std::fmt;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use antinoise_input::{InvalidParameter, between, positive};
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::{Participation, Problem};
+use antinoise_noise::{Key, NoiseStream, Shard};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
+use crate::failure::{Failure, Result};
+
+/// Write steps of correlated noise to a NumPy file of float32.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  head -c 32 /dev/urandom > key && chmod 600 key
+  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --count 10 --out noise.npy
+  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --from 500 --count 1 --shard 0/8 --out part.npy
+
+Row t is step FROM + t of one stream: the same key, strategy and step give the same bits, whatever the shard."
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    strategy: StrategyOptions,
+    /// Steps of the whole stream.
+    #[arg(long, value_name = "N", value_parser = count)]
+    steps: usize,
+    /// Coordinates of the whole stream: model parameters.
+    #[arg(long, value_name = "M", value_parser = count)]
+    dim: usize,
+    /// First step that is written.
+    #[arg(long, value_name = "T", value_parser = count, default_value = "0")]
+    from: usize,
+    /// Steps that are written [default: all from there].
+    #[arg(long, value_name = "K", value_parser = count)]
+    count: Option<usize>,
+    /// Write only part I of J of the coordinates, I from 0.
+    #[arg(long, value_name = "I/J", default_value = "0/1")]
+    shard: String,
+    /// Standard deviation of the seed noise.
+    #[arg(long, value_name = "NU", default_value = "1")]
+    noise_std: f64,
+    /// What an optimised strategy minimises: max or rms loss.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
+    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    participation: Participation,
+    #[command(flatten)]
+    problem: ProblemOptions,
+    /// File with the key: 32 bytes, or 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+    /// NumPy file to write: COUNT rows of the shard's coordinates.
+    #[arg(long, value_name = "FILE.npy")]
+    out: PathBuf,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    out: PathBuf,
+    strategy: &'static str,
+    rows: usize,
+    columns: usize,
+    from: usize,
+    state: String,
+    state_bytes: u64,
+    seconds: f64,
+}
+
+/// Makes the noise and writes it.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let problem = Problem {
+        steps: arguments.steps,
+        workload: arguments.problem.workload.clone(),
+        participation: arguments.participation.clone(),
+        objective: arguments.objective,
+    };
+    antinoise_input::at_least("steps", arguments.steps, 1)?;
+    antinoise_input::at_least("dim", arguments.dim, 1)?;
+    positive("noise_std", arguments.noise_std)?;
+    between("from", arguments.from, 0, arguments.steps - 1, "steps - 1")?;
+    let rest = arguments.steps - arguments.from;
+    let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
+    let (index, parts) = shard(&arguments.shard)?;
+    let shard = Shard::part(index, parts, arguments.dim)?;
+    let strategy = arguments.strategy.solve(&problem)?.value;
+    let key = Key::from_file(&arguments.key_file)?;
+    let recursion = strategy.mechanism().recursion()?;
+    let mut stream = NoiseStream::builder(recursion, arguments.steps, arguments.dim, arguments.noise_std)
+        .shard(shard)
+        .build(key)?;
+    let start = std::time::Instant::now();
+    stream.seek(arguments.from)?;
+    write(&mut stream, rows, &arguments.out)?;
+    let placement = stream.placement();
+    Ok(Report {
+        out: arguments.out.clone(),
+        strategy: strategy.class().name(),
+        rows,
+        columns: stream.len(),
+        from: arguments.from,
+        state: format!("{:?}", placement.state).to_lowercase(),
+        state_bytes: placement.bytes,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// "I/J" with I below J.
+fn shard(text: &str) -> Result<(usize, usize)> {
+    let pair = text.split_once('/').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
+    match pair {
+        Some((index, parts)) if index < parts => Ok((index, parts)),
+        _ => Err(InvalidParameter::new("shard", format!("{text:?}"), "I/J, I from 0 and below J").into()),
+    }
+}
+
+/// Rows go to a temporary file beside `path`, which takes its name once it is whole.
+fn write(stream: &mut NoiseStream, rows: usize, path: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        let message = format!("out: {}: {error}", path.display());
+        if error.kind() == std::io::ErrorKind::NotFound {
+            Failure::input(message)
+        } else {
+            Failure::other(message)
+        }
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut writer = BufWriter::with_capacity(1 << 20, file);
+    writer.write_all(&npy_header(rows, stream.len())).map_err(failed)?;
+    let mut row = vec![0f32; stream.len()];
+    let bar = ProgressBar::new(rows as u64);
+    for _ in 0..rows {
+        stream.next_into(&mut row)?;
+        for chunk in row.chunks(1 << 14) {
+            let bytes: Vec<u8> = chunk.iter().flat_map(|x| x.to_le_bytes()).collect();
+            writer.write_all(&bytes).map_err(failed)?;
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// The header of version 1.0 of NumPy's format, padded so that the numbers start at a multiple of 64.
+fn npy_header(rows: usize, columns: usize) -> Vec<u8> {
+    let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    while (10 + text.len() + 1) % 64 != 0 {
+        text.push(' ');
+    }
+    text.push('\n');
+    let length = (text.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes()].concat()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} steps from {} of {}, {} coordinates; {} state, {}; {:.2} s",
+            self.out.display(),
+            self.rows,
+            self.from,
+            self.strategy,
+            self.columns,
+            self.state,
+            crate::output::bytes(self.state_bytes),
+            self.seconds
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_is_numpys() {
+        let header = npy_header(3, 1000);
+        assert_eq!(header.len() % 64, 0);
+        assert_eq!(u16::from_le_bytes([header[8], header[9]]) as usize, header.len() - 10);
+        assert!(header.ends_with(b"\n") && header.starts_with(b"\x93NUMPY"));
+    }
+
+    #[test]
+    fn shards_are_read() {
+        assert_eq!(shard("2/3").unwrap(), (2, 3));
+        for text in ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3"] {
+            assert!(shard(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `antinoise show`: a strategy as a picture.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::{Participation, Problem};
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
+use crate::failure::Result;
+use crate::output;
+use crate::plot::{Curves, HeatMap, maps_and_curves};
+
+/// Draw C and C^-1 as heat maps and their first columns as curves.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise show --strategy dense --steps 64 --out dense.svg
+  antinoise show --strategy banded-toeplitz --bands 16 --steps 64 --participation cyclic:16,4 --out banded.svg"
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    strategy: StrategyOptions,
+    /// Number of training steps, at most 2048.
+    #[arg(long, value_name = "N", value_parser = count)]
+    steps: usize,
+    #[command(flatten)]
+    problem: ProblemOptions,
+    /// What an optimised strategy minimises: max or rms loss.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
+    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    participation: Participation,
+    /// SVG file to write.
+    #[arg(long, value_name = "FILE.svg")]
+    out: PathBuf,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    out: PathBuf,
+    strategy: &'static str,
+    /// First column of C.
+    strategy_column: Vec<f64>,
+    /// First column of C^-1.
+    noise_correlating_column: Vec<f64>,
+}
+
+/// Most steps that are drawn, and most cells of a heat map in each direction.
+const MOST_STEPS: usize = 2048;
+const MOST_CELLS: usize = 64;
+
+/// Draws.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let steps = antinoise_input::between("steps", arguments.steps, 1, MOST_STEPS, "the most that are drawn")?;
+    let problem = Problem {
+        steps,
+        workload: arguments.problem.workload.clone(),
+        participation: arguments.participation.clone(),
+        objective: arguments.objective,
+    };
+    let strategy = arguments.strategy.solve(&problem)?.value;
+    let encoder = strategy.mechanism().encoder()?;
+    let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
+    let recursion = strategy.mechanism().recursion()?;
+    let seeds = recursion.seeds(steps);
+    let unit = |seed: usize| (0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<f64>>();
+    let inverse: Vec<Vec<f64>> = (0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect();
+    let name = strategy.class().name();
+    let maps = [heat_map(format!("C, {name}"), &c), heat_map("noise from seeds, C^-1".into(), &inverse)];
+    let curves = [
+        Curves { title: "first column of C".into(), values: c[0].clone() },
+        Curves { title: "first column of C^-1".into(), values: inverse[0].clone() },
+    ];
+    output::save("out", &arguments.out, maps_and_curves(&maps, &curves)?.as_bytes())?;
+    Ok(Report {
+        out: arguments.out.clone(),
+        strategy: name,
+        strategy_column: c[0].clone(),
+        noise_correlating_column: inverse[0].clone(),
+    })
+}
+
+/// Columns as a map of at most `MOST_CELLS` cells a side, each the entry of largest magnitude that it covers.
+fn heat_map(title: String, columns: &[Vec<f64>]) -> HeatMap {
+    let (rows, width) = (columns[0].len(), columns.len());
+    let (down, across) = (rows.div_ceil(MOST_CELLS), width.div_ceil(MOST_CELLS));
+    let mut cells = vec![vec![0.0f64; width.div_ceil(across)]; rows.div_ceil(down)];
+    for (j, column) in columns.iter().enumerate() {
+        for (i, &x) in column.iter().enumerate() {
+            let cell = &mut cells[i / down][j / across];
+            if x.abs() > cell.abs() {
+                *cell = x;
+            }
+        }
+    }
+    HeatMap { title, cells }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.out.display(), self.strategy)
+    }
+}
