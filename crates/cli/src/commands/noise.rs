@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long, value_name = "K", value_parser = count)]
     count: Option<usize>,
     /// Write only part I of J of the coordinates, I from 0.
-    #[arg(long, value_name = "I/J", default_value = "0/1")]
+    #[arg(long, value_name = "I/J", default_value = "0/1", allow_hyphen_values = true)]
     shard: String,
     /// Standard deviation of the seed noise.
     #[arg(long, value_name = "NU", default_value = "1")]
