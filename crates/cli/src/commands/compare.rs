@@ -97,6 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         losses.push(row);
     }
     bar.finish_and_clear();
+    for reason in &missing {
+        eprintln!("left out: {reason}");
+    }
     let report = Report {
         objective: arguments.objective,
         strategies: arguments.strategies.iter().map(ToString::to_string).collect(),
@@ -176,9 +179,6 @@ impl fmt::Display for Report {
                     writeln!(f, "| {steps} | {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "))?;
                 }
             }
-        }
-        for reason in &self.missing {
-            eprintln!("left out: {reason}");
         }
         Ok(())
     }

@@ -90,7 +90,8 @@ impl Interlaced {
 /// overflows.
 fn residue(a: usize, distances: &[f64]) -> f64 {
     let opposite = distances.iter().enumerate().filter(|(b, _)| (a + b) % 2 == 1).map(|(_, d)| d);
-    let same = distances.iter().enumerate().filter(|&(b, _)| b != a && (a + b) % 2 == 0).map(|(_, d)| d);
+    let same =
+        distances.iter().enumerate().filter(|&(b, _)| b != a && (a + b).is_multiple_of(2)).map(|(_, d)| d);
     opposite.zip(same.chain(std::iter::once(&1.0))).map(|(up, down)| up / down).product()
 }
 

@@ -14,6 +14,9 @@ pub(crate) struct Norm {
     pub(crate) d_limit: f64,
 }
 
+/// A sum of powers over n terms at x, and its derivative in x.
+type WithSlope = fn(f64, f64) -> (f64, f64);
+
 /// x with 1 - x = (1 - p)(1 - q).
 fn joint(p: f64, q: f64) -> f64 {
     p + q - p * q
@@ -25,7 +28,7 @@ fn joint(p: f64, q: f64) -> f64 {
 /// Monograph, Lemma 2.29(b, c), rewritten so that every term is positive.
 pub(crate) fn error(g: f64, beta: &[f64], nodes: &[f64], steps: usize, objective: Objective) -> Norm {
     let n = steps as f64;
-    let (of_limit, geometric): (f64, fn(f64, f64) -> (f64, f64)) = match objective {
+    let (of_limit, geometric): (f64, WithSlope) = match objective {
         Objective::Max => (n, sum),
         Objective::Rms => (0.5 * n * (n + 1.0), weighted_sum),
     };

@@ -92,13 +92,13 @@ impl Shape {
     /// v for c_1, c_2, ..., moved into the open set where they do not fit.
     fn variables(self, c: &[f64]) -> Vec<f64> {
         const LEAST: f64 = 1e-9;
-        let tail = c[1..].iter().enumerate();
         match self {
-            Self::Free => tail.map(|(_, c)| *c).collect(),
-            Self::NonNegative => tail.map(|(_, c)| c.max(LEAST).ln()).collect(),
-            Self::Decreasing => tail
-                .map(|(t, next)| {
-                    let ratio = (next / c[t]).clamp(LEAST, 1.0 - LEAST);
+            Self::Free => c[1..].to_vec(),
+            Self::NonNegative => c[1..].iter().map(|c| c.max(LEAST).ln()).collect(),
+            Self::Decreasing => c
+                .windows(2)
+                .map(|pair| {
+                    let ratio = (pair[1] / pair[0]).clamp(LEAST, 1.0 - LEAST);
                     (ratio / (1.0 - ratio)).ln()
                 })
                 .collect(),
