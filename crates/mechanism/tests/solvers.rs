@@ -1,0 +1,78 @@
+//! No solver panics or returns a number that is not finite, whatever is asked of it.
+
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
+use proptest::prelude::*;
+
+fn workload(n: usize) -> impl Strategy<Value = Workload> {
+    prop_oneof![
+        4 => Just(Workload::Prefix),
+        1 => (0.0..1.0, 0.0..1.0)
+            .prop_map(|(momentum, weight_decay)| Workload::Momentum { momentum, weight_decay }),
+        1 => (0.0..1.0).prop_map(|momentum| Workload::Nesterov { momentum }),
+        1 => (0.0..1.0).prop_map(|gamma| Workload::Decay { gamma }),
+        1 => (1usize..20).prop_map(|width| Workload::Window { width }),
+        1 => (0..n, 0.01..1.5).prop_map(|(start, last)| Workload::Cooldown { start, last }),
+        1 => prop::collection::vec(-1.0..1.0, 0..6).prop_map(|mut coefficients| {
+            coefficients.insert(0, 1.0);
+            Workload::Toeplitz { coefficients }
+        }),
+    ]
+}
+
+fn participation(n: usize) -> impl Strategy<Value = Participation> {
+    let pair = (1..=n).prop_flat_map(move |min_sep| (Just(min_sep), 1..=(n - 1) / min_sep + 1));
+    prop_oneof![
+        2 => Just(Participation::Single),
+        1 => Just(Participation::FullBatch),
+        2 => pair.clone().prop_map(|(min_sep, max_participations)| Participation::Cyclic { min_sep, max_participations }),
+        2 => pair.prop_map(|(min_sep, max_participations)| Participation::MinSep { min_sep, max_participations }),
+    ]
+}
+
+fn recipe(n: usize) -> impl Strategy<Value = Recipe> {
+    let class = prop::sample::select(Class::ALL);
+    (class, 1..=n, 1usize..=12, any::<bool>(), any::<bool>(), prop::option::weighted(0.2, 1..=n)).prop_map(
+        |(class, bands, order, fixed, column_normalize, restarts)| {
+            let base = Recipe { column_normalize, restarts, ..Recipe::new(class) };
+            match class {
+                Class::Blt => Recipe { order: Some(order), ..base },
+                Class::BandedToeplitz | Class::Banded | Class::BandedInverse => {
+                    Recipe { bands: Some(bands), fixed, ..base }
+                }
+                Class::Toeplitz => Recipe { fixed, ..base },
+                _ => base,
+            }
+        },
+    )
+}
+
+fn case() -> impl Strategy<Value = (Recipe, Problem)> {
+    (1usize..=14).prop_flat_map(|steps| {
+        let objective = prop::sample::select(vec![Objective::Max, Objective::Rms]);
+        (recipe(steps), workload(steps), participation(steps), objective).prop_map(
+            move |(recipe, workload, participation, objective)| {
+                (recipe, Problem { steps, workload, participation, objective })
+            },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn solvers_end_with_a_finite_loss_or_name_what_is_wrong((recipe, problem) in case()) {
+        match recipe.design(&problem) {
+            // What cannot be designed is refused by name: too many bands for a run's separation, say.
+            Err(error) => prop_assert!(error.is_invalid_parameter(), "{recipe} {problem:?}: {error}"),
+            Ok(found) => {
+                let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);
+                let cost = cost.map_err(|error| TestCaseError::fail(format!("{recipe} {problem:?}: {error}")))?;
+                prop_assert!(cost.max_loss.is_finite() && cost.max_loss > 0.0, "{recipe} {problem:?}: {cost:?}");
+                prop_assert!(found.gap.is_none_or(|gap| gap >= -1e-9), "{recipe} {problem:?}: {:?}", found.gap);
+            }
+        }
+    }
+}
