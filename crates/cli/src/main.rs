@@ -1,5 +1,8 @@
 //! The `antinoise` command line.
 
+// Doc comments of options are help texts: their brackets are not links.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 mod arguments;
 mod commands;
 mod failure;

@@ -10,6 +10,8 @@ pub(crate) enum Columns<'a> {
     Scaled { inner: Box<Columns<'a>>, factors: &'a [f64] },
     /// The same columns in every run.
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
+    /// The first column, which every other one repeats later: recursions that are the same at every step.
+    Shifted(Vec<f64>),
     /// What the recursion makes of a unit seed.
     Applied(&'a Recursion),
 }
@@ -33,7 +35,12 @@ impl<'a> Columns<'a> {
                 let columns = Box::new(Self::new(inner, run));
                 Self::Restarted { inner: columns, period: *period, seeds: inner.seeds(run) }
             }
-            other => Self::Applied(other),
+            Recursion::Banded { .. } => Self::Applied(recursion),
+            _ => {
+                let mut unit = vec![0.0; steps];
+                unit[0] = 1.0;
+                Self::Shifted(recursion.apply(steps, &unit))
+            }
         }
     }
 
@@ -54,6 +61,7 @@ impl<'a> Columns<'a> {
                 let end = out.len().min(start + period);
                 inner.write(seed % seeds, space, &mut out[start..end]);
             }
+            Self::Shifted(first) => out[seed..].iter_mut().zip(first).for_each(|(x, entry)| *x = *entry),
             Self::Applied(recursion) => {
                 space.clear();
                 space.resize(recursion.seeds(out.len()), 0.0);
