@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Solution;
 use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Adjacency, Problem, Strategy, Workload};
+use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
@@ -166,6 +166,17 @@ fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> 
     Ok(Workload::Matrix {
         rows: rows.into_iter().enumerate().map(lower).collect::<std::result::Result<_, _>>()?,
     })
+}
+
+/// A schema by name, or from a file that lists its patterns.
+pub fn participation(text: &str) -> std::result::Result<Participation, antinoise_mechanism::Error> {
+    let Some(path) = text.strip_prefix("file:") else { return text.parse() };
+    let refused = |got: String| {
+        let must_be = "a file with one pattern a line: steps from 0, in increasing order";
+        InvalidParameter::new(format!("participation file {path}"), got, must_be)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    Ok(Participation::Patterns { patterns: numbers(&text).map_err(refused)? })
 }
 
 /// Rows of numbers, parted by commas or blanks; what follows # and empty lines are left out.

@@ -166,3 +166,27 @@ fn bench_noise_prints_its_keys() {
         "identity banded-toeplitz:16 banded-toeplitz:64 blt:2 blt:4 blt:8",
     );
 }
+
+#[test]
+fn schemas_and_workloads_can_be_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("file:{}", path.display())
+    };
+    let cyclic = write("patterns", "0 2 4 # the even ones\n1, 3, 5\n");
+    let ones = write("workload", "1\n1\n1\n1\n1\n1\n");
+    let rows = write("matrix", "1\n1 1\n1 1 1\n1 1 1 1\n1 1 1 1 1\n1 1 1 1 1 1\n");
+    let cost = |participation: &str, workload: &str| {
+        let arguments = ["loss", "--strategy", "identity", "--steps", "6", "--participation", participation];
+        json(&[&arguments[..], &["--workload", workload]].concat())["total_loss"].as_f64().unwrap()
+    };
+    let named = cost("cyclic:2,3", "prefix");
+    for (participation, workload) in [(&cyclic, "prefix"), (&cyclic, &ones), (&cyclic, &rows)] {
+        assert!((cost(participation, workload) - named).abs() < 1e-9 * named, "{participation} {workload}");
+    }
+    let bad = write("bad", "0 2\n2 1\n");
+    let arguments = ["loss", "--strategy", "identity", "--steps", "6", "--participation", &bad];
+    assert_eq!(antinoise().args(arguments).output().unwrap().status.code(), Some(2));
+}

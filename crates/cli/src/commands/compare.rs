@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, count, parsed};
+use crate::arguments::{ProblemOptions, count, parsed, participation};
 use crate::failure::Result;
 use crate::output;
 use crate::plot::{Curve, Panel, panels};
@@ -38,8 +38,9 @@ pub struct Arguments {
     /// Print the total loss, sens^2 ||B||_F^2, instead.
     #[arg(long)]
     total: bool,
-    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
-    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// (one pattern of steps a line).
+    #[arg(long, default_value = "single", value_parser = participation)]
     participation: Participation,
     #[command(flatten)]
     problem: ProblemOptions,

@@ -10,7 +10,7 @@ use antinoise_mechanism::{Participation, Problem, loss};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
+use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed, participation};
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -34,8 +34,9 @@ pub struct Arguments {
     /// What an optimised strategy minimises: max or rms loss.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
-    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// (one pattern of steps a line).
+    #[arg(long, default_value = "single", value_parser = participation)]
     participation: Participation,
     /// Save the strategy to this file, for --strategy file:PATH.
     #[arg(long, value_name = "FILE")]

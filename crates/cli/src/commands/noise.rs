@@ -12,7 +12,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed};
+use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed, participation};
 use crate::failure::{Failure, Result};
 
 /// Write steps of correlated noise to a NumPy file of float32.
@@ -50,8 +50,9 @@ pub struct Arguments {
     /// What an optimised strategy minimises: max or rms loss.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K or min-sep:B,K.
-    #[arg(long, default_value = "single", value_parser = parsed::<Participation>)]
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// (one pattern of steps a line).
+    #[arg(long, default_value = "single", value_parser = participation)]
     participation: Participation,
     #[command(flatten)]
     problem: ProblemOptions,
