@@ -55,7 +55,7 @@ pub struct StrategyOptions {
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
     #[arg(long, value_name = "N", value_parser = count)]
     pub bands: Option<usize>,
-    /// Number of buffers of a BLT [default: 4].
+    /// Number of buffers of a BLT [default: as many as each lower the loss by a thousandth].
     #[arg(long, value_name = "D", value_parser = count)]
     pub order: Option<usize>,
     /// Use square-root coefficients as they are instead of optimising.

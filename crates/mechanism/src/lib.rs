@@ -34,6 +34,7 @@ pub mod optimize;
 mod participation;
 mod recursion;
 pub mod sensitivity;
+mod stationary;
 pub mod strategy;
 pub mod toeplitz;
 mod tree;

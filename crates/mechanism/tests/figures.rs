@@ -256,3 +256,76 @@ fn dense_cyclic_optimum_at_six_steps() {
         assert!((cost.total_loss.sqrt() - want).abs() < 1e-5, "{workload}: {}", cost.total_loss.sqrt());
     }
 }
+
+/// Without gradients: theta_i = 1 / i + c (from 1), the best c >= 0, against the optimum.
+#[test]
+fn the_best_shifted_harmonic_coefficients() {
+    use antinoise_mechanism::{Strategy, strategy::Toeplitz};
+    for (n, bands, want) in
+        [(1024, 16, 1.0013), (16384, 32, 1.0017), (65536, 64, 1.0020), (2000, 400, 1.0502)]
+    {
+        let rms = |shift: f64| {
+            let coefficients = (1..=bands).map(|i| 1.0 / i as f64 + shift).collect();
+            let strategy = Strategy::Toeplitz(Toeplitz::new(n, coefficients).unwrap());
+            let single = "single".parse().unwrap();
+            loss::of(&strategy, &Workload::Prefix, &single, Adjacency::ZeroOut).unwrap().rms_loss
+        };
+        // A golden-section search: the loss has one minimum in c.
+        let (mut low, mut high) = (0.0, 4.0);
+        let ratio = (5f64.sqrt() - 1.0) / 2.0;
+        for _ in 0..40 {
+            let (x, y) = (high - ratio * (high - low), low + ratio * (high - low));
+            if rms(x) < rms(y) { high = y } else { low = x }
+        }
+        let optimum = cost(&format!("banded-toeplitz:{bands}"), n, "single", Rms).rms_loss;
+        let found = rms(0.5 * (low + high)) / optimum;
+        assert!((found - want).abs() < 6e-5, "n={n}, {bands} bands: {found} against {want}");
+    }
+}
+
+#[test]
+fn the_best_three_bands_of_nine_steps() {
+    let lower_band = [
+        &[0.740][..],
+        &[0.500, 0.822],
+        &[0.450, 0.492, 0.876],
+        &[0.286, 0.395, 0.821],
+        &[0.278, 0.462, 0.855],
+        &[0.335, 0.442, 0.882],
+        &[0.272, 0.403, 0.892],
+        &[0.243, 0.409, 0.936],
+        &[0.194, 0.353, 1.000],
+    ];
+    let problem = Problem {
+        steps: 9,
+        workload: Workload::Prefix,
+        participation: "single".parse().unwrap(),
+        objective: Rms,
+    };
+    let strategy = "banded:3".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+    let c = strategy.mechanism().encoder().unwrap().to_dense();
+    for (t, row) in lower_band.iter().enumerate() {
+        for (i, want) in row.iter().enumerate() {
+            let found = c[(t, t + 1 - row.len() + i)];
+            assert!(printed(found, *want), "row {t}: {found} against {want}");
+        }
+    }
+    let total = cost("banded:3", 9, "single", Rms).total_loss;
+    assert!((total - 24.880865).abs() < 1e-6, "{total}");
+}
+
+/// Beyond ten million steps the tail is stationary: the same optimum as on either side of the border.
+#[test]
+fn banded_toeplitz_has_no_longest_run() {
+    let at = |n: usize| cost("banded-toeplitz:8", n, "cyclic:1000,4", Rms).rms_loss / (n as f64).sqrt();
+    let (below, above, far) = (at(10_000_000), at(10_000_001), at(1_000_000_000));
+    assert!((above / below - 1.0).abs() < 1e-6, "{below} {above}");
+    assert!(far < below && far > 0.99 * below, "{below} {far}");
+}
+
+#[test]
+fn an_automatic_blt_has_as_many_buffers_as_pay() {
+    let cost_of = |recipe| cost(recipe, 2048, "single", Max).max_loss;
+    assert_eq!(cost_of("blt"), cost_of("blt:4"));
+    assert!(cost_of("blt:4") < 0.999 * cost_of("blt:3") && cost_of("blt:5") > 0.999 * cost_of("blt:4"));
+}

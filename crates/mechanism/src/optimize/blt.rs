@@ -16,6 +16,29 @@ use crate::{Participation, Result, Workload};
 const START_TOP: f64 = 1.0;
 const INERT_LOG_GAP: f64 = -3.0;
 
+/// How many buffers a BLT may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffers {
+    /// This many.
+    Given(usize),
+    /// As many as each lower the loss by a thousandth, at most this many.
+    Automatic(usize),
+}
+
+impl Buffers {
+    fn most(self) -> usize {
+        match self {
+            Self::Given(order) | Self::Automatic(order) => order,
+        }
+    }
+
+    /// Whether one more buffer, which lowers the logarithm of the squared loss by `gained`, costs more than it
+    /// brings.
+    fn not_worth(self, gained: f64) -> bool {
+        matches!(self, Self::Automatic(_)) && gained < 2e-3
+    }
+}
+
 /// ln(sens^2 ||B||^2) as a function of u.
 enum BltLoss {
     /// Prefix sums.
@@ -38,7 +61,7 @@ impl BltLoss {
             }
             _ => Self::WrittenOut {
                 steps,
-                loss: ToeplitzLoss::new(steps, workload, participation, objective)?,
+                loss: ToeplitzLoss::new(steps, steps, workload, participation, objective)?,
             },
         })
     }
@@ -132,7 +155,7 @@ fn with_inert_buffer(u: &[f64]) -> Vec<f64> {
 /// # Source
 /// Monograph, Section 2.5 and Lemma 2.29, in the form of this crate's closed forms.
 pub fn minimize(
-    order: usize,
+    buffers: Buffers,
     steps: usize,
     workload: &Workload,
     participation: &Participation,
@@ -145,17 +168,22 @@ pub fn minimize(
         let found = lbfgs::minimize(f, start, &settings);
         (f(&found.value).0, found)
     };
-    let mut best: Option<(f64, Solution<Vec<f64>>)> = None;
-    let mut iterations = 0;
-    for order in 1..=order {
+    let (mut best, mut iterations): (Option<(f64, Solution<Vec<f64>>)>, _) = (None, 0);
+    for order in 1..=buffers.most() {
+        let below = best.clone();
         let mut starts = vec![spread_start(order, steps)];
-        starts.extend(best.as_ref().map(|(_, below)| with_inert_buffer(&below.value)));
+        starts.extend(below.as_ref().map(|(_, below)| with_inert_buffer(&below.value)));
         for start in starts {
             let (value, found) = solve(start);
             iterations += found.iterations;
             if best.as_ref().is_none_or(|(least, _)| value < *least) {
                 best = Some((value, found));
             }
+        }
+        let gained = below.as_ref().zip(best.as_ref()).map(|(below, best)| below.0 - best.0);
+        if gained.is_some_and(|gained| buffers.not_worth(gained)) {
+            best = below;
+            break;
         }
     }
     let (_, found) = best.expect("order is at least 1");

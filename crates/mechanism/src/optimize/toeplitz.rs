@@ -4,35 +4,40 @@
 //! w = C^-1 a the first column of B, ||B||_row^2 = sum w_t^2 and ||B||_F^2 = sum (n - t) w_t^2; with
 //! S = sum over j < k of column jb, sens^2 = ||S||^2. The objective is ln sens^2 + ln ||B||^2; its gradient is
 //! the adjoint lam = C^-T dw, dc_j = -sum_t lam_t w_{t-j}, plus that of ||S||^2.
-//! O(n bands) time an evaluation for few bands, O(n log n) for many; O(n) space.
+//! O(n bands) time an evaluation for few bands, O(n log n) for many; O(n) space. Beyond 10^7 steps of prefix
+//! sums w is constant after a horizon of O(bands^2) steps, which then replaces n.
 
 use super::lbfgs::{self, Settings};
 use super::{Objective, Solution, Status};
-use crate::sensitivity::{self, Kind, sum_of_columns, sum_of_columns_adjoint};
+use crate::sensitivity::{self, Kind, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 use crate::strategy::must_be_toeplitz;
 use crate::toeplitz::{correlate, divide, divide_transposed, dot, norm_squared};
-use crate::{Participation, Result, Workload};
+use crate::{Participation, Result, Workload, stationary};
 
 /// ln(sens^2 ||B||^2) of Toeplitz strategies for one workload, schema and objective.
 pub(crate) struct ToeplitzLoss {
     steps: usize,
-    /// First column of A.
+    /// First column of A, up to the horizon.
     workload: Vec<f64>,
+    /// Of w_t^2 in ||B||^2, and of its limit's square beyond the horizon.
+    weights: (Vec<f64>, f64),
     separation: (usize, usize),
-    objective: Objective,
 }
 
 impl ToeplitzLoss {
     pub(crate) fn new(
         steps: usize,
+        bands: usize,
         workload: &Workload,
         participation: &Participation,
         objective: Objective,
     ) -> Result<Self> {
         participation.check(steps)?;
         let separation = participation.separation(steps);
-        let a = workload.coefficients(steps)?.ok_or_else(|| must_be_toeplitz(workload))?;
-        Ok(Self { steps, workload: a, separation, objective })
+        let horizon = stationary::horizon(steps, bands, workload);
+        let a = workload.coefficients(horizon)?.ok_or_else(|| must_be_toeplitz(workload))?;
+        let weights = stationary::weights(steps, horizon, objective);
+        Ok(Self { steps, workload: a, weights, separation })
     }
 
     /// The value and its gradient in every coefficient of `c`.
@@ -49,6 +54,11 @@ impl ToeplitzLoss {
 
     fn sensitivity_squared(&self, c: &[f64]) -> (f64, Vec<f64>) {
         let (b, k) = self.separation;
+        if c.len() <= b {
+            let counts = orthogonal_counts(c.len(), self.steps, b, k);
+            let gradient: Vec<f64> = c.iter().zip(&counts).map(|(c, count)| 2.0 * count * c).collect();
+            return (0.5 * dot(&gradient, c), gradient);
+        }
         let sum = sum_of_columns(c, self.steps, b, k);
         let mut gradient = sum_of_columns_adjoint(&sum, c.len(), b, k);
         gradient.iter_mut().for_each(|g| *g *= 2.0);
@@ -56,15 +66,15 @@ impl ToeplitzLoss {
     }
 
     fn error_squared(&self, c: &[f64]) -> (f64, Vec<f64>) {
-        let n = self.steps;
-        let w = divide(&self.workload, c, n);
-        let weighted: Vec<f64> = match self.objective {
-            Objective::Max => w.clone(),
-            Objective::Rms => w.iter().enumerate().map(|(t, w)| (n - t) as f64 * w).collect(),
-        };
-        let value = dot(&w, &weighted);
+        let w = divide(&self.workload, c, self.workload.len());
+        let (weights, rest) = &self.weights;
+        let weighted: Vec<f64> = w.iter().zip(weights).map(|(w, weight)| weight * w).collect();
+        let limit = 1.0 / c.iter().sum::<f64>();
+        let beyond = if *rest > 0.0 { rest * limit * limit } else { 0.0 };
+        let value = dot(&w, &weighted) + beyond;
         let lam = divide_transposed(&weighted, c);
-        let gradient = correlate(&lam, &w, c.len()).iter().map(|x| -2.0 * x).collect();
+        let d_beyond = if *rest > 0.0 { beyond * limit } else { 0.0 };
+        let gradient = correlate(&lam, &w, c.len()).iter().map(|x| -2.0 * (x + d_beyond)).collect();
         (value, gradient)
     }
 }
@@ -152,7 +162,7 @@ pub fn minimize_banded(
     participation: &Participation,
     objective: Objective,
 ) -> Result<Solution<Vec<f64>>> {
-    let loss = ToeplitzLoss::new(steps, workload, participation, objective)?;
+    let loss = ToeplitzLoss::new(steps, start.len(), workload, participation, objective)?;
     let shape = Shape::needed(start.len(), loss.separation, participation);
     let f = |v: &[f64]| {
         let c = shape.coefficients(v);
@@ -179,7 +189,7 @@ pub fn minimize_banded_inverse(
     participation: &Participation,
     objective: Objective,
 ) -> Result<Solution<Vec<f64>>> {
-    let loss = ToeplitzLoss::new(steps, workload, participation, objective)?;
+    let loss = ToeplitzLoss::new(steps, steps, workload, participation, objective)?;
     let with_unit_diagonal = |tail: &[f64]| -> Vec<f64> { [&[1.0], tail].concat() };
     let f = |tail: &[f64]| {
         let inverse = with_unit_diagonal(tail);
@@ -230,7 +240,7 @@ mod tests {
         for objective in [Objective::Max, Objective::Rms] {
             for participation in ["single", "full-batch", "cyclic:4,3", "min-sep:5,2", "cyclic:4,5"] {
                 let participation = participation.parse().unwrap();
-                let loss = ToeplitzLoss::new(20, &workload, &participation, objective).unwrap();
+                let loss = ToeplitzLoss::new(20, 7, &workload, &participation, objective).unwrap();
                 let c: Vec<f64> = (0..7).map(|t| 1.0 / (1.0 + t as f64)).collect();
                 let (_, gradient) = loss.value_and_gradient(&c);
                 for j in 0..c.len() {

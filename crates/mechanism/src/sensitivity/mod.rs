@@ -10,7 +10,7 @@ mod toeplitz;
 pub(crate) use general::of_encoder;
 use serde::{Deserialize, Serialize};
 pub use toeplitz::of_toeplitz;
-pub(crate) use toeplitz::{sum_of_columns, sum_of_columns_adjoint};
+pub(crate) use toeplitz::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 
 use crate::Adjacency;
 

@@ -28,7 +28,10 @@ pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Re
     }
     let of = |c: &[f64]| norm_squared(&sum_of_columns(c, steps, b, k)).sqrt();
     if c.len() <= b {
-        return Ok(Sensitivity::exact(of(c), "orthogonal columns: no more bands than the separation"));
+        let counts = orthogonal_counts(c.len(), steps, b, k);
+        let squared: f64 = c.iter().zip(counts).map(|(c, count)| count * c * c).sum();
+        let source = "orthogonal columns: no more bands than the separation";
+        return Ok(Sensitivity::exact(squared.sqrt(), source));
     }
     if c.iter().all(|&x| x >= 0.0) {
         if !matches!(participation, Participation::MinSep { .. }) {
@@ -47,6 +50,12 @@ pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Re
         ),
         _ => Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients"),
     })
+}
+
+/// How many of the k columns 0, b, 2b, ... reach entry s before the steps end, s < len, for columns that do not
+/// overlap: ||S||^2 is the sum of c_s^2 times these.
+pub(crate) fn orthogonal_counts(len: usize, steps: usize, b: usize, k: usize) -> Vec<f64> {
+    (0..len).map(|s| if s < steps { ((steps - 1 - s) / b + 1).min(k) as f64 } else { 0.0 }).collect()
 }
 
 fn trimmed(c: &[f64]) -> &[f64] {

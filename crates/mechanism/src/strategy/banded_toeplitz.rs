@@ -6,9 +6,9 @@ use antinoise_input::between;
 use serde::{Deserialize, Serialize};
 
 use super::toeplitz::{check_coefficients, coefficients};
-use super::{Design, Mechanism, Problem, Recipe};
+use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
 use crate::optimize::Solution;
-use crate::{Encoder, Recursion, Result};
+use crate::{Encoder, Recursion, Result, Workload, stationary};
 
 /// Bands when none are asked for.
 const DEFAULT_BANDS: usize = 16;
@@ -28,6 +28,13 @@ impl Mechanism for BandedToeplitz {
 
     fn check(&self) -> Result<()> {
         check_coefficients(self.steps, &self.coefficients)
+    }
+
+    fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
+        if *workload == Workload::Prefix && self.steps > stationary::WRITTEN_OUT {
+            return stationary::error(&self.coefficients, self.steps);
+        }
+        Ok(ErrorNorms::of_rows(&self.row_errors_squared(workload)?))
     }
 
     fn encoder(&self) -> Result<Encoder> {

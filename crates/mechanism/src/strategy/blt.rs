@@ -10,15 +10,15 @@ use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::norms;
 use crate::decoder::error_of_toeplitz;
-use crate::optimize::blt::{coefficients, minimize};
+use crate::optimize::blt::{Buffers, coefficients, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// Most buffers that a design may ask for.
 pub const MAX_ORDER: usize = 16;
-/// Buffers when none are asked for.
-const DEFAULT_ORDER: usize = 4;
+/// Most buffers that are chosen when none are asked for.
+const MOST_AUTOMATIC: usize = 12;
 
 /// A BLT given by the complements of its decays and of its inverse's: 1 - lambda and 1 - lambda^.
 ///
@@ -155,13 +155,15 @@ impl Design for Blt {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
         recipe.refuse_fixed()?;
-        let order =
-            between("order", recipe.order.unwrap_or(DEFAULT_ORDER), 1, MAX_ORDER, "the most buffers")?;
+        let buffers = match recipe.order {
+            Some(order) => Buffers::Given(between("order", order, 1, MAX_ORDER, "the most buffers")?),
+            None => Buffers::Automatic(MOST_AUTOMATIC),
+        };
         if problem.workload != Workload::Prefix {
             super::can_write_out(problem.steps)?;
         }
         let found =
-            minimize(order, problem.steps, &problem.workload, &problem.participation, problem.objective)?;
+            minimize(buffers, problem.steps, &problem.workload, &problem.participation, problem.objective)?;
         let blt = Self::from_nodes(problem.steps, &found.value)?;
         Ok(found.map(|_| blt))
     }

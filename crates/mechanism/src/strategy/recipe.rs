@@ -33,7 +33,7 @@ pub struct Recipe {
     pub class: Class,
     /// Number of bands, for the banded classes. Default min(16, steps).
     pub bands: Option<usize>,
-    /// Number of buffers, for BLTs. Default 4.
+    /// Number of buffers, for BLTs. By default as many as each lower the loss by a thousandth.
     pub order: Option<usize>,
     /// Square-root coefficients instead of optimised ones.
     pub fixed: bool,

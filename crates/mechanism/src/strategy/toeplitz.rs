@@ -62,6 +62,7 @@ impl Design for Toeplitz {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
         recipe.refuse_order()?;
+        can_write_out(problem.steps)?;
         let found = coefficients(problem, problem.steps, recipe.fixed)?;
         let strategy = Self::new(problem.steps, found.value.clone())?;
         Ok(found.map(|_| strategy))
@@ -70,7 +71,7 @@ impl Design for Toeplitz {
 
 /// A column that a lower-triangular, invertible Toeplitz matrix can have.
 pub(super) fn check_coefficients(steps: usize, coefficients: &[f64]) -> Result<()> {
-    can_write_out(steps)?;
+    antinoise_input::at_least("steps", steps, 1)?;
     Workload::Toeplitz { coefficients: coefficients.to_vec() }.check()?;
     antinoise_input::between("coefficients' length", coefficients.len(), 1, steps, "steps")?;
     Ok(())
@@ -78,7 +79,12 @@ pub(super) fn check_coefficients(steps: usize, coefficients: &[f64]) -> Result<(
 
 /// The first `bands` coefficients of sqrt(A), optimised from there unless `fixed`.
 pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Result<Solution<Vec<f64>>> {
-    can_write_out(problem.steps)?;
+    // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
+    let (b, _) = problem.participation.separation(problem.steps);
+    if problem.workload != Workload::Prefix || bands > b {
+        can_write_out(problem.steps)?;
+    }
+    can_write_out(bands)?;
     let start = square_root_of(&problem.workload, problem.steps, bands)?;
     let optimal_already = bands == problem.steps
         && problem.objective == Objective::Max
