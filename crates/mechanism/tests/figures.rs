@@ -329,3 +329,23 @@ fn an_automatic_blt_has_as_many_buffers_as_pay() {
     assert_eq!(cost_of("blt"), cost_of("blt:4"));
     assert!(cost_of("blt:4") < 0.999 * cost_of("blt:3") && cost_of("blt:5") > 0.999 * cost_of("blt:4"));
 }
+
+/// A second route to the dense optimum: L-BFGS on the primal, over all lower-triangular C with unit columns.
+#[test]
+fn the_dense_optimum_by_its_primal() {
+    for n in [2usize, 5, 12, 24] {
+        let (dual, primal) =
+            (cost("dense", n, "single", Rms), cost(&format!("banded:{n}"), n, "single", Rms));
+        assert!((primal.rms_loss / dual.rms_loss - 1.0).abs() < 1e-6, "n={n}: {primal:?} {dual:?}");
+    }
+}
+
+/// Runs that share no step compose like independent Gaussian mechanisms: mu^2 adds up, and so does sens^2.
+#[test]
+fn restarts_compose() {
+    let recipe = "blt:2+x3";
+    let whole = cost(recipe, 60, "cyclic:10,6", Rms);
+    let run = cost("blt:2", 20, "cyclic:10,2", Rms);
+    let (whole, run) = (whole.sensitivity.value, run.sensitivity.value);
+    assert!((whole * whole - 3.0 * run * run).abs() < 1e-9 * whole * whole, "{whole} {run}");
+}

@@ -99,6 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut stream = NoiseStream::builder(recursion, arguments.steps, arguments.dim, arguments.noise_std)
         .shard(shard)
         .build(key)?;
+    eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;
     write(&mut stream, rows, &arguments.out)?;
