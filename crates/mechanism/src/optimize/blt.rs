@@ -168,7 +168,8 @@ pub fn minimize(
         let found = lbfgs::minimize(f, start, &settings);
         (f(&found.value).0, found)
     };
-    let (mut best, mut iterations): (Option<(f64, Solution<Vec<f64>>)>, _) = (None, 0);
+    let mut best: Option<(f64, Solution<Vec<f64>>)> = None;
+    let mut iterations = 0;
     for order in 1..=buffers.most() {
         let below = best.clone();
         let mut starts = vec![spread_start(order, steps)];
