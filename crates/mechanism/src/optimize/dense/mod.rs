@@ -41,7 +41,7 @@ pub(crate) const MOST_STEPS: usize = 16_384;
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-6 for RMS loss with a
+    /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-8 for RMS loss with a
     /// single participation, else 1e-5.
     pub gap: f64,
     /// Most iterations. Default 300.
@@ -52,7 +52,7 @@ impl Settings {
     /// The defaults for a problem.
     pub fn of(problem: &Problem) -> Self {
         let easy = problem.objective == Objective::Rms && problem.participation == Participation::Single;
-        Self { gap: if easy { 1e-6 } else { 1e-5 }, max_iterations: 300 }
+        Self { gap: if easy { 1e-8 } else { 1e-5 }, max_iterations: 300 }
     }
 }
 
