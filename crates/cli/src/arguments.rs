@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Solution;
+use antinoise_mechanism::optimize::{Objective, Solution};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
 use clap::Args;
@@ -206,4 +206,33 @@ pub struct ProblemOptions {
     /// Which datasets the sensitivity compares: zero-out or replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     pub adjacency: Adjacency,
+}
+
+/// What a mechanism is designed for and measured under.
+#[derive(Debug, Args)]
+pub struct DesignOptions {
+    /// Number of training steps.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub steps: usize,
+    #[command(flatten)]
+    pub released: ProblemOptions,
+    /// What an optimised strategy minimises: max or rms loss.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    pub objective: Objective,
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// (one pattern of steps a line).
+    #[arg(long, default_value = "single", value_parser = participation)]
+    pub participation: Participation,
+}
+
+impl DesignOptions {
+    /// The same as the library takes it.
+    pub fn problem(&self) -> Problem {
+        Problem {
+            steps: self.steps,
+            workload: self.released.workload.clone(),
+            participation: self.participation.clone(),
+            objective: self.objective,
+        }
+    }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use antinoise_mechanism::loss;
 use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
-use antinoise_mechanism::{Participation, Problem, loss};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed, participation};
+use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -24,20 +24,10 @@ use crate::output;
   antinoise loss --strategy blt --order 5 --objective max --steps 1e10"
 )]
 pub struct Arguments {
-    /// Number of training steps.
-    #[arg(long, value_name = "N", value_parser = count)]
-    steps: usize,
     #[command(flatten)]
     strategy: StrategyOptions,
     #[command(flatten)]
-    problem: ProblemOptions,
-    /// What an optimised strategy minimises: max or rms loss.
-    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
-    objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
-    /// (one pattern of steps a line).
-    #[arg(long, default_value = "single", value_parser = participation)]
-    participation: Participation,
+    design: DesignOptions,
     /// Save the strategy to this file, for --strategy file:PATH.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -66,28 +56,24 @@ pub struct Report {
 
 /// Designs the strategy and measures it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let problem = Problem {
-        steps: arguments.steps,
-        workload: arguments.problem.workload.clone(),
-        participation: arguments.participation.clone(),
-        objective: arguments.objective,
-    };
+    let problem = arguments.design.problem();
     let start = Instant::now();
     let solution = arguments.strategy.solve(&problem)?;
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
-    let cost = loss::of(strategy, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    let cost =
+        loss::of(strategy, &problem.workload, &problem.participation, arguments.design.released.adjacency)?;
     if let Some(path) = &arguments.out {
         let text = toml::to_string(strategy).map_err(Failure::other)?;
         output::save("out", path, text.as_bytes())?;
     }
     Ok(Report {
         strategy: strategy.class().name(),
-        steps: arguments.steps,
+        steps: arguments.design.steps,
         workload: problem.workload.to_string(),
         participation: problem.participation.to_string(),
-        adjacency: arguments.problem.adjacency.to_string(),
-        objective: arguments.objective,
+        adjacency: arguments.design.released.adjacency.to_string(),
+        objective: arguments.design.objective,
         max_loss: cost.max_loss,
         rms_loss: cost.rms_loss,
         total_loss: cost.total_loss,

@@ -5,14 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use antinoise_input::{InvalidParameter, between, positive};
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::{Participation, Problem};
 use antinoise_noise::{Key, NoiseStream, Shard};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed, participation};
+use crate::arguments::{DesignOptions, StrategyOptions, count};
 use crate::failure::{Failure, Result};
 
 /// Write steps of correlated noise to a NumPy file of float32.
@@ -29,9 +27,6 @@ Row t is step FROM + t of one stream: the same key, strategy and step give the s
 pub struct Arguments {
     #[command(flatten)]
     strategy: StrategyOptions,
-    /// Steps of the whole stream.
-    #[arg(long, value_name = "N", value_parser = count)]
-    steps: usize,
     /// Coordinates of the whole stream: model parameters.
     #[arg(long, value_name = "M", value_parser = count)]
     dim: usize,
@@ -47,15 +42,8 @@ pub struct Arguments {
     /// Standard deviation of the seed noise.
     #[arg(long, value_name = "NU", default_value = "1")]
     noise_std: f64,
-    /// What an optimised strategy minimises: max or rms loss.
-    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
-    objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
-    /// (one pattern of steps a line).
-    #[arg(long, default_value = "single", value_parser = participation)]
-    participation: Participation,
     #[command(flatten)]
-    problem: ProblemOptions,
+    design: DesignOptions,
     /// File with the key: 32 bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
@@ -79,26 +67,22 @@ pub struct Report {
 
 /// Makes the noise and writes it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let problem = Problem {
-        steps: arguments.steps,
-        workload: arguments.problem.workload.clone(),
-        participation: arguments.participation.clone(),
-        objective: arguments.objective,
-    };
-    antinoise_input::at_least("steps", arguments.steps, 1)?;
+    let problem = arguments.design.problem();
+    antinoise_input::at_least("steps", arguments.design.steps, 1)?;
     antinoise_input::at_least("dim", arguments.dim, 1)?;
     positive("noise_std", arguments.noise_std)?;
-    between("from", arguments.from, 0, arguments.steps - 1, "steps - 1")?;
-    let rest = arguments.steps - arguments.from;
+    between("from", arguments.from, 0, arguments.design.steps - 1, "steps - 1")?;
+    let rest = arguments.design.steps - arguments.from;
     let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
     let (index, parts) = shard(&arguments.shard)?;
     let shard = Shard::part(index, parts, arguments.dim)?;
     let strategy = arguments.strategy.solve(&problem)?.value;
     let key = Key::from_file(&arguments.key_file)?;
     let recursion = strategy.mechanism().recursion()?;
-    let mut stream = NoiseStream::builder(recursion, arguments.steps, arguments.dim, arguments.noise_std)
-        .shard(shard)
-        .build(key)?;
+    let mut stream =
+        NoiseStream::builder(recursion, arguments.design.steps, arguments.dim, arguments.noise_std)
+            .shard(shard)
+            .build(key)?;
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;

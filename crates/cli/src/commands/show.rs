@@ -3,17 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::{Participation, Problem};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, StrategyOptions, count, parsed, participation};
+use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::Result;
 use crate::output;
 use crate::plot::{Curves, HeatMap, maps_and_curves};
 
-/// Draw C and C^-1 as heat maps and their first columns as curves.
+/// Draw C and C^-1 as heat maps and their first columns as curves, for at most 2048 steps.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -24,18 +22,8 @@ use crate::plot::{Curves, HeatMap, maps_and_curves};
 pub struct Arguments {
     #[command(flatten)]
     strategy: StrategyOptions,
-    /// Number of training steps, at most 2048.
-    #[arg(long, value_name = "N", value_parser = count)]
-    steps: usize,
     #[command(flatten)]
-    problem: ProblemOptions,
-    /// What an optimised strategy minimises: max or rms loss.
-    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
-    objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
-    /// (one pattern of steps a line).
-    #[arg(long, default_value = "single", value_parser = participation)]
-    participation: Participation,
+    design: DesignOptions,
     /// SVG file to write.
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
@@ -58,13 +46,9 @@ const MOST_CELLS: usize = 64;
 
 /// Draws.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let steps = antinoise_input::between("steps", arguments.steps, 1, MOST_STEPS, "the most that are drawn")?;
-    let problem = Problem {
-        steps,
-        workload: arguments.problem.workload.clone(),
-        participation: arguments.participation.clone(),
-        objective: arguments.objective,
-    };
+    let steps =
+        antinoise_input::between("steps", arguments.design.steps, 1, MOST_STEPS, "the most that are drawn")?;
+    let problem = arguments.design.problem();
     let strategy = arguments.strategy.solve(&problem)?.value;
     let encoder = strategy.mechanism().encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
