@@ -2,21 +2,26 @@
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
-use crate::{Result, SampledGaussian};
+use crate::{Result, SampledGaussian, calibrate};
 
-/// A banded mechanism whose batches are block-cyclic Poisson samples.
+/// How the batches of a banded mechanism are drawn so that sampling amplifies its privacy.
 ///
 /// The data are split once into `bands` groups, without looking at them; step t takes every example of group
 /// `t mod bands` with probability `bands batch_size / examples`, independently. The noise is `C^-1 Z` for a
 /// lower-triangular C with at most `bands` bands.
+///
+/// ```
+/// use antinoise_accounting::BlockCyclicPoisson;
+/// let sampling = BlockCyclicPoisson { bands: 8, steps: 2000, batch_size: 500.0, examples: 60_000 };
+/// let few_bands = sampling.noise_multiplier(1.0, 1e-6)?;
+/// let many_bands = BlockCyclicPoisson { bands: 120, ..sampling }.noise_multiplier(1.0, 1e-6)?;
+/// assert!(few_bands < many_bands); // what more bands save in correlation, less amplification takes back
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockCyclicPoisson {
     /// Bands of C, and groups of examples.
     pub bands: usize,
-    /// At least the largest l2 norm of a column of C.
-    pub column_norm: f64,
-    /// Standard deviation of an entry of Z, over the clip norm.
-    pub noise_std: f64,
     /// Steps.
     pub steps: usize,
     /// Expected batch size.
@@ -25,13 +30,50 @@ pub struct BlockCyclicPoisson {
     pub examples: usize,
 }
 
-/// The DP-SGD run, independent noise and Poisson sampling, that is no more private than `mechanism`:
-/// `ceil(steps / bands)` steps at rate `bands batch_size / examples` with noise multiplier
-/// `noise_std / column_norm`.
+impl BlockCyclicPoisson {
+    /// Steps in which one example's group comes up, at most, and the probability that it then takes part,
+    /// rounded up.
+    ///
+    /// # Errors
+    /// As [`banded_to_sampled`].
+    fn turns_and_rate(&self) -> Result<(u64, f64)> {
+        let bands = at_least("bands", self.bands, 1)?;
+        let steps = at_least("steps", self.steps, 1)?;
+        let examples = at_least("examples", self.examples, 1)?;
+        let batch_size = positive("batch_size", self.batch_size)?;
+        if bands > steps {
+            return Err(InvalidParameter::new("bands", bands, format!("from 1 to steps = {steps}")).into());
+        }
+        let rate = bands as f64 * batch_size / examples as f64;
+        if rate > 1.0 {
+            let most = format!(
+                "at most examples / batch_size = {}: a group would have fewer examples than a batch",
+                examples as f64 / batch_size
+            );
+            return Err(InvalidParameter::new("bands", bands, most).into());
+        }
+        Ok((steps.div_ceil(bands) as u64, rate.next_up().min(1.0)))
+    }
+
+    /// The least noise multiplier, standard deviation of an entry of Z over the largest column norm of C (and
+    /// over the clip norm), with which the run is `(epsilon, delta)`-private.
+    ///
+    /// # Errors
+    /// As [`banded_to_sampled`] and [`calibrate::noise_multiplier`].
+    pub fn noise_multiplier(&self, epsilon: f64, delta: f64) -> Result<f64> {
+        let (turns, rate) = self.turns_and_rate()?;
+        // Above what the reduction takes off again.
+        Ok(calibrate::noise_multiplier(rate, turns, epsilon, delta)?.next_up())
+    }
+}
+
+/// The DP-SGD run, independent noise and Poisson sampling, that is no more private than the banded mechanism:
+/// `ceil(steps / bands)` steps at rate `bands batch_size / examples` with `noise_multiplier`, the standard
+/// deviation of an entry of Z over the largest l2 norm of a column of C.
 ///
 /// One example is in one group; its contributions are `bands` steps apart, so that in C they touch disjoint
-/// rows, and each is one subsampled Gaussian release of sensitivity `column_norm`. With steps that are no
-/// multiple of the bands, the first groups have one participation more than the last, and count for all.
+/// rows, and each is one subsampled Gaussian release whose sensitivity is the column's norm. With steps that are
+/// no multiple of the bands, the first groups have one participation more than the last, and count for all.
 /// One band is DP-SGD itself; `bands = examples / batch_size` samples everything, and is the unamplified
 /// multi-epoch mechanism. Under add-or-remove and zero-out.
 ///
@@ -45,29 +87,14 @@ pub struct BlockCyclicPoisson {
 ///
 /// ```
 /// use antinoise_accounting::{BlockCyclicPoisson, Composition, banded_to_sampled};
-/// let mechanism = BlockCyclicPoisson {
-///     bands: 8, column_norm: 1.0, noise_std: 1.5, steps: 2000, batch_size: 500.0, examples: 60_000,
-/// };
-/// let run = banded_to_sampled(&mechanism)?;
+/// let sampling = BlockCyclicPoisson { bands: 8, steps: 2000, batch_size: 500.0, examples: 60_000 };
+/// let run = banded_to_sampled(&sampling, 1.5)?;
 /// assert!(Composition::new([run])?.epsilon(1e-6)?.upper < 10.0);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn banded_to_sampled(mechanism: &BlockCyclicPoisson) -> Result<SampledGaussian> {
-    let bands = at_least("bands", mechanism.bands, 1)?;
-    let steps = at_least("steps", mechanism.steps, 1)?;
-    let examples = at_least("examples", mechanism.examples, 1)?;
-    let batch_size = positive("batch_size", mechanism.batch_size)?;
-    let column_norm = positive("column_norm", mechanism.column_norm)?;
-    let noise_std = positive("noise_std", mechanism.noise_std)?;
-    if bands > steps {
-        return Err(InvalidParameter::new("bands", bands, format!("from 1 to steps = {steps}")).into());
-    }
-    let rate = bands as f64 * batch_size / examples as f64;
-    if rate > 1.0 {
-        let most = format!("at most examples / batch_size = {}", examples as f64 / batch_size);
-        return Err(InvalidParameter::new("bands", bands, most).into());
-    }
-    // Rounded to less noise and more sampling.
-    let noise_multiplier = (noise_std / column_norm).next_down();
-    SampledGaussian::new(noise_multiplier, rate.next_up().min(1.0), steps.div_ceil(bands) as u64)
+pub fn banded_to_sampled(sampling: &BlockCyclicPoisson, noise_multiplier: f64) -> Result<SampledGaussian> {
+    let (turns, rate) = sampling.turns_and_rate()?;
+    let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
+    // Rounded to less noise, as the rate was to more sampling.
+    SampledGaussian::new(noise_multiplier.next_down(), rate, turns)
 }

@@ -13,6 +13,7 @@ use crate::Adjacency;
 ///     adjacency: Adjacency::ZeroOut,
 ///     schema: "at most 4 participations, at least 120 steps apart".into(),
 ///     sampler: "cyclic, shuffled once".into(),
+///     mechanism: "Gaussian noise of standard deviation 3.2, correlated by a BLT of order 4".into(),
 ///     accountant: "Gaussian differential privacy, exact".into(),
 ///     epsilon: 4.0,
 ///     epsilon_lower: 3.9999,
@@ -20,7 +21,7 @@ use crate::Adjacency;
 ///     confidence: None,
 ///     assumptions: vec!["each example's gradient is clipped to norm 1".into()],
 /// };
-/// assert!(statement.to_string().starts_with("(4, 1e-5)-differential privacy"));
+/// assert!(statement.to_string().starts_with("(4.0000, 1e-5)-differential privacy"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +34,8 @@ pub struct PrivacyStatement {
     pub schema: String,
     /// How batches are chosen.
     pub sampler: String,
+    /// What is clipped and what noise is added.
+    pub mechanism: String,
     /// By which theorem or accountant the figures follow.
     pub accountant: String,
     /// The epsilon that is claimed, never below the truth.
@@ -48,15 +51,19 @@ pub struct PrivacyStatement {
     pub assumptions: Vec<String>,
 }
 
+/// Four decimals, rounded the safe way; all of a small number.
+fn digits(x: f64, round: fn(f64) -> f64) -> String {
+    if (0.01..1e9).contains(&x) { format!("{:.4}", round(x * 1e4) / 1e4) } else { format!("{x:e}") }
+}
+
 impl fmt::Display for PrivacyStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unit, adjacency, schema, sampler, accountant, epsilon, delta, .. } = self;
-        writeln!(
-            f,
-            "({epsilon}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency."
-        )?;
-        writeln!(f, "The least epsilon at this delta is not below {}.", self.epsilon_lower)?;
+        let Self { unit, adjacency, schema, sampler, mechanism, accountant, epsilon, delta, .. } = self;
+        let (upper, lower) = (digits(*epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
+        writeln!(f, "({upper}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency.")?;
+        writeln!(f, "The least epsilon at this delta is not below {lower}.")?;
         writeln!(f, "Participation: {schema}. Batches: {sampler}.")?;
+        writeln!(f, "Mechanism: {mechanism}.")?;
         write!(f, "Accountant: {accountant}")?;
         match self.confidence {
             Some(confidence) => writeln!(

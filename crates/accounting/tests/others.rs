@@ -109,6 +109,7 @@ fn statements_survive_toml_and_json() {
         adjacency: Adjacency::AddOrRemove,
         schema: "every 4 steps, from a bin nobody knows".into(),
         sampler: "balls in bins".into(),
+        mechanism: "Gaussian noise correlated by the inverse of C".into(),
         accountant: "Monte Carlo on the dominating pair".into(),
         epsilon: 2.5,
         epsilon_lower: 2.25,

@@ -176,24 +176,36 @@ fn calibration_is_safe_and_close() {
 
 #[test]
 fn banded_reduction_meets_its_ends() {
-    let mechanism = |bands| BlockCyclicPoisson {
-        bands,
-        column_norm: 1.0,
-        noise_std: 2.0,
-        steps: 1000,
-        batch_size: 100.0,
-        examples: 10_000,
-    };
+    let sampling = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
+    let reduced = |bands| banded_to_sampled(&sampling(bands), 2.0);
     // One band is DP-SGD; a hundred are the unamplified mechanism with ten participations.
-    let one = banded_to_sampled(&mechanism(1)).unwrap();
+    let one = reduced(1).unwrap();
     assert!((one.sampling_rate() - 0.01).abs() < 1e-15 && one.steps() == 1000);
-    let all = Composition::new([banded_to_sampled(&mechanism(100)).unwrap()]).unwrap().epsilon(1e-6).unwrap();
+    let all = Composition::new([reduced(100).unwrap()]).unwrap().epsilon(1e-6).unwrap();
     let exact = Gdp::from_noise_multiplier(2.0).unwrap().repeat(10).unwrap().epsilon_upper(1e-6).unwrap();
     assert!((all.upper / exact - 1.0).abs() < 1e-9);
     // 1000 steps in 16 groups: some groups have 63 participations.
-    assert_eq!(banded_to_sampled(&mechanism(16)).unwrap().steps(), 63);
-    let error = banded_to_sampled(&mechanism(101)).unwrap_err().to_string();
-    assert_eq!(error, "bands is 101 but must be at most examples / batch_size = 100");
+    assert_eq!(reduced(16).unwrap().steps(), 63);
+    let error = reduced(101).unwrap_err().to_string();
+    assert!(error.starts_with("bands is 101 but must be at most examples / batch_size = 100"), "{error}");
+}
+
+#[test]
+fn banded_noise_meets_its_target_and_its_ends() {
+    let (epsilon, delta) = (2.0, 1e-6);
+    let at = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
+    for bands in [1, 3, 16, 100] {
+        let sigma = at(bands).noise_multiplier(epsilon, delta).unwrap();
+        let run = banded_to_sampled(&at(bands), sigma).unwrap();
+        assert!(Composition::new([run]).unwrap().epsilon(delta).unwrap().upper <= epsilon, "{bands} bands");
+    }
+    let dp_sgd = calibrate::noise_multiplier(0.01, 1000, epsilon, delta).unwrap();
+    let one = at(1).noise_multiplier(epsilon, delta).unwrap();
+    assert!((one / dp_sgd - 1.0).abs() < 2e-4, "{one} against {dp_sgd}");
+    // Ten participations without amplification.
+    let unamplified = antinoise_accounting::noise_multiplier_for(epsilon, delta).unwrap() * 10f64.sqrt();
+    let all = at(100).noise_multiplier(epsilon, delta).unwrap();
+    assert!((all / unamplified - 1.0).abs() < 1e-9, "{all} against {unamplified}");
 }
 
 #[test]
