@@ -1,13 +1,14 @@
 //! Candidates for a request, and the choice among them.
 
-use antinoise_accounting::noise_multiplier_for;
+use antinoise_accounting::{BlockCyclicPoisson, noise_multiplier_for};
+use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Class, Participation, Problem, Strategy};
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy};
 use rayon::prelude::*;
 
-use crate::{Plan, Request, Result, Schedule};
+use crate::{Accountant, Plan, Request, Result, Sampler, Schedule, Setting};
 
 /// Most bands and buffers that are tried when none are named.
 const MOST_BANDS: usize = 1024;
@@ -22,6 +23,8 @@ pub struct Candidate {
     pub recipe: Recipe,
     /// C.
     pub strategy: Strategy,
+    /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
+    pub schedule: Schedule,
     /// sigma.
     pub noise_multiplier: f64,
     /// Errors and losses for noise of standard deviation 1 and sensitivity 1.
@@ -37,7 +40,37 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    fn objective(&self, objective: Objective) -> f64 {
+    /// `strategy` on `schedule`, with the least noise that the request's privacy allows.
+    pub(crate) fn calibrated(
+        request: &Request,
+        schedule: Schedule,
+        recipe: Recipe,
+        strategy: Strategy,
+    ) -> Result<Self> {
+        let sigma = noise_multiplier(request, &schedule)?;
+        let loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
+        let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
+        let scale = sigma * request.clip_norm / batch_size;
+        let vectors = strategy.mechanism().recursion()?.state_vectors() as u64;
+        Ok(Self {
+            recipe,
+            schedule,
+            noise_multiplier: sigma,
+            max_loss: loss.max_loss * scale,
+            rms_loss: loss.rms_loss * scale,
+            relative_to_independent: 1.0,
+            state_bytes: vectors.saturating_mul(request.dim as u64).saturating_mul(BYTES_PER_COORDINATE),
+            strategy,
+            loss,
+        })
+    }
+
+    pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {
+        self.relative_to_independent = self.objective(objective) / independent.objective(objective);
+    }
+
+    /// The loss that `objective` names.
+    pub fn objective(&self, objective: Objective) -> f64 {
         match objective {
             Objective::Max => self.max_loss,
             Objective::Rms => self.rms_loss,
@@ -62,12 +95,28 @@ impl Choice {
     /// # Errors
     /// When its claim cannot be made.
     pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<Plan> {
-        plan_of(request, &request.schedule()?, &self.candidates[candidate])
+        plan_of(request, &self.candidates[candidate])
     }
 }
 
-fn plan_of(request: &Request, schedule: &Schedule, candidate: &Candidate) -> Result<Plan> {
-    Plan::new(request, schedule, candidate.strategy.clone(), candidate.noise_multiplier)
+fn plan_of(request: &Request, candidate: &Candidate) -> Result<Plan> {
+    Plan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
+}
+
+fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
+    Ok(match (schedule.accountant(), schedule.sampler) {
+        (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+            let batch_size = request.batch_size as f64;
+            let sampling = BlockCyclicPoisson {
+                bands: groups,
+                steps: schedule.steps,
+                batch_size,
+                examples: request.examples,
+            };
+            sampling.noise_multiplier(request.epsilon, request.delta)?
+        }
+        _ => noise_multiplier_for(request.epsilon, request.delta)?,
+    })
 }
 
 /// Compares independent noise with the mechanisms that fit the request and picks the least loss among those
@@ -89,20 +138,20 @@ fn plan_of(request: &Request, schedule: &Schedule, candidate: &Candidate) -> Res
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
     let schedule = request.schedule()?;
-    let sigma = noise_multiplier_for(request.epsilon, request.delta)?;
+    refuse_replace_one(request)?;
     let mut recipes = vec![Recipe::new(Class::Identity)];
-    let named = request.recipes.clone().unwrap_or_else(|| recipes_for(&schedule));
+    let named = request.recipes.clone().unwrap_or_else(|| recipes_for(request, &schedule));
     recipes.extend(named.into_iter().filter(|recipe| recipe.class != Class::Identity));
     let mut candidates = recipes
         .into_par_iter()
-        .map(|recipe| candidate(request, &schedule, recipe, sigma))
+        .map(|recipe| candidate(request, &schedule, recipe))
         .collect::<Result<Vec<_>>>()?;
-    let independent = candidates[0].objective(request.objective);
+    let independent = candidates[0].clone();
     for candidate in &mut candidates {
-        candidate.relative_to_independent = candidate.objective(request.objective) / independent;
+        candidate.relative_to(&independent, request.objective);
     }
     let chosen = least(request, &candidates)?;
-    let plan = plan_of(request, &schedule, &candidates[chosen])?;
+    let plan = plan_of(request, &candidates[chosen])?;
     Ok(Choice { candidates, chosen, plan })
 }
 
@@ -119,46 +168,67 @@ fn least(request: &Request, candidates: &[Candidate]) -> Result<usize> {
             let needed = candidates[1..].iter().map(|c| c.state_bytes).min().unwrap_or(0);
             let must_be = format!("at least {needed} bytes, the state of the named strategies' smallest");
             let memory = request.memory.unwrap_or(0);
-            antinoise_input::InvalidParameter::new("memory", memory, must_be).into()
+            InvalidParameter::new("memory", memory, must_be).into()
         })
 }
 
-fn candidate(request: &Request, schedule: &Schedule, recipe: Recipe, sigma: f64) -> Result<Candidate> {
-    let problem = Problem {
-        steps: schedule.steps,
-        workload: request.workload.clone(),
-        participation: schedule.participation.clone(),
-        objective: request.objective,
-    };
-    let strategy = recipe.design(&problem)?.value;
-    let loss = loss::of(&strategy, &problem.workload, &problem.participation, request.adjacency)?;
-    let scale = sigma * request.clip_norm
-        / schedule.sampler.expected_batch_size(request.examples, request.batch_size);
-    let vectors = strategy.mechanism().recursion()?.state_vectors() as u64;
-    Ok(Candidate {
-        recipe,
-        noise_multiplier: sigma,
-        max_loss: loss.max_loss * scale,
-        rms_loss: loss.rms_loss * scale,
-        relative_to_independent: 1.0,
-        state_bytes: vectors.saturating_mul(request.dim as u64).saturating_mul(BYTES_PER_COORDINATE),
-        strategy,
-        loss,
-    })
+/// Sampling amplifies under zero-out; for replace-one there is no theorem here.
+fn refuse_replace_one(request: &Request) -> Result<()> {
+    if request.setting == Setting::Poisson && request.adjacency == Adjacency::ReplaceOne {
+        let must_be = "zero-out in the Poisson setting, whose amplification is proved for it";
+        return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
+    }
+    Ok(())
 }
 
-/// Banded Toeplitz at the powers of 2 up to the separation and at the separation itself, and BLTs.
-fn recipes_for(schedule: &Schedule) -> Vec<Recipe> {
+fn candidate(request: &Request, schedule: &Schedule, recipe: Recipe) -> Result<Candidate> {
+    let amplified = request.setting == Setting::Poisson && is_banded(recipe.class);
+    let participation = if amplified { Participation::Single } else { schedule.participation.clone() };
+    let strategy = designed(request, schedule.steps, participation, recipe)?;
+    let schedule = match amplified {
+        true => schedule.amplified(strategy.mechanism().encoder()?.bandwidth()),
+        false => schedule.clone(),
+    };
+    Candidate::calibrated(request, schedule, recipe, strategy)
+}
+
+/// The classes whose noise sampling amplifies by a theorem.
+fn is_banded(class: Class) -> bool {
+    matches!(class, Class::Identity | Class::BandedToeplitz | Class::Banded)
+}
+
+/// The recipe's strategy for the request's workload and objective.
+pub(crate) fn designed(
+    request: &Request,
+    steps: usize,
+    participation: Participation,
+    recipe: Recipe,
+) -> Result<Strategy> {
+    let workload = request.workload.clone();
+    let problem = Problem { steps, workload, participation, objective: request.objective };
+    Ok(recipe.design(&problem)?.value)
+}
+
+/// The powers of 2 below `most`, from `first` on, and `most` itself.
+pub(crate) fn powers_up_to(first: usize, most: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(first), |bands| Some(2 * bands))
+        .take_while(move |&bands| bands < most)
+        .chain((most >= first).then_some(most))
+}
+
+/// Banded Toeplitz at the powers of 2 up to the separation and at the separation itself, and BLTs. Where sampling
+/// amplifies, up to the groups that a batch allows, and no BLTs: they have no bands.
+fn recipes_for(request: &Request, schedule: &Schedule) -> Vec<Recipe> {
+    let banded = |bands| Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) };
+    if request.setting == Setting::Poisson {
+        let most = (request.examples / request.batch_size).min(schedule.steps).min(MOST_BANDS);
+        return powers_up_to(2, most).map(banded).collect();
+    }
     let (b, _) = schedule.participation.separation(schedule.steps);
     let most = match schedule.participation {
         Participation::FullBatch => schedule.steps.min(64),
         _ => b.min(MOST_BANDS),
     };
-    let mut bands: Vec<usize> =
-        std::iter::successors(Some(2), |bands| Some(2 * bands)).take_while(|&bands| bands < most).collect();
-    bands.extend((most > 1).then_some(most));
-    let banded =
-        bands.into_iter().map(|bands| Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) });
     let blt = ORDERS.map(|order| Recipe { order: Some(order), ..Recipe::new(Class::Blt) });
-    banded.chain(blt).collect()
+    powers_up_to(2, most).map(banded).chain(blt).collect()
 }

@@ -3,11 +3,13 @@
 //!
 //! - [`Request`]: what is wanted: data, batches, privacy target, setting;
 //! - [`choose`]: candidates for it, and the one of least loss;
+//! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
 //! - [`Plan`]: the recipe that is saved as TOML, verified when it is read, accounted and run;
 //! - [`Sampler`]: which examples take part in a step.
 //!
 //! What is run and what is accounted come from the same value, so they cannot drift apart.
 
+mod bands;
 mod choose;
 mod error;
 mod file;
@@ -16,6 +18,7 @@ mod request;
 mod sampler;
 mod statement;
 
+pub use bands::{Bands, by_bands, default_bands, unamplified};
 pub use choose::{Candidate, Choice, choose};
 pub use error::{Error, Result};
 pub use file::write_atomically;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_accounting::Gdp;
+use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
 use antinoise_input::{InvalidParameter, at_least, between, positive};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Sensitivity;
@@ -28,6 +28,9 @@ const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
 pub enum Accountant {
     /// 1/sigma-GDP, exact: no amplification is claimed.
     Gdp,
+    /// Privacy loss distributions of the DP-SGD run that banded noise under block-cyclic Poisson sampling is at
+    /// least as private as: amplified.
+    SampledGaussian,
 }
 
 /// The privacy claim.
@@ -68,7 +71,7 @@ pub struct Plan {
     pub steps: usize,
     /// Most l2 norm of one example's gradient.
     pub clip_norm: f64,
-    /// sigma: noise standard deviation over sensitivity, for clip norm 1.
+    /// sigma: noise standard deviation over `sensitivity`, for clip norm 1.
     pub noise_multiplier: f64,
     /// The loss that the strategy was chosen for.
     pub objective: Objective,
@@ -76,11 +79,12 @@ pub struct Plan {
     pub privacy: Privacy,
     /// How batches are formed.
     pub sampler: Sampler,
-    /// Pi: what the sampler keeps and the sensitivity is for.
+    /// Pi: what the sampler keeps and the sensitivity is for. Where sampling amplifies it is single: the accountant
+    /// composes a unit's participations, of which each is released by itself.
     pub participation: Participation,
     /// A: what the strategy was chosen for.
     pub workload: Workload,
-    /// sens(C, Pi) under the adjacency, with its proof.
+    /// sens(C, Pi) under the adjacency, with its proof; the largest column norm where sampling amplifies.
     pub sensitivity: Sensitivity,
     /// C.
     pub strategy: Strategy,
@@ -95,8 +99,7 @@ impl Plan {
         noise_multiplier: f64,
     ) -> Result<Self> {
         let sensitivity = strategy.mechanism().sensitivity(&schedule.participation)?.under(request.adjacency);
-        let gdp = Gdp::from_noise_multiplier(noise_multiplier)?;
-        let plan = Self {
+        let mut plan = Self {
             version: VERSION,
             examples: request.examples,
             batch_size: request.batch_size,
@@ -105,12 +108,12 @@ impl Plan {
             noise_multiplier,
             objective: request.objective,
             privacy: Privacy {
-                epsilon: gdp.epsilon_upper(request.delta)?,
-                epsilon_lower: gdp.epsilon_lower(request.delta)?,
+                epsilon: f64::INFINITY,
+                epsilon_lower: 0.0,
                 delta: request.delta,
                 unit: request.unit,
                 adjacency: request.adjacency,
-                accountant: Accountant::Gdp,
+                accountant: schedule.accountant(),
             },
             sampler: schedule.sampler,
             participation: schedule.participation.clone(),
@@ -118,8 +121,49 @@ impl Plan {
             sensitivity,
             strategy,
         };
+        let Bracket { lower, upper } = plan.account()?;
+        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
         plan.verify()?;
         Ok(plan)
+    }
+
+    /// epsilon at the plan's delta, by its accountant.
+    fn account(&self) -> Result<Bracket> {
+        let delta = self.privacy.delta;
+        match self.privacy.accountant {
+            Accountant::Gdp => {
+                let gdp = Gdp::from_noise_multiplier(self.noise_multiplier)?;
+                Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
+            }
+            Accountant::SampledGaussian => {
+                let run = banded_to_sampled(&self.sampling()?, self.noise_multiplier)?;
+                Ok(Composition::new([run])?.epsilon(delta)?)
+            }
+        }
+    }
+
+    /// The sampling that amplifies, its hypotheses checked on the numbers.
+    pub(crate) fn sampling(&self) -> Result<BlockCyclicPoisson> {
+        let Sampler::Poisson { groups } = self.sampler else {
+            return Err(unsound("accountant", "sampled-gaussian", format!("sampler {:?}", self.sampler)));
+        };
+        if self.privacy.adjacency != Adjacency::ZeroOut {
+            return Err(unsound(
+                "adjacency",
+                self.privacy.adjacency,
+                "zero-out, under which sampling amplifies",
+            ));
+        }
+        let bands = self.strategy.mechanism().encoder()?.bandwidth();
+        if bands > groups {
+            return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
+        }
+        Ok(BlockCyclicPoisson {
+            bands: groups,
+            steps: self.steps,
+            batch_size: self.batch_size as f64,
+            examples: self.examples,
+        })
     }
 
     /// nu = sigma sens(C, Pi) clip_norm: the standard deviation of seed noise, a millionth above. It goes on the
@@ -152,10 +196,12 @@ impl Plan {
             let text = |s: &Sensitivity| format!("{} ({:?})", s.value, s.kind);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
-        let gdp = Gdp::from_noise_multiplier(self.noise_multiplier)?;
-        let epsilon = gdp.epsilon_upper(self.privacy.delta)?;
-        if self.privacy.epsilon < epsilon * (1.0 - ROUNDING) {
-            return Err(unsound("epsilon", self.privacy.epsilon, epsilon));
+        let Bracket { lower, upper } = self.account()?;
+        if self.privacy.epsilon < upper * (1.0 - ROUNDING) {
+            return Err(unsound("epsilon", self.privacy.epsilon, upper));
+        }
+        if self.privacy.epsilon_lower > lower * (1.0 + ROUNDING) {
+            return Err(unsound("epsilon_lower", self.privacy.epsilon_lower, lower));
         }
         Ok(())
     }
@@ -183,7 +229,10 @@ impl Plan {
                 let turns = self.steps.div_ceil(groups);
                 turns <= 1 || (groups >= b && turns <= k && self.steps > groups && groups == b)
             }
-            Sampler::Poisson => self.participation == Participation::FullBatch,
+            Sampler::Poisson { groups } => match self.privacy.accountant {
+                Accountant::Gdp => groups == 1 && self.participation == Participation::FullBatch,
+                Accountant::SampledGaussian => self.participation == Participation::Single,
+            },
             Sampler::External => true,
         };
         if keeps {
@@ -261,12 +310,14 @@ mod tests {
     #[test]
     fn a_plan_that_claims_too_much_is_refused() {
         type Alteration = fn(&mut Plan);
-        let alterations: [(&str, Alteration); 7] = [
+        let alterations: [(&str, Alteration); 9] = [
             ("less noise", |p| p.noise_multiplier *= 0.9),
             ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
             ("smaller epsilon", |p| p.privacy.epsilon *= 0.99),
             ("sampler that repeats sooner", |p| p.sampler = Sampler::Cyclic { groups: 6 }),
-            ("sampler without a separation", |p| p.sampler = Sampler::Poisson),
+            ("sampler without a separation", |p| p.sampler = Sampler::Poisson { groups: 1 }),
+            ("amplification without sampling", |p| p.privacy.accountant = Accountant::SampledGaussian),
+            ("larger lower end", |p| p.privacy.epsilon_lower *= 1.01),
             ("fewer participations", |p| {
                 p.participation = Participation::Cyclic { min_sep: 12, max_participations: 2 }
             }),
@@ -274,6 +325,46 @@ mod tests {
         ];
         for (name, alter) in alterations {
             let mut altered = plan();
+            alter(&mut altered);
+            let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
+            assert!(error.is_bad_input(), "{name}: {error}");
+        }
+    }
+
+    fn amplified() -> Plan {
+        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
+        (request.epsilon, request.delta) = (2.0, 1e-5);
+        request.recipes = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
+        choose(&request).unwrap().plan
+    }
+
+    #[test]
+    fn an_amplified_claim_meets_the_request_and_is_tight() {
+        let plan = amplified();
+        assert_eq!(
+            (plan.sampler, plan.privacy.accountant),
+            (Sampler::Poisson { groups: 4 }, Accountant::SampledGaussian)
+        );
+        assert!(plan.privacy.epsilon <= 2.0 && plan.privacy.epsilon_lower > 2.0 * (1.0 - 2e-3));
+        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+    }
+
+    /// Each alteration breaks a hypothesis of the amplification or the figure itself.
+    #[test]
+    fn an_amplified_plan_that_claims_too_much_is_refused() {
+        type Alteration = fn(&mut Plan);
+        let alterations: [(&str, Alteration); 8] = [
+            ("less noise", |p| p.noise_multiplier *= 0.99),
+            ("fewer groups than bands", |p| p.sampler = Sampler::Poisson { groups: 3 }),
+            ("groups smaller than a batch", |p| p.sampler = Sampler::Poisson { groups: 13 }),
+            ("more steps", |p| p.steps += 1),
+            ("larger batches", |p| p.batch_size += 5),
+            ("fewer examples", |p| p.examples -= 50),
+            ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
+            ("another adjacency", |p| p.privacy.adjacency = Adjacency::ReplaceOne),
+        ];
+        for (name, alter) in alterations {
+            let mut altered = amplified();
             alter(&mut altered);
             let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
             assert!(error.is_bad_input(), "{name}: {error}");

@@ -5,7 +5,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
-use crate::{Result, Sampler};
+use crate::{Accountant, Result, Sampler};
 
 /// How long to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,8 @@ pub enum Setting {
         /// k; as many as fit when not given.
         max_participations: Option<usize>,
     },
-    /// Every example joins each batch with the same probability, on its own.
+    /// Every example joins each batch with the same probability, on its own, or, where the strategy has bands,
+    /// those of its group's turns: block-cyclic Poisson sampling, which amplifies.
     Poisson,
 }
 
@@ -108,6 +109,11 @@ impl Request {
         }
     }
 
+    /// The same in another setting.
+    pub(crate) fn under(&self, setting: Setting) -> Self {
+        Self { setting, ..self.clone() }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         at_least("examples", self.examples, 1)?;
         between("batch_size", self.batch_size, 1, self.examples, "examples")?;
@@ -124,7 +130,8 @@ impl Request {
 
     /// Steps, sampler and schema.
     ///
-    /// An epoch has floor(N / B) steps. A run that ends within one epoch has single participation.
+    /// An epoch has floor(N / B) steps. A run that ends within one epoch has single participation. Under Poisson
+    /// sampling this is the schedule without amplification, as [`Schedule::amplified`] starts from it.
     ///
     /// # Errors
     /// When a number is out of range or the numbers do not fit together; names the parameter.
@@ -154,9 +161,24 @@ impl Request {
                 let max_participations = max_participations.unwrap_or(most);
                 (Sampler::External, Participation::MinSep { min_sep, max_participations })
             }
-            Setting::Poisson => (Sampler::Poisson, Participation::FullBatch),
+            Setting::Poisson => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
         };
         participation.check(steps)?;
         Ok(Schedule { steps, sampler, participation })
+    }
+}
+
+impl Schedule {
+    /// Poisson sampling in as many groups as the strategy has bands; each participation is released by itself.
+    pub fn amplified(&self, groups: usize) -> Self {
+        Self { steps: self.steps, sampler: Sampler::Poisson { groups }, participation: Participation::Single }
+    }
+
+    /// What accounts for it: Poisson sampling with single participations is composed, all else is one release.
+    pub fn accountant(&self) -> Accountant {
+        match (self.sampler, &self.participation) {
+            (Sampler::Poisson { .. }, Participation::Single) => Accountant::SampledGaussian,
+            _ => Accountant::Gdp,
+        }
     }
 }

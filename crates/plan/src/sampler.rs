@@ -16,10 +16,20 @@ pub enum Sampler {
         /// Steps in an epoch.
         groups: usize,
     },
-    /// Every example joins each step's batch with probability batch_size / examples, on its own.
-    Poisson,
+    /// Block-cyclic Poisson: examples are shuffled once and cut into groups as for cyclic batches; step t takes
+    /// every example of group t mod groups with probability groups batch_size / examples, on its own. One group
+    /// is plain Poisson sampling.
+    Poisson {
+        /// Steps between two turns of an example.
+        #[serde(default = "one")]
+        groups: usize,
+    },
     /// Units arrive by themselves; whoever runs the plan keeps the schema.
     External,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Sampler {
@@ -28,33 +38,27 @@ impl Sampler {
     /// ```
     /// use antinoise_plan::Sampler;
     /// assert_eq!(Sampler::Cyclic { groups: 4 }.expected_batch_size(10, 2), 2.5);
-    /// assert_eq!(Sampler::Poisson.expected_batch_size(10, 2), 2.0);
+    /// assert_eq!(Sampler::Poisson { groups: 3 }.expected_batch_size(10, 2), 2.0);
     /// ```
     pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
         match self {
             Self::Cyclic { groups } => examples as f64 / groups as f64,
-            Self::Poisson | Self::External => batch_size as f64,
+            Self::Poisson { .. } | Self::External => batch_size as f64,
         }
     }
 }
 
 /// The batches of one run, each made on its own: step t needs none of those before.
-pub enum Batches {
-    /// Cyclic: the shuffled examples and the number of groups.
-    Cyclic {
-        /// A permutation of 0..examples.
-        order: Vec<usize>,
-        /// Steps in an epoch.
-        groups: usize,
-    },
-    /// Poisson: examples and the threshold below which 64 random bits take an example.
-    Poisson {
-        /// N.
-        examples: usize,
-        /// floor(2^64 B / N), or the largest number where all take part.
-        threshold: u64,
-    },
+pub struct Batches {
+    /// A permutation of 0..examples, cut into groups.
+    order: Vec<usize>,
+    groups: usize,
+    /// An example of the group whose turn it is takes part when 64 random bits are below this.
+    threshold: u128,
 }
+
+/// Above all 64 random bits.
+const ALL: u128 = 1 << 64;
 
 impl Batches {
     /// Cyclic batches over `examples` examples in an order drawn from `rng` (Fisher-Yates).
@@ -63,14 +67,19 @@ impl Batches {
         for last in (1..examples).rev() {
             order.swap(last, below(last as u64 + 1, rng) as usize);
         }
-        Self::Cyclic { order, groups }
+        Self { order, groups, threshold: ALL }
     }
 
-    /// Poisson batches of expected size `batch_size`.
-    pub fn poisson(examples: usize, batch_size: usize) -> Self {
+    /// Block-cyclic Poisson batches of expected size `batch_size` from `groups` groups, drawn from `rng`.
+    pub fn poisson(examples: usize, batch_size: usize, groups: usize, rng: &mut impl Rng) -> Self {
+        let mut batches = Self::cyclic(examples, groups, rng);
+        for group in 0..groups {
+            let members = batches.members(group);
+            batches.order[members].sort_unstable();
+        }
         // Rounded down: a smaller probability is never less private.
-        let threshold = (((batch_size as u128) << 64) / examples as u128).min(u64::MAX as u128) as u64;
-        Self::Poisson { examples, threshold }
+        let threshold = ((batch_size as u128 * groups as u128) << 64) / examples as u128;
+        Self { threshold: threshold.min(ALL), ..batches }
     }
 
     /// The examples of step `step`, in increasing order for Poisson; `rng` is the step's own generator, which
@@ -86,16 +95,17 @@ impl Batches {
     /// assert_eq!(epoch.len(), 10); // everyone once
     /// ```
     pub fn at(&self, step: usize, rng: &mut impl Rng) -> Vec<usize> {
-        match self {
-            Self::Cyclic { order, groups } => {
-                let group = step % groups;
-                let start = |g: usize| (g as u128 * order.len() as u128 / *groups as u128) as usize;
-                order[start(group)..start(group + 1)].to_vec()
-            }
-            Self::Poisson { examples, threshold } => {
-                (0..*examples).filter(|_| rng.next_u64() <= threshold.saturating_sub(1)).collect()
-            }
+        let group = &self.order[self.members(step % self.groups)];
+        if self.threshold == ALL {
+            return group.to_vec();
         }
+        group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect()
+    }
+
+    /// Where the members of a group are in the order.
+    fn members(&self, group: usize) -> std::ops::Range<usize> {
+        let start = |g: usize| (g as u128 * self.order.len() as u128 / self.groups as u128) as usize;
+        start(group)..start(group + 1)
     }
 }
 
@@ -138,10 +148,7 @@ mod tests {
         // freedom over 4000 seeds, false alarm 1e-6 (threshold 30.7).
         let mut counts = [0f64; 4];
         for seed in 0..4000 {
-            let Batches::Cyclic { order, .. } = Batches::cyclic(4, 2, &mut rng(seed, 0)) else {
-                unreachable!()
-            };
-            counts[order[0]] += 1.0;
+            counts[Batches::cyclic(4, 2, &mut rng(seed, 0)).order[0]] += 1.0;
         }
         let chi_squared: f64 = counts.iter().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi_squared < 30.7, "{counts:?}");
@@ -149,18 +156,41 @@ mod tests {
 
     #[test]
     fn poisson_batches_have_the_binomial_mean_and_variance() {
-        // 2000 batches of Binomial(400, 1/8): mean 50, variance 43.75. Six standard errors: false alarm 1e-8.
-        let batches = Batches::poisson(400, 50);
-        let sizes: Vec<f64> =
-            (0..2000).map(|t| batches.at(t as usize, &mut rng(5, t)).len() as f64).collect();
-        let mean = sizes.iter().sum::<f64>() / 2000.0;
-        let variance = sizes.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1999.0;
-        assert!((mean - 50.0).abs() < 6.0 * (43.75f64 / 2000.0).sqrt(), "{mean}");
-        assert!((variance - 43.75).abs() < 6.0 * 43.75 * (2.0f64 / 2000.0).sqrt(), "{variance}");
+        // 2000 batches of Binomial(400 / groups, groups / 8): mean 50, variance 50 (1 - groups / 8). Six standard
+        // errors: false alarm 1e-8.
+        for groups in [1, 4] {
+            let batches = Batches::poisson(400, 50, groups, &mut rng(6, 0));
+            let sizes: Vec<f64> =
+                (0..2000).map(|t| batches.at(t as usize, &mut rng(5, t)).len() as f64).collect();
+            let mean = sizes.iter().sum::<f64>() / 2000.0;
+            let variance = sizes.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1999.0;
+            let expected = 50.0 * (1.0 - groups as f64 / 8.0);
+            assert!((mean - 50.0).abs() < 6.0 * (expected / 2000.0).sqrt(), "{mean}");
+            assert!((variance - expected).abs() < 6.0 * expected * (2.0f64 / 2000.0).sqrt(), "{variance}");
+        }
+    }
+
+    #[test]
+    fn block_cyclic_batches_keep_their_groups() {
+        let batches = Batches::poisson(101, 5, 4, &mut rng(8, 0));
+        let mut group_of = [None; 101];
+        for t in 0..400 {
+            for example in batches.at(t, &mut rng(9, t as u64)) {
+                assert_eq!(*group_of[example].get_or_insert(t % 4), t % 4, "example {example} at step {t}");
+            }
+        }
+        assert!(group_of.iter().all(Option::is_some), "everyone's turn comes");
     }
 
     #[test]
     fn probability_one_takes_everyone() {
-        assert_eq!(Batches::poisson(9, 9).at(0, &mut rng(1, 0)), (0..9).collect::<Vec<_>>());
+        assert_eq!(
+            Batches::poisson(9, 9, 1, &mut rng(1, 0)).at(0, &mut rng(1, 0)),
+            (0..9).collect::<Vec<_>>()
+        );
+        let thirds = Batches::poisson(9, 3, 3, &mut rng(1, 0));
+        let mut all: Vec<usize> = (0..3).flat_map(|t| thirds.at(t, &mut rng(1, t as u64))).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..9).collect::<Vec<_>>());
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_accounting::PrivacyStatement;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
@@ -21,6 +22,7 @@ use crate::output;
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-5 --setting cyclic
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 --delta 1e-5 --setting poisson
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 --delta 1e-8 \\
       --setting federated --min-sep 128 --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml"
 )]
@@ -82,10 +84,21 @@ pub struct LengthOptions {
     steps: Option<usize>,
 }
 
+impl LengthOptions {
+    /// The same as the library takes it.
+    pub fn length(&self) -> Length {
+        match (self.epochs, self.steps) {
+            (Some(epochs), _) => Length::Epochs(epochs),
+            (None, steps) => Length::Steps(steps.unwrap_or(0)),
+        }
+    }
+}
+
 /// The names of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SettingName {
-    /// Every example joins each batch with the same probability, on its own (no amplification is claimed).
+    /// Every example joins the batches of its group's turns with the same probability, on its own: sampling
+    /// amplifies. One group, plain Poisson sampling, for one band.
     Poisson,
     /// Data are shuffled once and cut into batches that take turns.
     Cyclic,
@@ -119,10 +132,6 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request> {
-        let length = match (self.length.epochs, self.length.steps) {
-            (Some(epochs), _) => Length::Epochs(epochs),
-            (None, steps) => Length::Steps(steps.unwrap_or(0)),
-        };
         let setting = self.setting()?;
         let federated = self.setting == SettingName::Federated;
         Ok(Request {
@@ -136,7 +145,7 @@ impl Arguments {
             dim: self.dim,
             memory: self.memory.map(|bytes| bytes as u64),
             recipes: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
-            ..Request::new(self.examples, self.batch_size, length, setting)
+            ..Request::new(self.examples, self.batch_size, self.length.length(), setting)
         })
     }
 }
@@ -147,6 +156,7 @@ pub struct Report {
     candidates: Vec<Row>,
     chosen: usize,
     plan: Plan,
+    statement: PrivacyStatement,
     #[serde(skip)]
     adjacency: Adjacency,
 }
@@ -190,12 +200,22 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         output::save("out", path, plan.to_toml().as_bytes())?;
     }
     let rows = candidates.iter().map(Row::new).collect();
-    Ok(Report { candidates: rows, chosen, plan, adjacency: arguments.problem.adjacency })
+    let statement = plan.statement();
+    Ok(Report { candidates: rows, chosen, plan, statement, adjacency: arguments.problem.adjacency })
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["strategy", "sensitivity", "max loss", "RMS loss", "vs independent", "noise state", ""];
+        let header = [
+            "strategy",
+            "noise multiplier",
+            "sensitivity",
+            "max loss",
+            "RMS loss",
+            "vs independent",
+            "noise state",
+            "",
+        ];
         let rows: Vec<Vec<String>> = self
             .candidates
             .iter()
@@ -203,6 +223,7 @@ impl fmt::Display for Report {
             .map(|(i, row)| {
                 vec![
                     row.name.clone(),
+                    format!("{:.4}", row.noise_multiplier),
                     format!("{:.4}", row.sensitivity),
                     format!("{:.6}", row.max_loss),
                     format!("{:.6}", row.rms_loss),
@@ -214,10 +235,10 @@ impl fmt::Display for Report {
             .collect();
         writeln!(
             f,
-            "Noise multiplier {:.6}, {} adjacency. Losses are standard deviations of the averaged queries.\n",
-            self.plan.noise_multiplier, self.adjacency
+            "{} adjacency. Losses are standard deviations of the averaged queries.\n",
+            self.adjacency
         )?;
         writeln!(f, "{}", output::table(&header, &rows))?;
-        writeln!(f, "{}", self.plan.statement())
+        writeln!(f, "{}", self.statement)
     }
 }

@@ -222,7 +222,10 @@ impl Setup<'_> {
             Sampler::Cyclic { groups } => {
                 Ok(Batches::cyclic(examples, groups, &mut noise.rng(Purpose::DataOrder, 0)))
             }
-            Sampler::Poisson => Ok(Batches::poisson(examples, batch_size)),
+            Sampler::Poisson { groups } => {
+                let mut rng = noise.rng(Purpose::DataOrder, 0);
+                Ok(Batches::poisson(examples, batch_size, groups, &mut rng))
+            }
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
                 "external",

@@ -114,7 +114,7 @@ pub enum OptimizerName {
 pub enum TrainSetting {
     /// Data are shuffled once and cut into batches that take turns.
     Cyclic,
-    /// Every example joins each batch with the same probability (no amplification is claimed).
+    /// Every example joins the batches of its group's turns with the same probability: sampling amplifies.
     Poisson,
     /// Each example at most once.
     Single,

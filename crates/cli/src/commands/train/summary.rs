@@ -80,7 +80,7 @@ fn report_run(
     let recursion = strategy.recursion()?;
     let mut unit = vec![0.0; recursion.seeds(plan.steps)];
     unit[0] = 1.0;
-    let mut statement = plan.statement();
+    let mut statement = plan.statement().to_string();
     if insecure_seed {
         statement.push_str(
             " THIS DOES NOT HOLD FOR THIS RUN: its noise was made from a seed, and whoever knows the seed can take \

@@ -1,0 +1,155 @@
+//! How many bands to take: the loss by number of bands, with and without amplification by sampling.
+
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Class, Participation};
+use rayon::prelude::*;
+
+use crate::choose::{designed, powers_up_to};
+use crate::{Candidate, Request, Result, Schedule, Setting};
+
+/// One number of bands at one privacy target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bands {
+    /// Bands of C.
+    pub bands: usize,
+    /// Under block-cyclic Poisson sampling with as many groups as bands. Its loss is relative to one band,
+    /// DP-SGD with Poisson sampling.
+    pub amplified: Candidate,
+    /// The same C under cyclic batches, without amplification.
+    pub unamplified: Candidate,
+}
+
+/// The numbers of bands that are tried when none are named: powers of 2 up to as many groups as a batch allows.
+///
+/// # Errors
+/// When the request is not valid.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, default_bands};
+/// let request = Request::new(1000, 100, Length::Epochs(4), Setting::Poisson);
+/// assert_eq!(default_bands(&request)?, [1, 2, 4, 8, 10]);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
+    let steps = request.schedule()?.steps;
+    Ok(powers_up_to(1, (request.examples / request.batch_size).min(steps)).collect())
+}
+
+/// Banded Toeplitz strategies with each of `bands`, calibrated for each request with and without amplification.
+///
+/// `requests` share everything but batch size and privacy target; their setting is not looked at. A number of
+/// bands with which a group would be smaller than a batch is left out. One list a request.
+///
+/// # Errors
+/// When a request is not valid, or a number of bands is 0 or above the steps.
+///
+/// # Source
+/// The choice of b in (amplified) banded matrix factorization: Choquette-Choo et al. (2023); McKenna (2024),
+/// figures 1 and 2.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, by_bands};
+/// let mut request = Request::new(1000, 50, Length::Epochs(4), Setting::Poisson);
+/// request.epsilon = 4.0;
+/// let found = by_bands(&[request], &[1, 4, 20])?;
+/// // Between DP-SGD and the multi-epoch mechanism there is something better than both.
+/// assert!(found[0][1].amplified.rms_loss < found[0][0].amplified.rms_loss);
+/// assert!(found[0][1].amplified.rms_loss < found[0][2].amplified.rms_loss);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>> {
+    let Some(first) = requests.first() else { return Ok(Vec::new()) };
+    let steps = first.schedule()?.steps;
+    let strategies = bands
+        .par_iter()
+        .map(|&bands| {
+            let recipe = Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) };
+            Ok((recipe, designed(first, steps, Participation::Single, recipe)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    requests
+        .iter()
+        .map(|request| {
+            let fitting = bands.iter().zip(&strategies).filter(|(bands, _)| fits(request, **bands));
+            let mut rows = fitting
+                .collect::<Vec<_>>()
+                .into_par_iter()
+                .map(|(&bands, (recipe, strategy))| {
+                    let calibrated = |schedule: Schedule| {
+                        Candidate::calibrated(request, schedule, *recipe, strategy.clone())
+                    };
+                    let poisson = request.under(Setting::Poisson).schedule()?.amplified(bands);
+                    let cyclic = request.under(Setting::Cyclic).schedule()?;
+                    Ok(Bands { bands, amplified: calibrated(poisson)?, unamplified: calibrated(cyclic)? })
+                })
+                .collect::<Result<Vec<_>>>()?;
+            compare(request, &mut rows)?;
+            Ok(rows)
+        })
+        .collect()
+}
+
+fn fits(request: &Request, bands: usize) -> bool {
+    bands.saturating_mul(request.batch_size) <= request.examples
+}
+
+fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
+    let identity = Recipe::new(Class::Identity);
+    let schedule = request.under(Setting::Poisson).schedule()?;
+    let strategy = designed(request, schedule.steps, Participation::Single, identity)?;
+    let independent = Candidate::calibrated(request, schedule.amplified(1), identity, strategy)?;
+    for row in rows {
+        for candidate in [&mut row.amplified, &mut row.unamplified] {
+            candidate.relative_to(&independent, request.objective);
+        }
+    }
+    Ok(())
+}
+
+/// Other mechanisms for the same request, without amplification.
+///
+/// # Errors
+/// As [`crate::choose`].
+pub fn unamplified(request: &Request, recipes: &[Recipe]) -> Result<Vec<Candidate>> {
+    let request = request.under(Setting::Cyclic);
+    let schedule = request.schedule()?;
+    recipes
+        .par_iter()
+        .map(|&recipe| {
+            let strategy = designed(&request, schedule.steps, schedule.participation.clone(), recipe)?;
+            Candidate::calibrated(&request, schedule.clone(), recipe, strategy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use antinoise_accounting::{calibrate, noise_multiplier_for};
+
+    use super::*;
+    use crate::Length;
+
+    #[test]
+    fn one_band_is_dp_sgd_and_all_bands_are_the_multi_epoch_mechanism() {
+        let mut request = Request::new(1200, 60, Length::Epochs(5), Setting::Poisson);
+        (request.epsilon, request.delta) = (2.0, 1e-6);
+        let rows = by_bands(&[request.clone()], &[1, 5, 20]).unwrap().remove(0);
+        let dp_sgd = calibrate::noise_multiplier(0.05, 100, 2.0, 1e-6).unwrap();
+        // Root mean square over the prefix sums of t independent noises, over the batch size.
+        let rms = (101.0f64 / 2.0).sqrt() * dp_sgd / 60.0;
+        assert!((rows[0].amplified.rms_loss / rms - 1.0).abs() < 3e-4);
+        let gdp = noise_multiplier_for(2.0, 1e-6).unwrap();
+        assert!((rows[2].unamplified.noise_multiplier - gdp).abs() < 1e-12);
+        let (all, none) = (&rows[2].amplified, &rows[2].unamplified);
+        assert!((all.rms_loss / none.rms_loss - 1.0).abs() < 1e-9, "{} {}", all.rms_loss, none.rms_loss);
+        // Sampling only helps.
+        assert!(rows.iter().all(|row| row.amplified.rms_loss <= row.unamplified.rms_loss * (1.0 + 1e-9)));
+    }
+
+    #[test]
+    fn bands_that_leave_groups_smaller_than_a_batch_are_left_out() {
+        let request = Request::new(100, 30, Length::Steps(12), Setting::Poisson);
+        let rows = by_bands(&[request], &[1, 3, 4]).unwrap().remove(0);
+        assert_eq!(rows.iter().map(|row| row.bands).collect::<Vec<_>>(), [1, 3]);
+    }
+}
