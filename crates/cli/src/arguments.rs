@@ -140,7 +140,7 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
 }
 
 /// A workload by name, or from a file of numbers.
-fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
+pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
     match text.strip_prefix("file:") {
         Some(path) => Ok(read_workload(path)?),
         None => text.parse(),

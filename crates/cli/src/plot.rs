@@ -29,7 +29,9 @@ pub struct HeatMap {
     pub cells: Vec<Vec<f64>>,
 }
 
-const PANEL: (u32, u32) = (760, 460);
+const PANEL: (u32, u32) = (920, 440);
+/// Where a panel's curves end and their names begin.
+const LEGEND: u32 = 680;
 /// Colours that are told apart by people who see them differently (Okabe and Ito).
 const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
@@ -71,19 +73,58 @@ fn draw_panel(area: &Area, panel: &Panel) -> Result<()> {
         if low < high { low..high } else { 0.5 * low..2.0 * high + 1e-9 }
     };
     let (x, y) = (range(&|p| p.0), range(&|p| p.1));
-    let mut builder = ChartBuilder::on(area);
+    let (area, legend) = area.split_horizontally(LEGEND);
+    draw_legend(&legend, &panel.curves)?;
+    let mut builder = ChartBuilder::on(&area);
     builder.margin(16).x_label_area_size(40).y_label_area_size(56).caption(&panel.title, ("sans-serif", 18));
     if panel.logarithmic {
+        let y = 0.9 * y.start..1.1 * y.end;
         let mut chart = builder.build_cartesian_2d(x.log_scale(), y.log_scale()).map_err(failed)?;
-        chart.configure_mesh().x_desc(panel.horizontal).light_line_style(WHITE).draw().map_err(failed)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(panel.horizontal)
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
+            .light_line_style(WHITE);
+        mesh.draw().map_err(failed)?;
         draw_curves(&mut chart, panel)
     } else {
         let pad = 0.05 * (y.end - y.start);
         let y = y.start.min(0.0)..y.end + pad;
         let mut chart = builder.build_cartesian_2d(x.log_scale(), y).map_err(failed)?;
-        chart.configure_mesh().x_desc(panel.horizontal).light_line_style(WHITE).draw().map_err(failed)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(panel.horizontal)
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
+            .light_line_style(WHITE);
+        mesh.draw().map_err(failed)?;
         draw_curves(&mut chart, panel)
     }
+}
+
+/// A tick's number without the last digits of rounding.
+fn tick(x: &f64) -> String {
+    format!("{x:.3e}").parse().map_or_else(|_| x.to_string(), |rounded: f64| rounded.to_string())
+}
+
+/// The look of curve `i`: colours first, then hollow marks.
+fn look(i: usize) -> (RGBColor, bool) {
+    (COLORS[i % COLORS.len()], (i / COLORS.len()).is_multiple_of(2))
+}
+
+fn draw_legend(area: &Area, curves: &[Curve]) -> Result<()> {
+    for (i, curve) in curves.iter().enumerate() {
+        let (color, filled) = look(i);
+        let y = 60 + 18 * i as i32;
+        area.draw(&PathElement::new([(0, y), (24, y)], color.stroke_width(2))).map_err(failed)?;
+        area.draw(&mark((12, y), color, filled)).map_err(failed)?;
+        let text = Text::new(curve.name.clone(), (32, y - 6), ("sans-serif", 13));
+        area.draw(&text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn mark<C>(at: C, color: RGBColor, filled: bool) -> Circle<C, i32> {
+    Circle::new(at, 3, if filled { color.filled() } else { color.stroke_width(1) })
 }
 
 fn draw_curves<'a, X, Y>(
@@ -94,21 +135,13 @@ where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64>,
     Y: plotters::coord::ranged1d::Ranged<ValueType = f64>,
 {
-    for (curve, color) in panel.curves.iter().zip(COLORS.iter().cycle()) {
+    for (i, curve) in panel.curves.iter().enumerate() {
+        let (color, filled) = look(i);
         let points = || curve.points.iter().copied().filter(|(_, y)| y.is_finite());
-        chart
-            .draw_series(LineSeries::new(points(), color.stroke_width(2)))
-            .map_err(failed)?
-            .label(&curve.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
-        chart.draw_series(points().map(|point| Circle::new(point, 3, color.filled()))).map_err(failed)?;
+        chart.draw_series(LineSeries::new(points(), color.stroke_width(2))).map_err(failed)?;
+        chart.draw_series(points().map(|point| mark(point, color, filled))).map_err(failed)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .draw()
-        .map_err(failed)
+    Ok(())
 }
 
 /// Heat maps side by side in the first row, then panels of curves.

@@ -116,6 +116,25 @@ const CASES: &[Case] = &[
         flags: &[("--min-sep", &["0", "41", "x"]), ("--max-participations", &["0", "5", "x"])],
     },
     Case {
+        command: "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5 --setting poisson",
+        flags: &[("--adjacency", &["replace-one"]), ("--strategy", &["banded-toeplitz:21"])],
+    },
+    Case {
+        command: "bands --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5",
+        flags: &[
+            ("--examples", COUNT),
+            ("--batch-size", &["x", "0", "-1", "nan", "1001", "50,", "10,20"]),
+            ("--epochs", COUNT),
+            ("--epsilon", &["x", "0", "-1", "nan", "inf", "1,", "1,0"]),
+            ("--delta", PROBABILITY),
+            ("--bands", &["x", "0", "21", "4,41", "-1", ""]),
+            ("--against", &["x", "blt:x", "blt,"]),
+            ("--workload", &["x", "momentum:1"]),
+            ("--objective", NAME),
+            ("--plot", FOLDER),
+        ],
+    },
+    Case {
         command: "account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.1 --steps 10",
         flags: &[
             ("--sampling-rate", &["x", "0", "-1", "nan", "1.1", "inf"]),

@@ -69,6 +69,44 @@ fn plan_prints_its_keys_and_saves_the_plan() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("noise_multiplier"));
 }
 
+#[test]
+fn a_poisson_plan_is_amplified_and_says_so() {
+    let arguments =
+        "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting poisson";
+    let found = json(&arguments.split(' ').collect::<Vec<_>>());
+    assert_eq!(found["plan"]["privacy"]["accountant"], "sampled-gaussian");
+    let sigma = |i: usize| found["candidates"][i]["noise_multiplier"].as_f64().unwrap();
+    // One band is DP-SGD with Poisson sampling; more bands leave less amplification.
+    let sgd =
+        "calibrate --epsilon 2 --delta 1e-5 --sampling-rate 0.05 --steps 60".split(' ').collect::<Vec<_>>();
+    let sgd = json(&sgd)["noise_multiplier"].as_f64().unwrap();
+    assert!((sigma(0) / sgd - 1.0).abs() < 3e-4 && sigma(1) > sigma(0));
+    assert_keys(
+        &found["statement"],
+        "unit adjacency schema sampler mechanism accountant epsilon epsilon_lower",
+    );
+}
+
+#[test]
+fn bands_prints_a_row_for_each_number_and_draws_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bands.svg");
+    let arguments =
+        "bands --examples 1000 --batch-size 50 --epochs 4 --epsilon 1,4 --delta 1e-5 --against tree --plot";
+    let mut arguments: Vec<&str> = arguments.split(' ').collect();
+    arguments.push(file.to_str().unwrap());
+    let found = json(&arguments);
+    assert_keys(&found, "examples steps delta objective targets");
+    for target in found["targets"].as_array().unwrap() {
+        assert_keys(target, "batch_size epsilon rows best against");
+        let bands: Vec<u64> =
+            target["rows"].as_array().unwrap().iter().map(|row| row["bands"].as_u64().unwrap()).collect();
+        assert_eq!(bands, [1, 2, 4, 8, 16, 20]);
+        assert_keys(&target["rows"][0]["amplified"], "noise_multiplier sensitivity max_loss rms_loss");
+    }
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
+}
+
 const TRAINING: &str =
     "train --seed 7 --model logistic --mechanism blt:2 --epochs 120 --repeats 1 --learning-rate 0.1 --out";
 
