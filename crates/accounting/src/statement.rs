@@ -40,7 +40,7 @@ pub struct PrivacyStatement {
     pub accountant: String,
     /// The epsilon that is claimed, never below the truth.
     pub epsilon: f64,
-    /// A number that the truth is not below.
+    /// No epsilon below it follows by this accountant: how tight the claim is.
     pub epsilon_lower: f64,
     /// The delta that is claimed; it contains the failure probability of statistical accountants.
     pub delta: f64,
@@ -61,7 +61,7 @@ impl fmt::Display for PrivacyStatement {
         let Self { unit, adjacency, schema, sampler, mechanism, accountant, epsilon, delta, .. } = self;
         let (upper, lower) = (digits(*epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
         writeln!(f, "({upper}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency.")?;
-        writeln!(f, "The least epsilon at this delta is not below {lower}.")?;
+        writeln!(f, "This accountant cannot state an epsilon below {lower} at this delta.")?;
         writeln!(f, "Participation: {schema}. Batches: {sampler}.")?;
         writeln!(f, "Mechanism: {mechanism}.")?;
         write!(f, "Accountant: {accountant}")?;

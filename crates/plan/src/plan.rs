@@ -38,7 +38,8 @@ pub enum Accountant {
 pub struct Privacy {
     /// Never below the truth.
     pub epsilon: f64,
-    /// Never above the least epsilon that the mechanism has at this delta.
+    /// No epsilon below it follows by this accountant, and none below it is true where the sensitivity is exact and
+    /// nothing is amplified.
     pub epsilon_lower: f64,
     /// Failure probability.
     pub delta: f64,

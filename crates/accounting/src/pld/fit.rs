@@ -10,8 +10,8 @@ use super::profile::{Profile, Rounding};
 use super::side::Side;
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
-/// ln of the probability that the tilted loss is half a period from its target, on either side.
-const LN_OUTSIDE: f64 = -18.0;
+/// ln of the share of the answer that the loss half a period from its target, on either side, may add.
+const LN_OUTSIDE: f64 = -11.5;
 /// Losses above one that adds this much of delta over all steps are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
@@ -110,6 +110,11 @@ impl Fit {
         self.target = target;
     }
 
+    /// ln of the mean payoff under the tilt: delta is the moment, e^{-theta epsilon} and that.
+    fn ln_payoff(&self) -> f64 {
+        (self.ln_delta - self.cumulants.value + self.theta * self.target).clamp(-60.0, 0.0)
+    }
+
     /// The width in epsilon that is aimed at.
     fn width(&self) -> f64 {
         match self.aim {
@@ -147,9 +152,12 @@ impl Fit {
 
     /// Smoothing by s costs about 1.5 (1 + theta) s^2 in epsilon.
     pub fn settings(&self) -> Settings {
-        let (lowest, below) = end(&self.nodes, self.theta, LN_OUTSIDE, -1.0);
-        let (highest, above) = end(&self.nodes, self.theta, LN_OUTSIDE, 1.0);
-        let half = (self.target - lowest).max(highest - self.target).max(-LN_OUTSIDE / self.theta);
+        let ln_near = self.ln_payoff() + LN_OUTSIDE;
+        // The payoff is 1/(e theta) at most.
+        let ln_far = (ln_near + self.theta.ln() + 1.0).min(LN_OUTSIDE);
+        let (lowest, below) = end(&self.nodes, self.theta, ln_far, -1.0);
+        let (highest, above) = end(&self.nodes, self.theta, ln_far, 1.0);
+        let half = (self.target - lowest).max(highest - self.target).max(-ln_near / self.theta);
         let smoothing = (self.width() / (5.0 * (1.0 + self.theta))).sqrt().min(0.25 / (1.0 + self.theta));
         // The measures reach a little beyond the quadrature.
         Settings { theta: self.theta, smoothing: smoothing * self.fineness, period: 2.1 * half, above, below }

@@ -72,7 +72,9 @@ const MOST: f64 = (1 << 19) as f64;
 /// Smoothing leaves e^-21 at the last frequency.
 const LAST: f64 = 6.5;
 /// Atoms are rotated from one frequency to the next, and afresh after so many.
-const FRESH: usize = 64;
+const FRESH: usize = 24;
+/// Values that are summed before their sum is added to others: errors grow with the longer of the two chains.
+const BLOCK: usize = 256;
 
 impl Settings {
     /// How many frequencies this takes.
@@ -105,9 +107,9 @@ impl Spectrum {
         let moment =
             |tilt: f64| parts.iter().map(|p| p.steps as f64 * ln_moment(&p.discrete, tilt)).sum::<f64>();
         let ln_moment = moment(theta);
-        let (mut terms, sizes) = characteristic(parts, theta, period, count);
+        let (mut terms, sizes) = characteristic(parts, theta, period, count, bound);
         let mut error = 0.0;
-        for (k, (term, (size, growth))) in terms.iter_mut().zip(sizes).enumerate() {
+        for (k, (term, &(size, growth))) in terms.iter_mut().zip(&sizes).enumerate() {
             let omega = 2.0 * PI * k as f64 / period;
             let payoff = payoff(theta, s, omega, bound);
             let twice = if k == 0 { 1.0 } else { 2.0 };
@@ -115,7 +117,9 @@ impl Spectrum {
             error += twice / period * payoff.norm() * size * growth;
         }
         let last = 2.0 * PI * count as f64 / period;
-        error += left_out(theta, s, last);
+        // Rounded up, masses may sum to a little more than 1.
+        let greatest = sizes[0].0 * (1.0 + sizes[0].1);
+        error += left_out(theta, s, last) * greatest.max(1.0);
         Some(Self {
             size: terms.iter().map(|term| term.norm()).sum(),
             settings,
@@ -248,19 +252,22 @@ fn characteristic(
     theta: f64,
     period: f64,
     count: usize,
+    bound: Bound,
 ) -> (Vec<Complex<f64>>, Vec<(f64, f64)>) {
     // ln size, phase, and T e / |A|.
     let mut powers = vec![(0.0, 0.0, 0.0); count];
     for part in parts {
         let steps = part.steps as f64;
-        let atoms = Atoms::tilted(&part.discrete, theta);
+        let atoms = Atoms::tilted(&part.discrete, theta, bound);
         let mut each = |k: usize, value: Complex<f64>| {
             let error = atoms.error(2.0 * PI * k as f64 / period);
             let (size, phase) = (value.norm().max(error), value.arg());
+            // Where the value is all error, its phase is anything.
+            let relative = error / size * if size < 4.0 * error { 2.0 } else { 1.0 };
             let (ln_size, angle, growth) = &mut powers[k];
             *ln_size += steps * size.ln();
             *angle += steps * phase;
-            *growth += steps * (2.0 * error / size + 4.0 * f64::EPSILON * (1.0 + phase.abs()));
+            *growth += steps * (relative + 4.0 * f64::EPSILON * (1.0 + phase.abs()));
         };
         atoms.transform(2.0 * PI / period, count, &mut each);
     }
@@ -270,37 +277,41 @@ fn characteristic(
     (values.collect(), sizes.collect())
 }
 
-/// A tilted measure, normalised: losses and masses.
+/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which for all
+/// steps together costs a relative error of steps times their rounding; as errors of each frequency they would cost
+/// that much of the largest payoff, of which the mean may be a small part.
 struct Atoms {
     losses: Vec<f64>,
     masses: Vec<f64>,
-    /// Mean absolute loss, and the largest exponent that was taken.
+    /// Mean absolute loss.
     spread: f64,
-    exponent: f64,
 }
 
 impl Atoms {
-    fn tilted(discrete: &Discrete, theta: f64) -> Self {
+    fn tilted(discrete: &Discrete, theta: f64, bound: Bound) -> Self {
         let ln_moment = ln_moment(discrete, theta);
-        let mut exponent: f64 = ln_moment.abs();
+        let sign = if bound == Bound::Above { 1.0 } else { -1.0 };
         let (mut losses, mut masses) = (vec![], vec![]);
         for (&loss, &ln) in discrete.losses.iter().zip(&discrete.ln_masses) {
-            let mass = (ln + theta * loss - ln_moment).exp();
+            let exponents = ln.abs() + (theta * loss).abs() + ln_moment.abs();
+            let rounding = f64::EPSILON * (8.0 + 4.0 * exponents);
+            let mass = (ln + theta * loss - ln_moment).exp() * (1.0 + sign * rounding);
             // Masses too small for any bound are dropped and counted as error.
             if mass > 1e-40 {
-                exponent = exponent.max(ln.abs() + (theta * loss).abs());
                 losses.push(loss);
                 masses.push(mass);
             }
         }
         let spread = losses.iter().zip(&masses).map(|(loss, mass)| loss.abs() * mass).sum();
-        Self { losses, masses, spread, exponent }
+        Self { losses, masses, spread }
     }
 
-    /// The error of the transform at `omega`: of the masses, of rotating, and of phases.
+    /// The error of the transform at `omega`: of rotating (2 units a turn at most), of summing, and of phases.
     fn error(&self, omega: f64) -> f64 {
-        let rotations = 2.0 * FRESH as f64 + 16.0;
-        f64::EPSILON * (rotations + 4.0 * self.exponent + 2.0 * omega * self.spread) + 1e-34
+        // Half a unit an addition: eight lanes through a block, the lanes, and the blocks.
+        let additions = BLOCK as f64 / 8.0 + 8.0 + (self.losses.len() / BLOCK) as f64;
+        let rounding = 2.0 * FRESH as f64 + 8.0 + 0.5 * additions;
+        f64::EPSILON * (rounding + 2.0 * omega * self.spread) + 1e-34
     }
 
     /// Calls `each` with sum of mass e^{i k step loss} for every k below `count`.
@@ -325,13 +336,16 @@ impl Atoms {
     }
 }
 
-/// The sum, in eight lanes.
+/// The sum, block by block in eight lanes.
 fn sum(values: &[f64]) -> f64 {
+    values.chunks(BLOCK).map(sum_of_block).sum()
+}
+
+fn sum_of_block(values: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
-    let chunks = values.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().sum();
+    let (chunks, rest) = values.as_chunks::<8>();
     for chunk in chunks {
         lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += value);
     }
-    lanes.iter().sum::<f64>() + rest
+    lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
