@@ -54,19 +54,12 @@ pub fn noise_multiplier(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64
 /// ```
 pub fn steps(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delta: f64) -> Result<u64> {
     let target = Target::new(epsilon, delta)?;
-    let meets = |steps: u64| target.meets(SampledGaussian::new(noise_multiplier, sampling_rate, steps)?);
-    if !meets(1)? {
+    let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MOST_STEPS as f64) as u64;
+    let run = |inverse| SampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
+    if !target.meets(run(1.0)?)? {
         return in_reach("steps", false, 0);
     }
-    let (mut works, mut fails) = (1u64, 2u64);
-    while fails < MOST_STEPS && meets(fails)? {
-        (works, fails) = (fails, (4 * fails).min(MOST_STEPS));
-    }
-    while fails - works > 1 && (fails - works) as f64 > TOLERANCE * works as f64 {
-        let middle = works + (fails - works) / 2;
-        if meets(middle)? { works = middle } else { fails = middle }
-    }
-    Ok(works)
+    Ok(taken(target.least("steps", 1.0, 1.0 / MOST_STEPS as f64, run)?))
 }
 
 /// More steps than anybody takes: the search for a number of steps ends there.
@@ -107,14 +100,14 @@ impl Target {
     /// How far epsilon is above the target, relatively: at most 0 where the target is met.
     fn excess(&self, run: SampledGaussian) -> Result<f64> {
         let epsilon = Composition::new([run])?.epsilon(self.delta)?.upper;
-        Ok((epsilon - self.epsilon) / (epsilon + self.epsilon).max(f64::MIN_POSITIVE))
+        Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
     }
 
     fn meets(&self, run: SampledGaussian) -> Result<bool> {
         Ok(self.excess(run)? <= 0.0)
     }
 
-    /// The least value, not below `low`, of a parameter that only adds privacy; sought from `start` on.
+    /// The least value, not below `low`, of a parameter that only adds privacy, and that `start` may do.
     fn least(
         &self,
         parameter: &'static str,
@@ -123,20 +116,28 @@ impl Target {
         run: impl Fn(f64) -> Result<SampledGaussian>,
     ) -> Result<f64> {
         let excess = |value: f64| self.excess(run(value)?);
-        let (mut works, mut fails) = ((start, excess(start)?), (low, f64::INFINITY));
+        let near = self.near(start, low, &run)?;
+        let (mut works, mut fails) = ((near, excess(near)?), (low, f64::INFINITY));
+        // Steps out from the guess, farther each time.
+        let mut factor = 1.02f64;
         while works.1 > 0.0 {
             if works.0 > 1e12 {
                 return in_reach(parameter, false, works.0);
             }
             fails = works;
-            works.0 *= 4.0;
+            works.0 *= factor;
             works.1 = excess(works.0)?;
+            factor = (factor * factor).min(4.0);
         }
-        // Down by halves to a value that fails.
         while fails.1 == f64::INFINITY && works.0 > low {
-            let next = (0.5 * works.0).max(low);
+            let next = (works.0 / factor).max(low);
             let there = (next, excess(next)?);
-            if there.1 > 0.0 { fails = there } else { works = there }
+            if there.1 > 0.0 {
+                fails = there
+            } else {
+                works = there
+            }
+            factor = (factor * factor).min(4.0);
         }
         if works.0 <= low {
             return Ok(works.0);
@@ -147,6 +148,39 @@ impl Target {
         });
         Ok(works.exp())
     }
+
+    /// Where a guide to epsilon, which costs little, puts the least value.
+    fn near(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<SampledGaussian>) -> Result<f64> {
+        let excess = |value: f64| -> Result<f64> {
+            let epsilon = Composition::new([run(value)?])?.epsilon_near(self.delta);
+            Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
+        };
+        let mut works = (start, excess(start)?);
+        while works.1 > 0.0 {
+            if works.0 > 1e12 {
+                return Ok(start);
+            }
+            works.0 *= 4.0;
+            works.1 = excess(works.0)?;
+        }
+        let mut fails = works;
+        while fails.1 <= 0.0 {
+            if fails.0 <= low {
+                return Ok(low);
+            }
+            works = fails;
+            fails.0 = (0.25 * fails.0).max(low);
+            fails.1 = excess(fails.0)?;
+        }
+        let ends = ((fails.0.ln(), fails.1), (works.0.ln(), works.1));
+        let (_, works) = crossing(ends.0, ends.1, 0.005, |ln| excess(ln.exp()).unwrap_or(f64::INFINITY));
+        Ok(works.exp())
+    }
+}
+
+/// A difference over a sum, 0 where both are, and 1 where they are infinite.
+fn relative(difference: f64, sum: f64) -> f64 {
+    if sum.is_finite() { difference / sum.max(f64::MIN_POSITIVE) } else { 1.0 }
 }
 
 fn in_reach<T>(parameter: &'static str, reached: bool, value: T) -> Result<T> {

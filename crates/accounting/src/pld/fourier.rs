@@ -71,8 +71,9 @@ pub(crate) struct Spectrum {
 const MOST: f64 = (1 << 19) as f64;
 /// Smoothing leaves e^-21 at the last frequency.
 const LAST: f64 = 6.5;
-/// Atoms are rotated from one frequency to the next, and afresh after so many.
-const FRESH: usize = 24;
+/// Atoms are rotated from one frequency to the next this often, then as often over so many at once, then afresh:
+/// errors grow with the number of rotations.
+const TURNS: usize = 12;
 /// Values that are summed before their sum is added to others: errors grow with the longer of the two chains.
 const BLOCK: usize = 256;
 
@@ -269,7 +270,13 @@ fn characteristic(
             *angle += steps * phase;
             *growth += steps * (relative + 4.0 * f64::EPSILON * (1.0 + phase.abs()));
         };
-        atoms.transform(2.0 * PI / period, count, &mut each);
+        // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same on all.
+        pulp::Arch::new().dispatch(Transform {
+            atoms: &atoms,
+            step: 2.0 * PI / period,
+            count,
+            each: &mut each,
+        });
     }
     let values = powers.iter().map(|&(ln_size, angle, _)| Complex::from_polar(ln_size.exp(), angle));
     // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
@@ -310,37 +317,75 @@ impl Atoms {
     fn error(&self, omega: f64) -> f64 {
         // Half a unit an addition: eight lanes through a block, the lanes, and the blocks.
         let additions = BLOCK as f64 / 8.0 + 8.0 + (self.losses.len() / BLOCK) as f64;
-        let rounding = 2.0 * FRESH as f64 + 8.0 + 0.5 * additions;
+        let rounding = 4.0 * TURNS as f64 + 8.0 + 0.5 * additions;
         f64::EPSILON * (rounding + 2.0 * omega * self.spread) + 1e-34
     }
+}
 
-    /// Calls `each` with sum of mass e^{i k step loss} for every k below `count`.
-    fn transform(&self, step: f64, count: usize, each: &mut impl FnMut(usize, Complex<f64>)) {
-        let polar = |angle: f64| angle.sin_cos();
-        let turns: Vec<(f64, f64)> = self.losses.iter().map(|loss| polar(step * loss)).collect();
-        let (turn_sin, turn_cos): (Vec<f64>, Vec<f64>) = turns.into_iter().unzip();
-        let mut real = vec![0.0; self.losses.len()];
-        let mut imaginary = real.clone();
-        for k in 0..count {
-            if k % FRESH == 0 {
-                for (j, loss) in self.losses.iter().enumerate() {
-                    let (sin, cos) = polar(step * k as f64 * loss);
-                    (real[j], imaginary[j]) = (self.masses[j] * cos, self.masses[j] * sin);
-                }
+/// Calls `each` with sum of mass e^{i k step loss} for every k below `count`.
+struct Transform<'a, F> {
+    atoms: &'a Atoms,
+    step: f64,
+    count: usize,
+    each: F,
+}
+
+impl<F: FnMut(usize, Complex<f64>)> pulp::NullaryFnOnce for Transform<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(mut self) {
+        let Atoms { losses, masses, .. } = self.atoms;
+        let turn = |times: usize| Turn::new(losses, times as f64 * self.step);
+        let (one, many) = (turn(1), turn(TURNS));
+        let mut anchor = (vec![0.0; losses.len()], vec![0.0; losses.len()]);
+        let mut here = anchor.clone();
+        for k in 0..self.count {
+            if k % (TURNS * TURNS) == 0 {
+                let Turn { cos, sin } = turn(k);
+                anchor.0.iter_mut().zip(masses).zip(cos).for_each(|((re, mass), cos)| *re = mass * cos);
+                anchor.1.iter_mut().zip(masses).zip(sin).for_each(|((im, mass), sin)| *im = mass * sin);
+            } else if k % TURNS == 0 {
+                many.apply(&mut anchor);
             }
-            each(k, Complex::new(sum(&real), sum(&imaginary)));
-            for (((re, im), sin), cos) in real.iter_mut().zip(&mut imaginary).zip(&turn_sin).zip(&turn_cos) {
-                (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
+            if k % TURNS == 0 {
+                here.0.copy_from_slice(&anchor.0);
+                here.1.copy_from_slice(&anchor.1);
             }
+            (self.each)(k, Complex::new(sum(&here.0), sum(&here.1)));
+            one.apply(&mut here);
+        }
+    }
+}
+
+/// A rotation of each atom by its own angle.
+struct Turn {
+    cos: Vec<f64>,
+    sin: Vec<f64>,
+}
+
+impl Turn {
+    #[inline(always)]
+    fn new(losses: &[f64], omega: f64) -> Self {
+        let (sin, cos) = losses.iter().map(|loss| (omega * loss).sin_cos()).unzip();
+        Self { cos, sin }
+    }
+
+    #[inline(always)]
+    fn apply(&self, (re, im): &mut (Vec<f64>, Vec<f64>)) {
+        for (((re, im), sin), cos) in re.iter_mut().zip(im).zip(&self.sin).zip(&self.cos) {
+            (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
         }
     }
 }
 
 /// The sum, block by block in eight lanes.
+#[inline(always)]
 fn sum(values: &[f64]) -> f64 {
     values.chunks(BLOCK).map(sum_of_block).sum()
 }
 
+#[inline(always)]
 fn sum_of_block(values: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     let (chunks, rest) = values.as_chunks::<8>();

@@ -216,6 +216,14 @@ impl Composition {
         self.sampled.iter().copied().chain(full)
     }
 
+    /// About the least epsilon at `delta`, mostly somewhat above: a guide for searches, found in a moment.
+    pub(crate) fn epsilon_near(&self, delta: f64) -> f64 {
+        if self.sampled.is_empty() {
+            return self.full.epsilon_upper(delta).unwrap_or(f64::INFINITY);
+        }
+        fit::Fit::new(&self.side(Direction::Remove), delta.ln()).target
+    }
+
     /// The same steps without sampling: an upper bound on everything.
     fn unamplified(&self) -> Result<Gdp> {
         let repeated =

@@ -107,8 +107,10 @@ impl Side {
             let (above, below) = fit.parts(self);
             let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
             let (settings, all_it_takes) = fit.settings().within(MOST_WORK / atoms as f64);
-            let upper = Spectrum::new(&above, settings, Bound::Above);
-            let lower = below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below));
+            let (upper, lower) = rayon::join(
+                || Spectrum::new(&above, settings, Bound::Above),
+                || below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below)),
+            );
             let found = ask(upper.as_ref(), lower.as_ref(), fit.target);
             best = Bracket { lower: best.lower.max(found.lower), upper: best.upper.min(found.upper) };
             if best.narrow() || best.upper <= known.upper || !all_it_takes {
