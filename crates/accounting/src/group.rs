@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
-use crate::{Gdp, Result};
+use crate::{Composition, Error, Gdp, Result};
 
 /// What `(epsilon, delta)` for one unit says of a group of `size` units, or of a user with that many examples:
 /// `(k epsilon, delta (e^{k epsilon} - 1)/(e^epsilon - 1))`, rounded up; a delta of 1 or more says nothing.
@@ -47,6 +47,39 @@ pub fn group_privacy(epsilon: f64, delta: f64, size: u64) -> Result<(f64, f64)> 
 /// ```
 pub fn add_or_remove_to_replace_one(epsilon: f64, delta: f64) -> Result<(f64, f64)> {
     group_privacy(epsilon, delta, 2)
+}
+
+impl Composition {
+    /// An epsilon at `delta` for a group of `size` units, or a user with that many examples, never below the truth:
+    /// the best that [`group_privacy`] says of some points of the curve for one unit.
+    ///
+    /// # Errors
+    /// When `delta` is not between 0 and 1, `size` is 0, or nothing can be said of so large a group.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, SampledGaussian};
+    /// let run = Composition::new([SampledGaussian::new(2.0, 0.01, 1000)?])?;
+    /// assert!(run.group_epsilon(1e-5, 3)? > 3.0 * run.epsilon(1e-5)?.upper);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn group_epsilon(&self, delta: f64, size: u64) -> Result<f64> {
+        in_open_unit("delta", delta)?;
+        let mut least = f64::INFINITY;
+        // The smaller the delta for one, the larger its epsilon and what that does to the group's delta.
+        for power in 0..60 {
+            let one = delta * 10f64.powf(-0.25 * f64::from(power));
+            let (epsilon, grown) = group_privacy(self.epsilon(one)?.upper, one, size)?;
+            if grown <= delta {
+                least = least.min(epsilon);
+            } else if epsilon >= least {
+                break;
+            }
+        }
+        if least.is_finite() {
+            return Ok(least);
+        }
+        Err(Error::OutOfReach { parameter: "epsilon", reason: format!("a group of {size} is too large") })
+    }
 }
 
 impl Gdp {

@@ -1,8 +1,8 @@
 //! Balls-in-bins sampling against exact values, groups, and statements.
 
 use antinoise_accounting::{
-    Adjacency, BallsInBins, Composition, Gdp, MonteCarlo, PrivacyStatement, SampledGaussian,
-    add_or_remove_to_replace_one, group_privacy,
+    Adjacency, BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, PrivacyStatement,
+    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one, banded_to_sampled, group_privacy,
 };
 
 /// The Toeplitz square root of the prefix sums, as columns from the diagonal down.
@@ -41,16 +41,33 @@ fn intervals_cover_exact_values() {
     ];
     for (columns, bins, noise_std, epsilon, exact) in cases {
         let mechanism = BallsInBins::new(&columns, bins, noise_std).unwrap();
-        let (runs, failure) = (200, 0.05);
-        let misses = (0..runs as u64).filter(|&seed| {
-            let settings = MonteCarlo { failure, precision: 0.1, most_samples: 20_000, seed };
-            let found = mechanism.delta(epsilon, &settings).unwrap();
-            // The failure probability is on top of the bound that is to be tested.
-            !(found.lower <= exact && exact <= found.upper - failure)
-        });
-        let misses = misses.count();
-        assert!(misses <= allowed_misses(failure, runs), "{misses} misses at epsilon {epsilon}");
+        assert_covers(exact, |settings| mechanism.delta(epsilon, settings).unwrap());
     }
+}
+
+#[test]
+fn intervals_cover_banded_noise_under_block_cyclic_sampling() {
+    // 14 steps, 4 bands: four turns at rate 0.2. And everything sampled: the Gaussian release of ten steps.
+    let sampling = BlockCyclicPoisson { bands: 4, steps: 14, batch_size: 5.0, examples: 100 };
+    let banded = banded_to_sampled(&sampling, 1.2).unwrap();
+    let full = SampledGaussian::new(4.0, 1.0, 10).unwrap();
+    for (run, epsilon) in [(banded, 1.0), (full, 1.0)] {
+        let run = Composition::new([run]).unwrap();
+        let exact = run.delta(epsilon).unwrap().upper;
+        assert_covers(exact, |settings| run.delta_by_sampling(epsilon, settings).unwrap());
+    }
+}
+
+/// 200 intervals at failure probability 0.05 hold `exact` as often as they must; false alarm 1e-6.
+fn assert_covers(exact: f64, measure: impl Fn(&MonteCarlo) -> StatisticalDelta) {
+    let (runs, failure) = (200, 0.05);
+    let misses = (0..runs as u64).filter(|&seed| {
+        let found = measure(&MonteCarlo { failure, precision: 0.1, most_samples: 20_000, seed });
+        // The failure probability is on top of the bound that is to be tested.
+        !(found.lower <= exact && exact <= found.upper - failure)
+    });
+    let misses = misses.count();
+    assert!(misses <= allowed_misses(failure, runs), "{misses} misses of {exact}");
 }
 
 #[test]

@@ -140,7 +140,24 @@ const CASES: &[Case] = &[
             ("--sampling-rate", &["x", "0", "-1", "nan", "1.1", "inf"]),
             ("--steps", COUNT),
             ("--adjacency", &["replace-one"]),
+            ("--bands", &["0", "11", "x", "-1"]),
+            ("--group-size", &["0", "x", "-1", "nan"]),
         ],
+    },
+    Case {
+        command: "account --noise-multiplier 1 --delta 1e-3 --balls-in-bins 2 --steps 4 --strategy identity",
+        flags: &[
+            ("--balls-in-bins", &["0", "5", "x", "-1"]),
+            ("--steps", COUNT),
+            ("--strategy", &["x", "blt:x"]),
+            ("--adjacency", &["replace-one"]),
+            ("--noise-multiplier", POSITIVE),
+            ("--delta", PROBABILITY),
+        ],
+    },
+    Case {
+        command: "calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 2 --steps 10",
+        flags: &[("--noise-multiplier", POSITIVE), ("--steps", COUNT), ("--adjacency", &["replace-one"])],
     },
     Case {
         command: "calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.1 --steps 10",

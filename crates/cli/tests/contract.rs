@@ -53,6 +53,40 @@ fn account_and_calibrate_print_their_keys_and_agree() {
     assert!(back["epsilon"].as_f64().unwrap() <= 2.0 && back["epsilon_lower"].as_f64().unwrap() > 1.999_999);
 }
 
+fn number(arguments: &str, key: &str) -> f64 {
+    json(&arguments.split(' ').collect::<Vec<_>>())[key].as_f64().unwrap()
+}
+
+#[test]
+fn calibrate_finds_any_one_from_the_others() {
+    let target = "--epsilon 2 --delta 1e-6";
+    let sigma = number(&format!("calibrate {target} --sampling-rate 0.01 --steps 1000"), "noise_multiplier");
+    let given = format!("calibrate {target} --noise-multiplier {sigma}");
+    let steps = number(&format!("{given} --sampling-rate 0.01"), "steps");
+    assert!((1000.0..1003.0).contains(&steps), "{steps}");
+    let rate = number(&format!("{given} --steps 1000"), "sampling_rate");
+    assert!((0.01 * (1.0 - 1e-6)..0.010_03).contains(&rate), "{rate}");
+}
+
+#[test]
+fn account_knows_bands_groups_and_bins() {
+    // A hundred bands at rate 1/100 sample everything: ten full steps.
+    let all = number(
+        "account --noise-multiplier 4 --delta 1e-6 --sampling-rate 0.01 --steps 1000 --bands 100",
+        "epsilon",
+    );
+    let ten = number("account --noise-multiplier 1.2649110640673518 --delta 1e-6", "epsilon");
+    assert!((all / ten - 1.0).abs() < 1e-9, "{all} against {ten}");
+    let group = number("account --noise-multiplier 4 --delta 1e-6 --group-size 2", "epsilon");
+    let two = number("account --noise-multiplier 2 --delta 1e-6", "epsilon");
+    assert!((group / two - 1.0).abs() < 1e-12, "{group} against {two}");
+    // One bin samples nothing: a Gaussian release, found by sampling.
+    let bins = "account --noise-multiplier 4 --delta 1e-6 --balls-in-bins 1 --steps 16 --strategy identity";
+    let exact = number("account --noise-multiplier 1 --delta 1e-6", "epsilon");
+    assert!(number(bins, "epsilon_lower") <= exact && exact <= number(bins, "epsilon"));
+    assert!(number(bins, "confidence") > 0.999_999);
+}
+
 #[test]
 fn plan_prints_its_keys_and_saves_the_plan() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,11 @@
 //! Balls-in-bins sampling of correlated noise, by Monte Carlo with a confidence bound.
-mod estimate;
 mod sample;
 
 use antinoise_input::{InvalidParameter, at_least, in_open_unit, non_negative, positive};
 
-use crate::{Error, Gdp, Result};
-use estimate::{Tally, half_width};
-use sample::{Direction, Sampler};
+use crate::monte_carlo::{Direction, PILOT, half_width};
+use crate::{Error, Gdp, MonteCarlo, Result, StatisticalDelta};
+use sample::Sampler;
 
 /// A lower-triangular non-negative C under balls-in-bins sampling.
 ///
@@ -34,54 +33,6 @@ pub struct BallsInBins {
     sampler: Sampler,
 }
 
-/// How a Monte Carlo figure is to be found.
-///
-/// ```
-/// let settings = antinoise_accounting::MonteCarlo { seed: 7, ..Default::default() };
-/// assert_eq!(settings.most_samples, 1_000_000);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MonteCarlo {
-    /// The probability that the stated figure is wrong; it is added to every stated delta.
-    pub failure: f64,
-    /// The half-width of the confidence interval over the estimate that decides the number of samples.
-    pub precision: f64,
-    /// The most samples in each direction, whatever the precision.
-    pub most_samples: usize,
-    /// The same seed gives the same figures, on any number of threads.
-    pub seed: u64,
-}
-
-impl Default for MonteCarlo {
-    fn default() -> Self {
-        Self { failure: 1e-8, precision: 0.02, most_samples: 1_000_000, seed: 0 }
-    }
-}
-
-/// A delta found by sampling.
-///
-/// ```
-/// use antinoise_accounting::{BallsInBins, MonteCarlo};
-/// let found = BallsInBins::new(&[vec![1.0]], 1, 1.0)?.delta(1.0, &MonteCarlo::default())?;
-/// assert!(found.samples > 0 && found.failure == 1e-8);
-/// # Ok::<(), antinoise_accounting::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StatisticalDelta {
-    /// The mean of the worse direction.
-    pub estimate: f64,
-    /// Below the truth but for probability `failure`.
-    pub lower: f64,
-    /// The figure to state: above the truth but for probability `failure`, which is added to it.
-    pub upper: f64,
-    /// The probability that the truth is not between the bounds.
-    pub failure: f64,
-    /// Samples in both directions.
-    pub samples: usize,
-}
-
-/// Samples that decide tilt and number of samples; independent of those that decide the figure.
-const PILOT: usize = 8192;
 /// Epsilons that are tried from the top, relative to the one that the pilot suggests.
 const LADDER: [f64; 8] = [2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.003];
 
@@ -157,19 +108,44 @@ impl BallsInBins {
         let delta = in_open_unit("delta", delta)?;
         settings.check()?;
         let suggested = self.suggest(delta, settings);
-        let mut shown = None;
-        for (rung, factor) in LADDER.iter().enumerate() {
-            let epsilon = suggested * factor;
-            let seed = settings.seed.wrapping_add(1 + rung as u64);
-            if self.measure(epsilon, settings, seed).upper > delta {
-                break;
-            }
-            shown = Some(epsilon);
-        }
+        let shown = self.climb(settings, LADDER.map(|factor| suggested * factor), |at| at.upper <= delta);
         shown.ok_or_else(|| Error::OutOfReach {
             parameter: "epsilon",
             reason: "sampling does not resolve this delta; lower the failure or raise most_samples".into(),
         })
+    }
+
+    /// The same from the other side: with probability `1 - failure` the truth is not below it.
+    ///
+    /// # Errors
+    /// When `delta` is not between 0 and 1, or a setting is out of its range.
+    ///
+    /// ```
+    /// use antinoise_accounting::{BallsInBins, Gdp, MonteCarlo};
+    /// let found = BallsInBins::new(&[vec![1.0]], 1, 1.0)?.epsilon_lower(1e-4, &MonteCarlo::default())?;
+    /// let exact = Gdp::new(1.0)?.epsilon_upper(1e-4)?;
+    /// assert!(found <= exact && found > 0.9 * exact);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+        let delta = in_open_unit("delta", delta)?;
+        settings.check()?;
+        let suggested = self.suggest(delta, settings);
+        let shown = self.climb(settings, LADDER.map(|factor| suggested / factor), |at| at.lower >= delta);
+        Ok(shown.unwrap_or(0.0))
+    }
+
+    /// The last epsilon of `ladder` before the first that is not `shown`, each on samples of its own.
+    fn climb(
+        &self,
+        settings: &MonteCarlo,
+        ladder: [f64; LADDER.len()],
+        shown: impl Fn(&StatisticalDelta) -> bool,
+    ) -> Option<f64> {
+        let is_shown = |&(rung, epsilon): &(usize, f64)| {
+            shown(&self.measure(epsilon, settings, settings.seed.wrapping_add(1 + rung as u64)))
+        };
+        ladder.into_iter().enumerate().take_while(is_shown).last().map(|(_, epsilon)| epsilon)
     }
 
     /// Where a small sample puts epsilon, between 0 and the value without sampling.
@@ -200,14 +176,7 @@ impl BallsInBins {
             // Two directions, and two sides each.
             (tally.mean(), half_width(&tally, most, 0.25 * settings.failure), samples)
         });
-        let fold = |f: fn(&(f64, f64, usize)) -> f64| ends.iter().map(f).fold(0.0, f64::max);
-        StatisticalDelta {
-            estimate: fold(|end| end.0),
-            lower: fold(|end| end.0 - end.1),
-            upper: (fold(|end| end.0 + end.1) + settings.failure).min(1.0),
-            failure: settings.failure,
-            samples: ends.iter().map(|end| end.2).sum(),
-        }
+        StatisticalDelta::worse_of(ends, settings.failure)
     }
 
     /// The tilt with the least spread on a small sample of its own, among those around the loss sought.
@@ -223,24 +192,5 @@ impl BallsInBins {
             .map(|tilt| (spread(tilt), tilt))
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map_or(0.0, |best| best.1)
-    }
-}
-
-impl MonteCarlo {
-    fn check(&self) -> Result<()> {
-        in_open_unit("failure", self.failure)?;
-        positive("precision", self.precision)?;
-        at_least("most_samples", self.most_samples, PILOT)?;
-        Ok(())
-    }
-
-    /// As many samples as bring the half-width to `precision` of the mean, as far as a pilot can tell.
-    fn samples(&self, pilot: &Tally, most: f64) -> usize {
-        let ln_failures = (8.0 / self.failure).ln();
-        let wanted = self.precision * pilot.mean();
-        let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
-        let for_range = 5.0 * most * ln_failures / wanted;
-        let samples = for_variance.max(for_range);
-        if samples < self.most_samples as f64 { (samples as usize).max(PILOT) } else { self.most_samples }
     }
 }

@@ -12,18 +12,8 @@
 
 use rayon::prelude::*;
 
-use super::estimate::Tally;
+use crate::monte_carlo::{Direction, Normals, Tally, tally};
 use crate::{Gdp, Result};
-
-/// Samples that share a random stream: fixed, so that threads change nothing.
-const CHUNK: usize = 512;
-
-/// Which of the pair the samples are from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Remove,
-    Add,
-}
 
 /// The Gram matrix of the means, and its Cholesky factor row by row.
 #[derive(Debug, Clone)]
@@ -97,19 +87,12 @@ impl Sampler {
 
     /// `count` weighted samples of Y; the same for the same arguments, however many threads there are.
     pub fn tally(&self, direction: Direction, epsilon: f64, tilt: f64, count: usize, seed: u64) -> Tally {
-        let chunks: Vec<Tally> = (0..count.div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let mut normals = Normals::new(seed, direction as u64, chunk as u64);
-                let mut tally = Tally::default();
-                let mut u = vec![0.0; self.gram.len()];
-                for _ in 0..CHUNK.min(count - chunk * CHUNK) {
-                    tally.add(self.one(direction, epsilon, tilt, &mut normals, &mut u));
-                }
-                tally
-            })
-            .collect();
-        chunks.into_iter().fold(Tally::default(), Tally::join)
+        tally(count, seed, direction, |normals, tally, count| {
+            let mut u = vec![0.0; self.gram.len()];
+            for _ in 0..count {
+                tally.add(self.one(direction, epsilon, tilt, normals, &mut u));
+            }
+        })
     }
 
     fn one(
@@ -175,48 +158,4 @@ fn cholesky(gram: &[Vec<f64>]) -> Vec<Vec<f64>> {
         factor.push(new);
     }
     factor
-}
-
-/// Normal variables from SplitMix64: seeded simulation, nothing that anybody's privacy hangs on.
-struct Normals {
-    state: u64,
-    spare: Option<f64>,
-}
-
-impl Normals {
-    fn new(seed: u64, direction: u64, chunk: u64) -> Self {
-        let mut mixer = Self { state: seed, spare: None };
-        let start = mixer.bits() ^ (direction << 63) ^ chunk.wrapping_mul(0xd1b5_4a32_d192_ed03);
-        mixer.state = start;
-        mixer.state = mixer.bits();
-        mixer
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform on (0, 1].
-    fn uniform(&mut self) -> f64 {
-        ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform on 0..bins, to within bins / 2^53.
-    fn below(&mut self, bins: usize) -> usize {
-        ((self.bits() >> 11) as f64 / (1u64 << 53) as f64 * bins as f64) as usize
-    }
-
-    fn next(&mut self) -> f64 {
-        if let Some(spare) = self.spare.take() {
-            return spare;
-        }
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
-        self.spare = Some(radius * sin);
-        radius * cos
-    }
 }

@@ -1,11 +1,14 @@
 //! `antinoise account`: the privacy of a noise multiplier.
 
-use antinoise_input::{InvalidParameter, in_open_unit, positive};
-use antinoise_mechanism::Adjacency;
+use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use clap::Args;
 
-use super::privacy::{Report, Sampling, SamplingOptions};
-use crate::arguments::parsed;
+use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
+use crate::arguments::{count, parsed};
 use crate::failure::Result;
 
 /// Print the privacy that a noise multiplier gives.
@@ -16,6 +19,9 @@ use crate::failure::Result;
   antinoise account --noise-multiplier 2.23048 --delta 1e-6
   antinoise account --noise-multiplier 1 --epsilon 3
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000 --bands 8
+  antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
+  antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 16 --steps 64 --strategy blt:2
   antinoise account --mu 0.5 --delta 1e-5"
 )]
 pub struct Arguments {
@@ -25,6 +31,11 @@ pub struct Arguments {
     point: PointOptions,
     #[command(flatten)]
     sampling: SamplingOptions,
+    /// Units that differ together, or examples of one user.
+    #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
+    group_size: Option<usize>,
+    #[command(flatten)]
+    bins: BinsOptions,
     /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
@@ -56,23 +67,83 @@ struct PointOptions {
 
 /// Accounts.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let sampling = arguments.sampling.read(arguments.adjacency)?;
-    let noise_multiplier = match (arguments.noise.noise_multiplier, arguments.noise.mu) {
-        (Some(sigma), _) => positive("noise_multiplier", sigma)?,
-        (None, mu) => {
-            let mu = positive("mu", mu.unwrap_or(f64::NAN))?;
-            if sampling != Sampling::None {
-                let must_be = "left out: give --noise-multiplier with --sampling-rate";
-                return Err(InvalidParameter::new("mu", mu, must_be).into());
+    let Arguments { adjacency, point, .. } = arguments;
+    if let Some(bins) = arguments.bins.balls_in_bins {
+        return arguments.bins(bins);
+    }
+    let sampling = arguments.sampling.read(*adjacency)?;
+    let sigma = arguments.noise.read(sampling == Sampling::None)?;
+    match (point.epsilon, arguments.group_size) {
+        (Some(epsilon), _) => Report::at_epsilon(sigma, epsilon, sampling, *adjacency),
+        (None, None) => Report::at_delta(sigma, point.delta()?, sampling, *adjacency),
+        (None, Some(size)) => {
+            at_least("group_size", size, 1)?;
+            Report::of_group(sigma, point.delta()?, size as u64, sampling, *adjacency)
+        }
+    }
+}
+
+impl NoiseOptions {
+    /// sigma; `mu` says all there is to say without sampling alone.
+    fn read(&self, takes_mu: bool) -> Result<f64> {
+        match (self.noise_multiplier, self.mu) {
+            (Some(sigma), _) => Ok(positive("noise_multiplier", sigma)?),
+            (None, mu) => {
+                let mu = positive("mu", mu.unwrap_or(f64::NAN))?;
+                if takes_mu {
+                    return Ok(1.0 / mu);
+                }
+                let must_be = "left out: give --noise-multiplier where sampling amplifies";
+                Err(InvalidParameter::new("mu", mu, must_be).into())
             }
-            1.0 / mu
         }
-    };
-    match (arguments.point.epsilon, arguments.point.delta) {
-        (Some(epsilon), _) => Report::at_epsilon(noise_multiplier, epsilon, sampling, arguments.adjacency),
-        (None, delta) => {
-            let delta = in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
-            Report::at_delta(noise_multiplier, delta, sampling, arguments.adjacency)
-        }
+    }
+}
+
+impl PointOptions {
+    fn delta(&self) -> Result<f64> {
+        Ok(in_open_unit("delta", self.delta.unwrap_or(f64::NAN))?)
+    }
+}
+
+/// Balls-in-bins sampling of any non-negative correlated noise.
+#[derive(Debug, Args)]
+struct BinsOptions {
+    /// Put every example in one of this many bins, once and for all, which take turns (statistical: by Monte Carlo);
+    /// the noise multiplier is over the largest column norm of C.
+    #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
+    balls_in_bins: Option<usize>,
+    /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
+    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<Recipe>, requires = "balls_in_bins")]
+    strategy: Option<Recipe>,
+}
+
+/// The share of delta that statistical failures may take.
+const FAILURE: f64 = 0.01;
+
+impl Arguments {
+    fn bins(&self, bins: usize) -> Result<Report> {
+        let steps = at_least("steps", self.sampling.steps.unwrap_or(0), 1)?;
+        between("balls_in_bins", bins, 1, steps, "steps")?;
+        refuse_replace_one(self.adjacency)?;
+        let (sigma, delta) = (self.noise.read(false)?, self.point.delta()?);
+        let problem = Problem {
+            steps,
+            workload: Workload::Prefix,
+            participation: Participation::Cyclic { min_sep: bins, max_participations: steps.div_ceil(bins) },
+            objective: Objective::Rms,
+        };
+        let recipe = self.bins.strategy.unwrap_or_else(|| Recipe::new(Class::Identity));
+        let encoder = recipe.design(&problem)?.value.mechanism().encoder()?;
+        let columns: Vec<Vec<f64>> = (0..steps).map(|t| encoder.column(t).split_off(t)).collect();
+        let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let largest = columns.iter().map(norm).fold(0.0, f64::max);
+        let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
+        let settings = MonteCarlo { failure: FAILURE * delta, ..Default::default() };
+        let epsilon = Bracket {
+            lower: mechanism.epsilon_lower(delta, &settings)?,
+            upper: mechanism.epsilon_upper(delta, &settings)?,
+        };
+        Report::statistical(sigma, delta, epsilon, settings.failure)
     }
 }

@@ -1,21 +1,24 @@
-//! `antinoise calibrate`: the noise multiplier that a privacy target needs.
+//! `antinoise calibrate`: the noise multiplier, the steps or the sampling rate that a privacy target needs.
 
-use antinoise_accounting::{calibrate, noise_multiplier_for};
-use antinoise_input::{in_open_unit, positive};
+use antinoise_accounting::calibrate;
+use antinoise_input::{InvalidParameter, at_least, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
-use super::privacy::{Report, Sampling, SamplingOptions};
+use super::privacy::{Report, Sampling, SamplingOptions, checked_rate, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 
-/// Print the least noise multiplier that meets a privacy target.
+/// Print the least noise multiplier that meets a privacy target, or the most steps or sampling.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise calibrate --epsilon 2 --delta 1e-6
-  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000"
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000 --bands 8
+  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 --sampling-rate 0.01
+  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 --steps 1000"
 )]
 pub struct Arguments {
     /// Target epsilon.
@@ -24,6 +27,9 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D")]
     delta: f64,
+    /// Find the most --steps, or the highest --sampling-rate, for this noise instead: give the other one.
+    #[arg(long, value_name = "S")]
+    noise_multiplier: Option<f64>,
     #[command(flatten)]
     sampling: SamplingOptions,
     /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
@@ -35,10 +41,35 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let epsilon = positive("epsilon", arguments.epsilon)?;
     let delta = in_open_unit("delta", arguments.delta)?;
-    let sampling = arguments.sampling.read(arguments.adjacency)?;
-    let sigma = match sampling {
-        Sampling::None => noise_multiplier_for(epsilon, delta)?,
-        Sampling::Poisson { rate, steps } => calibrate::noise_multiplier(rate, steps, epsilon, delta)?,
+    let (sigma, sampling) = match arguments.noise_multiplier {
+        Some(sigma) => (positive("noise_multiplier", sigma)?, arguments.missing(sigma)?),
+        None => {
+            let sampling = arguments.sampling.read(arguments.adjacency)?;
+            (sampling.noise_multiplier(epsilon, delta)?, sampling)
+        }
     };
     Report::at_delta(sigma, delta, sampling, arguments.adjacency)
+}
+
+impl Arguments {
+    /// The sampling whose missing part, steps or rate, is found from the rest.
+    fn missing(&self, sigma: f64) -> Result<Sampling> {
+        refuse_replace_one(self.adjacency)?;
+        let (epsilon, delta) = (self.epsilon, self.delta);
+        let (rate, steps) = match (self.sampling.sampling_rate, self.sampling.steps, self.sampling.bands) {
+            (Some(rate), None, None) => {
+                let rate = checked_rate(rate)?;
+                (rate, calibrate::steps(sigma, rate, epsilon, delta)? as usize)
+            }
+            (None, Some(steps), None) => {
+                at_least("steps", steps, 1)?;
+                (calibrate::sampling_rate(sigma, steps as u64, epsilon, delta)?, steps)
+            }
+            _ => {
+                let must_be = "left out, or given with either --sampling-rate or --steps to find the other";
+                return Err(InvalidParameter::new("noise_multiplier", sigma, must_be).into());
+            }
+        };
+        Ok(Sampling::Poisson { rate, steps, bands: 1 })
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use antinoise_accounting::{Bracket, Composition, Gdp, SampledGaussian};
+use antinoise_accounting::{
+    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled, calibrate,
+    noise_multiplier_for,
+};
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
@@ -14,12 +17,16 @@ use crate::failure::Result;
 /// Poisson sampling, which amplifies.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
-    /// Probability that an example joins a step's batch, on its own (Poisson); needs --steps.
-    #[arg(long, value_name = "Q", requires = "steps")]
-    sampling_rate: Option<f64>,
-    /// Steps that are sampled; needs --sampling-rate.
-    #[arg(long, value_name = "N", value_parser = count, requires = "sampling_rate")]
-    steps: Option<usize>,
+    /// Probability that an example joins a step's batch, on its own (Poisson): batch size over examples.
+    #[arg(long, value_name = "Q")]
+    pub sampling_rate: Option<f64>,
+    /// Steps.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub steps: Option<usize>,
+    /// Bands of correlated noise, under block-cyclic Poisson sampling; the noise multiplier is then over the largest
+    /// column norm of C.
+    #[arg(long, value_name = "B", value_parser = count, requires = "sampling_rate")]
+    pub bands: Option<usize>,
 }
 
 /// How examples come to a step.
@@ -27,27 +34,75 @@ pub struct SamplingOptions {
 pub enum Sampling {
     /// No amplification: one Gaussian mechanism.
     None,
-    /// `steps` steps, each on a Poisson sample.
-    Poisson { rate: f64, steps: u64 },
+    /// Each step of C with so many bands is on a block-cyclic Poisson sample; one band is plain Poisson sampling.
+    Poisson { rate: f64, steps: usize, bands: usize },
+}
+
+/// Amplification is a theorem for zero-out alone.
+pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
+    if adjacency == Adjacency::ReplaceOne {
+        let must_be = "zero-out with sampling: amplification is accounted for examples that are there or not";
+        return Err(InvalidParameter::new("adjacency", adjacency, must_be).into());
+    }
+    Ok(())
+}
+
+/// A probability that an example takes part.
+pub fn checked_rate(rate: f64) -> Result<f64> {
+    if rate > 0.0 && rate <= 1.0 {
+        return Ok(rate);
+    }
+    Err(InvalidParameter::new("sampling_rate", format!("{rate:?}"), "above 0 and at most 1").into())
 }
 
 impl SamplingOptions {
     /// The sampling, under an adjacency for which amplification is a theorem.
     pub fn read(&self, adjacency: Adjacency) -> Result<Sampling> {
-        let (Some(rate), Some(steps)) = (self.sampling_rate, self.steps) else {
-            return Ok(Sampling::None);
+        let (rate, steps) = match (self.sampling_rate, self.steps) {
+            (None, None) => return Ok(Sampling::None),
+            (Some(rate), Some(steps)) => (rate, steps),
+            (Some(_), None) => return Err(absent("steps", "--sampling-rate").into()),
+            (None, Some(_)) => return Err(absent("sampling_rate", "--steps").into()),
         };
         at_least("steps", steps, 1)?;
-        if !(rate > 0.0 && rate <= 1.0) {
-            return Err(
-                InvalidParameter::new("sampling_rate", format!("{rate:?}"), "above 0 and at most 1").into()
-            );
-        }
-        if adjacency == Adjacency::ReplaceOne {
-            let must_be = "zero-out with --sampling-rate: amplification is accounted for examples that are there or not";
-            return Err(InvalidParameter::new("adjacency", adjacency, must_be).into());
-        }
-        Ok(Sampling::Poisson { rate, steps: steps as u64 })
+        checked_rate(rate)?;
+        refuse_replace_one(adjacency)?;
+        let sampling = Sampling::Poisson { rate, steps, bands: self.bands.unwrap_or(1) };
+        // Bands that do not fit are refused here.
+        sampling.composition(1.0)?;
+        Ok(sampling)
+    }
+}
+
+fn absent(name: &str, with: &str) -> InvalidParameter {
+    InvalidParameter::new(name, "absent", format!("given with {with}"))
+}
+
+impl Sampling {
+    /// The run that is accounted for at a noise multiplier.
+    pub fn composition(self, sigma: f64) -> Result<Composition> {
+        Ok(Composition::new([match self {
+            Self::None => SampledGaussian::new(sigma, 1.0, 1)?,
+            Self::Poisson { rate, steps, bands: 1 } => SampledGaussian::new(sigma, rate, steps as u64)?,
+            Self::Poisson { rate, steps, bands } => {
+                let sampling = BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 };
+                banded_to_sampled(&sampling, sigma)?
+            }
+        }])?)
+    }
+
+    /// The least noise multiplier for a target.
+    pub fn noise_multiplier(self, epsilon: f64, delta: f64) -> Result<f64> {
+        Ok(match self {
+            Self::None => noise_multiplier_for(epsilon, delta)?,
+            Self::Poisson { rate, steps, bands: 1 } => {
+                calibrate::noise_multiplier(rate, steps as u64, epsilon, delta)?
+            }
+            Self::Poisson { rate, steps, bands } => {
+                let sampling = BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 };
+                sampling.noise_multiplier(epsilon, delta)?
+            }
+        })
     }
 }
 
@@ -62,7 +117,11 @@ pub struct Report {
     mu: Option<f64>,
     rho: Option<f64>,
     sampling_rate: Option<f64>,
-    steps: Option<u64>,
+    steps: Option<usize>,
+    bands: Option<usize>,
+    /// Of a statistical accountant: the probability that the figures hold.
+    confidence: Option<f64>,
+    group_size: u64,
     adjacency: String,
     accountant: &'static str,
 }
@@ -70,23 +129,49 @@ pub struct Report {
 impl Report {
     /// Epsilon at this delta.
     pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let epsilon = match sampling {
-            Sampling::None => {
-                let gdp = Gdp::from_noise_multiplier(sigma)?;
-                Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? }
-            }
-            Sampling::Poisson { rate, steps } => composition(sigma, rate, steps)?.epsilon(delta)?,
-        };
+        let epsilon = sampling.composition(sigma)?.epsilon(delta)?;
         Self::new(epsilon, delta, sigma, sampling, adjacency)
     }
 
     /// Delta at this epsilon.
     pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let delta = match sampling {
-            Sampling::None => Gdp::from_noise_multiplier(sigma)?.delta_upper(epsilon)?,
-            Sampling::Poisson { rate, steps } => composition(sigma, rate, steps)?.delta(epsilon)?.upper,
-        };
+        let delta = sampling.composition(sigma)?.delta(epsilon)?.upper;
         Self::new(Bracket { lower: epsilon, upper: epsilon }, delta, sigma, sampling, adjacency)
+    }
+
+    /// Epsilon at this delta for a group of `size` units.
+    pub fn of_group(
+        sigma: f64,
+        delta: f64,
+        size: u64,
+        sampling: Sampling,
+        adjacency: Adjacency,
+    ) -> Result<Self> {
+        let epsilon = match sampling {
+            Sampling::None => {
+                let group = Gdp::from_noise_multiplier(sigma)?.group(size)?;
+                Bracket { lower: group.epsilon_lower(delta)?, upper: group.epsilon_upper(delta)? }
+            }
+            // A group is not safer than one of it.
+            Sampling::Poisson { .. } => {
+                let run = sampling.composition(sigma)?;
+                Bracket { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon(delta, size)? }
+            }
+        };
+        Ok(Self { group_size: size, ..Self::new(epsilon, delta, sigma, sampling, adjacency)? })
+    }
+
+    /// Epsilon at this delta by a statistical accountant of balls in bins.
+    pub fn statistical(sigma: f64, delta: f64, epsilon: Bracket, failure: f64) -> Result<Self> {
+        let report = Self::new(epsilon, delta, sigma, Sampling::None, Adjacency::ZeroOut)?;
+        Ok(Self {
+            mu: None,
+            rho: None,
+            confidence: Some(1.0 - failure),
+            adjacency: "add-or-remove".into(),
+            accountant: "balls-in-bins",
+            ..report
+        })
     }
 
     fn new(
@@ -96,9 +181,9 @@ impl Report {
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let (gdp, rate, steps) = match sampling {
-            Sampling::None => (Some(Gdp::from_noise_multiplier(sigma)?), None, None),
-            Sampling::Poisson { rate, steps } => (None, Some(rate), Some(steps)),
+        let (gdp, rate, steps, bands) = match sampling {
+            Sampling::None => (Some(Gdp::from_noise_multiplier(sigma)?), None, None, None),
+            Sampling::Poisson { rate, steps, bands } => (None, Some(rate), Some(steps), Some(bands)),
         };
         Ok(Self {
             epsilon: epsilon.upper,
@@ -109,14 +194,13 @@ impl Report {
             rho: gdp.map(Gdp::rho),
             sampling_rate: rate,
             steps,
+            bands,
+            confidence: None,
+            group_size: 1,
             adjacency: if gdp.is_some() { adjacency.to_string() } else { "add-or-remove".into() },
             accountant: if gdp.is_some() { "gdp" } else { "pld" },
         })
     }
-}
-
-fn composition(sigma: f64, rate: f64, steps: u64) -> Result<Composition> {
-    Ok(Composition::new([SampledGaussian::new(sigma, rate, steps)?])?)
 }
 
 impl fmt::Display for Report {
@@ -130,6 +214,18 @@ impl fmt::Display for Report {
         }
         if let (Some(rate), Some(steps)) = (self.sampling_rate, self.steps) {
             writeln!(f, "sampling          Poisson at rate {rate}, {steps} steps")?;
+        }
+        if let Some(bands) = self.bands.filter(|&bands| bands > 1) {
+            writeln!(
+                f,
+                "bands             {bands}, block-cyclic, at {bands} times that rate in a group's turn"
+            )?;
+        }
+        if self.group_size > 1 {
+            writeln!(f, "unit              a group of {}", self.group_size)?;
+        }
+        if let Some(confidence) = self.confidence {
+            writeln!(f, "confidence        {confidence}, by sampling; delta contains the failures")?;
         }
         writeln!(f, "adjacency         {}", self.adjacency)?;
         writeln!(f, "accountant        {}", self.accountant)
