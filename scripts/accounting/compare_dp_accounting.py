@@ -2,8 +2,8 @@
 
 Makes a virtual environment in target/accounting-venv, installs dp-accounting there, runs the example binary
 `epsilon` of this crate and dp-accounting's privacy loss distributions on the same settings, one after the
-other, and prints every setting where they differ by more than 0.1%, then a summary. Where dp-accounting's
-figure is below our lower bound, so that one of the two is wrong, contour integration (bromwich.py) decides.
+other, and prints every setting where they differ by more than 0.1%, or where dp-accounting's figure is below our lower
+bound, then a summary. Contour integration (bromwich.py) decides who is right.
 
     python3 scripts/accounting/compare_dp_accounting.py [--quick]
 """
@@ -72,7 +72,7 @@ def main():
           f"{max(float(r['seconds']) for r in rows):.2f} s; wider than 0.1%: {len(wide)}")
     for row in wide:
         print("  wide", {key: row[key] for key in list(row)[:6]}, f"{100 * width(row):.2f}%")
-    compared, outside, differ = 0, 0, 0
+    compared, outside, differ, inside, decided = 0, 0, 0, 0, 0
     deadline = time.time() + float(os.environ.get("SECONDS_FOR_DP_ACCOUNTING", "400"))
     order = sorted(range(len(cases)), key=lambda i: (i * 7919) % len(cases))
     for i in order:
@@ -88,12 +88,16 @@ def main():
         outside += below
         differ += apart
         if below or apart:
-            note = "above" if epsilon > upper else "inside"
-            if below:
-                decided = bromwich.epsilon(*case, 0.9 * epsilon, 1.1 * upper) if case[2] > 1 else None
-                note = f"BELOW OUR LOWER BOUND; contour integration says {decided}"
-            print(f"  {case}: [{lower:.7g}, {upper:.7g}] theirs {epsilon:.7g} at interval {interval:g} ({seconds:.2f} s) {note}")
+            low, high = 0.9 * min(epsilon, lower), 1.1 * upper
+            truth = bromwich.epsilon(*case, low, high) if case[2] > 1 else None
+            if truth is not None:
+                decided += 1
+                inside += lower * (1 - 1e-9) <= truth <= upper * (1 + 1e-9)
+            note = "BELOW OUR LOWER BOUND" if below else "above" if epsilon > upper else "inside"
+            print(f"  {case}: [{lower:.7g}, {upper:.7g}] theirs {epsilon:.7g} at interval {interval:g} ({seconds:.2f} s) "
+                  f"{note}; contour integration says {truth}")
     print(f"compared with dp-accounting: {compared}; differ by more than 0.1%: {differ}; below our lower bound: {outside}")
+    print(f"decided by contour integration: {decided}, of which inside our bracket: {inside}")
     case = (1.0, 0.01, 10**4, 1e-6)
     own = min(float(ours([case] * 5)[k]["seconds"]) for k in range(5))
     other = min(theirs(case, 1e-4)[1] for _ in range(3))
