@@ -16,7 +16,8 @@ use crate::correlator::Step;
 use crate::stream::{Core, Plan, StreamBuilder};
 use crate::{Key, NoiseError};
 
-const VERSION: &str = "antinoise-noise 1";
+/// Raised whenever the same key would make other noise.
+const VERSION: &str = "antinoise-noise 2";
 /// Longer headers are not ours.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;

@@ -14,6 +14,7 @@ use ctr::{CtrCore, flavors};
 use zeroize::Zeroizing;
 
 use crate::Key;
+use crate::correlator::Behind;
 use crate::gaussian::Real;
 use crate::simd::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -91,16 +92,23 @@ impl Keystream {
         }
     }
 
-    /// Makes normals of whole groups without ever writing their bits to memory, where the processor can; true when
-    /// some are rare.
-    pub(crate) fn fused<T: Real>(&self, isa: Isa, first_group: u64, out: &mut [T]) -> Option<bool> {
+    /// Makes the normals of whole batches of groups without ever writing their bits to memory, and copies `behind`
+    /// meanwhile; false, and nothing is done, where the processor cannot.
+    pub(crate) fn fused<T: Real>(
+        &self,
+        isa: Isa,
+        first_group: u64,
+        out: &mut [T],
+        behind: &mut Behind<'_, T>,
+    ) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Aes(Aes { rounds: Some(rounds), .. }) if isa.has_vector_aes() => {
                 // SAFETY: the features were detected.
-                Some(unsafe { vaes::normals(rounds, aes_counter(0, first_group * 8), out) })
+                unsafe { vaes::normals((self, rounds), first_group, out, behind) };
+                true
             }
-            _ => None,
+            _ => false,
         }
     }
 
@@ -113,17 +121,17 @@ impl Keystream {
         }
     }
 
-    /// 128 bits more for pair `pair` of the vector, from a part of the keystream that `fill` never reaches.
-    pub(crate) fn extra(&self, pair: u64) -> [u64; 2] {
+    /// 128 bits more for coordinate (single precision) or pair (double) `index` of the vector, from a part of the keystream that `fill` never reaches.
+    pub(crate) fn extra(&self, index: u64) -> [u64; 2] {
         let mut block = [0; 64];
         let place = match self {
             Self::Aes(aes) => {
-                fill_aes(&aes.cipher, aes_counter(1, pair), &mut block[..16]);
+                fill_aes(&aes.cipher, aes_counter(1, index), &mut block[..16]);
                 0
             }
             Self::ChaCha(key) => {
-                fill_chacha(key, 1, pair / 4, &mut block);
-                (pair % 4) as usize * 16
+                fill_chacha(key, 1, index / 4, &mut block);
+                (index % 4) as usize * 16
             }
         };
         std::array::from_fn(|i| u64::from_le_bytes(block[place + 8 * i..][..8].try_into().expect("8 bytes")))

@@ -57,6 +57,43 @@ impl Isa {
     }
 }
 
+/// Looks sixteen numbers up in a table of 32, by the low five bits of their indices.
+pub(crate) trait Lookup {
+    fn pick(table: &[f32; 32], index: &[u32; 16]) -> [f32; 16];
+}
+
+/// For any processor.
+pub(crate) struct Indexed;
+
+impl Lookup for Indexed {
+    #[inline(always)]
+    fn pick(table: &[f32; 32], index: &[u32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| table[index[i] as usize % 32])
+    }
+}
+
+/// One instruction with the table in two registers. Only for functions compiled for AVX-512.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Permuted;
+
+#[cfg(target_arch = "x86_64")]
+impl Lookup for Permuted {
+    #[inline(always)]
+    fn pick(table: &[f32; 32], index: &[u32; 16]) -> [f32; 16] {
+        use std::arch::x86_64::{
+            _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutex2var_ps, _mm512_storeu_ps,
+        };
+        let mut found = [0.0; 16];
+        // SAFETY: the arrays have the 64 bytes that are read and written, and callers are compiled for AVX-512.
+        unsafe {
+            let (low, high) = (_mm512_loadu_ps(table.as_ptr()), _mm512_loadu_ps(table.as_ptr().add(16)));
+            let index = _mm512_loadu_si512(index.as_ptr().cast());
+            _mm512_storeu_ps(found.as_mut_ptr(), _mm512_permutex2var_ps(low, index, high));
+        }
+        found
+    }
+}
+
 /// Asks for `numbers` to be brought near, without waiting.
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! AES-256 in counter mode on AVX-512 vectors, interleaved with the Box-Muller transform of the blocks before.
+//! AES-256 in counter mode on AVX-512 vectors, interleaved with the transform of the blocks before.
 //!
 //! The two use different parts of a core: AES rounds wait on one execution port while the transform fills the
 //! others. Bits are those of [`crate::cipher`], which tests compare.
@@ -8,12 +8,17 @@ use std::arch::x86_64::*;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::cipher::GROUP_BYTES;
+use crate::cipher::{GROUP_BYTES, Keystream};
+use crate::correlator::Behind;
 use crate::gaussian::Real;
+use crate::simd::Permuted;
 
 /// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
 const BATCH: usize = crate::gaussian::FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
+const BLOCKS_PER_GROUP: u64 = GROUP_BYTES as u64 / 16;
+/// Lines copied past the caches with each batch, as many as it makes.
+const LINES: usize = 8;
 
 /// The 15 round keys of AES-256.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -57,39 +62,54 @@ fn mix<const WORD: i32>(mut key: __m128i, assist: __m128i) -> __m128i {
     _mm_xor_si128(key, _mm_shuffle_epi32::<WORD>(assist))
 }
 
-/// Fills `out`, whole batches of groups, with the normals of the keystream from block `counter` on; true when some
-/// are rare.
+/// Fills `out`, whole batches of groups, with the normals of `keystream`, whose keys are `keys`, from `first_group`
+/// on; `behind` is copied meanwhile.
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
-pub(crate) fn normals<T: Real>(keys: &RoundKeys, counter: [u8; 16], out: &mut [T]) -> bool {
+pub(crate) fn normals<T: Real>(
+    (keystream, keys): (&Keystream, &RoundKeys),
+    first_group: u64,
+    out: &mut [T],
+    behind: &mut Behind<'_, T>,
+) {
     let mut rounds = [_mm512_setzero_si512(); 15];
     for (round, key) in rounds.iter_mut().zip(&keys.0) {
         *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
     }
-    let (domain, first) = (word(&counter, 8) as i64, word(&counter, 0) as i64);
-    let mut counters =
-        _mm512_set_epi64(domain, first + 3, domain, first + 2, domain, first + 1, domain, first);
-    let mut nearest = T::FAR;
+    let block = (first_group * BLOCKS_PER_GROUP) as i64;
+    let mut counters = _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block);
     let mut bits = [[0u8; GROUP_BYTES]; BATCH];
     let mut blocks = begin(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
     finish(blocks, rounds[14], &mut bits);
-    for out in out.chunks_exact_mut(BATCH * T::PER_GROUP) {
+    for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
         // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
+        let mut nearest = T::FAR;
         let mut blocks = begin(&mut counters, rounds[0]);
         let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
         let (first, second) = left.split_at_mut(T::PER_GROUP);
         let (third, fourth) = right.split_at_mut(T::PER_GROUP);
         apply::<1, 4>(&mut blocks, &rounds);
-        T::group(&bits[0], first, &mut nearest);
+        T::group::<Permuted>(&bits[0], first, &mut nearest);
         apply::<4, 7>(&mut blocks, &rounds);
-        T::group(&bits[1], second, &mut nearest);
+        T::group::<Permuted>(&bits[1], second, &mut nearest);
         apply::<7, 10>(&mut blocks, &rounds);
-        T::group(&bits[2], third, &mut nearest);
+        T::group::<Permuted>(&bits[2], third, &mut nearest);
         apply::<10, 14>(&mut blocks, &rounds);
-        T::group(&bits[3], fourth, &mut nearest);
+        T::group::<Permuted>(&bits[3], fourth, &mut nearest);
+        if T::is_rare(&nearest) {
+            refine(keystream, first_group + (batch * BATCH) as u64, &bits, out);
+        }
         finish(blocks, rounds[14], &mut bits);
+        behind.copy_lines(LINES);
     }
-    T::is_rare(&nearest)
+}
+
+#[cold]
+#[inline(never)]
+fn refine<T: Real>(keystream: &Keystream, group: u64, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) {
+    for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
+        T::refine(keystream, group + g as u64, bits, out);
+    }
 }
 
 #[inline]

@@ -11,7 +11,7 @@ const DIM: usize = 4_000_000;
 const COUNT: f64 = SEEDS as f64 * DIM as f64;
 /// Bins of width 2^-9 from -8 to 8; what lies outside goes to the outermost.
 const BINS: usize = 8192;
-/// Lags in coordinates: neighbours, the other half of a Box-Muller pair, the next group, the next tile.
+/// Lags in coordinates: neighbours, the ends of a vector, the next vector, the next group, the next tile.
 const LAGS: [usize; 5] = [1, 15, 16, 32, 1024];
 
 #[derive(Clone)]

@@ -10,7 +10,7 @@ mod ring;
 mod sum;
 
 pub(crate) use grid::StepGrid;
-pub(crate) use output::{Emit, Leave, is_large, write_scaled};
+pub(crate) use output::{Behind, Emit, Leave, is_large, settle, write_scaled};
 pub(crate) use sum::Use;
 
 use output::add_scaled;

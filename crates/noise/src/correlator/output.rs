@@ -36,6 +36,64 @@ pub(crate) fn write_scaled<T: Real>(isa: Isa, large: bool, scale: T, x: &[T], ou
     }
 }
 
+/// A copy past the caches that is made a few lines at a time between other work, which hides what it waits for.
+pub(crate) struct Behind<'a, T> {
+    from: &'a [T],
+    to: &'a mut [T],
+}
+
+impl<'a, T: Real> Behind<'a, T> {
+    /// Nothing to copy.
+    pub(crate) fn nothing() -> Self {
+        Self { from: &[], to: &mut [] }
+    }
+
+    /// Copies what lies before the first whole line of `to` at once.
+    pub(crate) fn new(from: &'a [T], to: &'a mut [T]) -> Self {
+        let head = to.as_ptr().align_offset(64).min(to.len());
+        let (first, to) = to.split_at_mut(head);
+        let (from_first, from) = from.split_at(head);
+        first.copy_from_slice(from_first);
+        Self { from, to }
+    }
+
+    /// The next `count` lines, or what whole ones are left.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn copy_lines(&mut self, count: usize) {
+        use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+        let per_line = 64 / size_of::<T>();
+        let numbers = count.min(self.to.len() / per_line) * per_line;
+        let (from, from_rest) = self.from.split_at(numbers);
+        let (to, to_rest) = std::mem::take(&mut self.to).split_at_mut(numbers);
+        for (from, to) in from.chunks_exact(per_line).zip(to.chunks_exact_mut(per_line)) {
+            // SAFETY: both hold 64 bytes; `to` starts at a multiple of 64 bytes, the load needs no alignment.
+            unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+        }
+        (self.from, self.to) = (from_rest, to_rest);
+    }
+
+    /// What is left.
+    pub(crate) fn finish(mut self, isa: Isa) {
+        #[cfg(target_arch = "x86_64")]
+        if isa.level() == Level::Avx512 {
+            // SAFETY: an `Isa` of this level exists only where its features were detected.
+            unsafe { self.copy_lines(usize::MAX) };
+        }
+        self.to.copy_from_slice(self.from);
+    }
+}
+
+/// Waits until lines written past the caches are where every reader finds them.
+pub(crate) fn settle() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has this instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn stream_scaled<T: Real>(scale: T, x: &[T], out: &mut [T]) {

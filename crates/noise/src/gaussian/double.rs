@@ -1,11 +1,18 @@
-//! Box-Muller in double precision: two 64-bit words make two normals, as in [`super::single`].
+//! Box-Muller in double precision: two 64-bit words make two normals.
+//!
+//! Radius word w: u = (w + 1/2) 2^-64 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-64. The
+//! coefficients are printed by `scripts/noise/polynomials.py`.
 
 use safetensors::Dtype;
 
 use super::Real;
 use crate::cipher::{GROUP_BYTES, Keystream};
+use crate::simd::Lookup;
 
+/// 2^64 / sqrt 2: from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
 const HIGH: u64 = 0xB504_F333_F9DE_6485;
+/// Distances from 0 or 1 below this, in units of 2^-64, get 64 bits more: both ends are where a step of 2^-64 in u
+/// is a visible step in r.
 const RARE: u64 = 1 << 46;
 const PAIRS: usize = 8;
 const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -14,6 +21,7 @@ impl Real for f64 {
     const PER_GROUP: usize = 2 * PAIRS;
     const ONE: Self = 1.0;
     const FAR: Self::Nearest = [u64::MAX; PAIRS];
+    /// The least radius word, counted from below the rare ones at the upper end.
     type Nearest = [u64; PAIRS];
 
     const DTYPE: Dtype = Dtype::F64;
@@ -37,45 +45,37 @@ impl Real for f64 {
     }
 
     #[inline(always)]
-    fn group(bits: &[u8; GROUP_BYTES], out: &mut [f64], nearest: &mut Self::Nearest) {
-        let words = words(bits);
+    fn group<L: Lookup>(bits: &[u8; GROUP_BYTES], out: &mut [f64], nearest: &mut Self::Nearest) {
         let (cosines, sines) = out[..2 * PAIRS].split_at_mut(PAIRS);
         for i in 0..PAIRS {
-            nearest[i] = nearest[i].min(words[i].wrapping_add(RARE));
-        }
-        for i in 0..PAIRS {
-            let (count, high) = fold(words[i]);
+            let (radius_word, angle) = (word(bits, i), word(bits, i + PAIRS));
+            nearest[i] = nearest[i].min(radius_word.wrapping_add(RARE));
+            let (count, high) = fold(radius_word);
             let r = radius((count as f64).mul_add(signed_scale(high), 0.5 * SCALE), high);
-            (cosines[i], sines[i]) = polar(r, words[i + PAIRS]);
+            (cosines[i], sines[i]) = polar(r, angle);
         }
     }
 
     #[inline(always)]
     fn is_rare(nearest: &Self::Nearest) -> bool {
-        nearest.iter().any(|&near| near < 2 * RARE)
+        nearest.iter().fold(u64::MAX, |least, &near| least.min(near)) < 2 * RARE
     }
 
     fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [f64]) {
-        let words = words(bits);
         for i in 0..PAIRS {
-            let (count, high) = fold(words[i]);
+            let (count, high) = fold(word(bits, i));
             if count < RARE {
                 let [more, _] = keystream.extra(group * PAIRS as u64 + i as u64);
                 let x = ((count as f64).copysign(signed_scale(high)) + (more as f64 + 0.5) * SCALE) * SCALE;
-                (out[i], out[i + PAIRS]) = polar(radius(x, high), words[i + PAIRS]);
+                (out[i], out[i + PAIRS]) = polar(radius(x, high), word(bits, i + PAIRS));
             }
         }
     }
 }
 
 #[inline(always)]
-fn words(bits: &[u8; GROUP_BYTES]) -> [u64; 2 * PAIRS] {
-    std::array::from_fn(|i| {
-        let at = 8 * i;
-        let low = u32::from_le_bytes([bits[at], bits[at + 1], bits[at + 2], bits[at + 3]]);
-        let high = u32::from_le_bytes([bits[at + 4], bits[at + 5], bits[at + 6], bits[at + 7]]);
-        u64::from(high) << 32 | u64::from(low)
-    })
+fn word(bits: &[u8; GROUP_BYTES], i: usize) -> u64 {
+    u64::from_le_bytes(bits.as_chunks().0[i])
 }
 
 /// The distance of the word from the nearer end of 0..2^64, and whether that end is the upper one.
@@ -97,7 +97,7 @@ fn signed_scale(high: bool) -> f64 {
 
 /// sqrt(-2 ln u) where x = u - 1 if `high`, else u; ln(1 + f) = 2 atanh(s), s = f / (2 + f).
 #[inline(always)]
-fn radius(x: f64, high: bool) -> f64 {
+pub(super) fn radius(x: f64, high: bool) -> f64 {
     const ROOT_HALF_BITS: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;

@@ -1,8 +1,9 @@
-//! Standard normals from keystreams, by a vectorised Box-Muller transform whose tails are not cut.
+//! Standard normals from keystreams, by vectorised transforms whose tails are not cut.
 
 mod double;
 mod exact;
 mod single;
+mod single_table;
 
 pub(crate) use exact::{Pair, exact_normal};
 
@@ -13,8 +14,8 @@ use safetensors::Dtype;
 use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
-use crate::correlator::{is_large, write_scaled};
-use crate::simd::{Isa, per_isa};
+use crate::correlator::{Behind, is_large, settle};
+use crate::simd::{self, Isa, Level, Lookup};
 use crate::{Key, NOISE};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
@@ -47,31 +48,49 @@ pub(crate) trait Real:
 
     /// Normals made from one group of keystream.
     const PER_GROUP: usize;
-    /// The least radius word so far, lane by lane, counted from below the rare ones at the upper end.
+    /// What tells, lane by lane, whether a word so far was rare: so near an end that it needs more bits.
     type Nearest: Copy;
     /// No word seen.
     const FAR: Self::Nearest;
 
-    /// Makes the normals of one group, and takes note of its radius words.
-    fn group(bits: &[u8; GROUP_BYTES], out: &mut [Self], nearest: &mut Self::Nearest);
+    /// Makes the normals of one group, and takes note of its words.
+    fn group<L: Lookup>(bits: &[u8; GROUP_BYTES], out: &mut [Self], nearest: &mut Self::Nearest);
 
-    /// True when a radius word was so near an end that it needs more bits.
+    /// True when a word was rare.
     fn is_rare(nearest: &Self::Nearest) -> bool;
 
-    /// Makes the rare pairs of a group anew, with their further bits.
+    /// Makes the rare normals of a group anew, with their further bits.
     fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [Self]);
 }
 
-per_isa! {
-    /// Normals of whole groups of bits; true when some are rare.
-    fn groups[T: Real](bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool = groups_body
+/// Normals of whole groups of bits; true when some are rare.
+fn groups<T: Real>(isa: Isa, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+    fn avx512<T: Real>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+        groups_body::<T, simd::Permuted>(bits, out)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn avx2<T: Real>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+        groups_body::<T, simd::Indexed>(bits, out)
+    }
+    match isa.level() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an `Isa` of this level exists only where its features were detected.
+        Level::Avx512 => unsafe { avx512(bits, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { avx2(bits, out) },
+        Level::Portable => groups_body::<T, simd::Indexed>(bits, out),
+    }
 }
 
 #[inline(always)]
-fn groups_body<T: Real>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+fn groups_body<T: Real, L: Lookup>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
     let mut nearest = T::FAR;
     for (bits, out) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)) {
-        T::group(bits, out, &mut nearest);
+        T::group::<L>(bits, out, &mut nearest);
     }
     T::is_rare(&nearest)
 }
@@ -97,39 +116,48 @@ impl<T: Real> NormalTile<T> {
 
     /// The same, for a caller that works on in their place.
     pub(crate) fn make_mut(&mut self, keystream: &Keystream, start: u64, len: usize) -> &mut [T] {
+        self.make_while(keystream, start, len, &mut Behind::nothing())
+    }
+
+    /// The same, while `behind` is copied, as far as it gets.
+    fn make_while(
+        &mut self,
+        keystream: &Keystream,
+        start: u64,
+        len: usize,
+        behind: &mut Behind<'_, T>,
+    ) -> &mut [T] {
         let first_group = start / T::PER_GROUP as u64;
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
         let whole = groups.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        let fused = keystream.fused(self.isa, first_group, &mut self.normals[..whole]);
-        let normals = &mut self.normals[..groups * T::PER_GROUP];
-        if fused != Some(false) {
+        if !keystream.fused(self.isa, first_group, &mut self.normals[..whole], behind) {
+            let normals = &mut self.normals[..groups * T::PER_GROUP];
             let bits = &mut self.bits[..groups * GROUP_BYTES];
             keystream.fill(first_group, bits);
             let (bits, _) = bits.as_chunks();
-            if fused.unwrap_or_else(|| self::groups(self.isa, bits, normals)) {
+            if self::groups(self.isa, bits, normals) {
                 for (g, (bits, out)) in bits.iter().zip(normals.chunks_exact_mut(T::PER_GROUP)).enumerate() {
                     T::refine(keystream, first_group + g as u64, bits, out);
                 }
             }
         }
-        &mut normals[offset..offset + len]
+        &mut self.normals[offset..offset + len]
     }
 
-    /// The same, written to `out`, which is part of a `large` one or not.
-    fn make_into(&mut self, keystream: &Keystream, start: u64, large: bool, out: &mut [T]) {
+    /// The same, written to `out`.
+    fn make_into(&mut self, keystream: &Keystream, start: u64, out: &mut [T]) {
         let per_group = T::PER_GROUP as u64;
         let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(FUSED_GROUPS * T::PER_GROUP);
-        if large || !whole || keystream.fused(self.isa, start / per_group, out) != Some(false) {
-            let isa = self.isa;
-            write_scaled(isa, large, T::ONE, self.make(keystream, start, out.len()), out);
+        if !whole || !keystream.fused(self.isa, start / per_group, out, &mut Behind::nothing()) {
+            out.copy_from_slice(self.make(keystream, start, out.len()));
         }
     }
 }
 
 /// The seed noise itself: standard normals z_s\[j\] addressed by (seed s, coordinate j).
 ///
-/// Each is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11.5 standard
+/// Each is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11 standard
 /// deviations; see `docs/noise.md`.
 ///
 /// ```
@@ -142,8 +170,8 @@ impl<T: Real> NormalTile<T> {
 /// ```
 pub struct SeedNoise {
     keys: KeySource,
-    single: NormalTile<f32>,
-    double: NormalTile<f64>,
+    single: [NormalTile<f32>; 2],
+    double: [NormalTile<f64>; 2],
 }
 
 impl SeedNoise {
@@ -154,7 +182,8 @@ impl SeedNoise {
 
     pub(crate) fn on(isa: Isa, key: &Key, cipher: Cipher) -> Self {
         let keys = KeySource::new(key, cipher, NOISE);
-        Self { keys, single: NormalTile::new(isa), double: NormalTile::new(isa) }
+        let (single, double) = ([0; 2].map(|_| NormalTile::new(isa)), [0; 2].map(|_| NormalTile::new(isa)));
+        Self { keys, single, double }
     }
 
     /// out\[i\] = z_seed\[start + i\] in single precision: what a stream uses.
@@ -169,12 +198,38 @@ impl SeedNoise {
     }
 }
 
-fn fill<T: Real>(keystream: &Keystream, tile: &mut NormalTile<T>, start: u64, out: &mut [T]) {
-    let (mut at, large) = (start, is_large(out));
+fn fill<T: Real>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start: u64, out: &mut [T]) {
+    if is_large(out) {
+        return fill_past_caches(keystream, tiles, start, out);
+    }
+    let mut at = start;
     for part in out.chunks_mut(TILE) {
-        tile.make_into(keystream, at, large, part);
+        tiles[0].make_into(keystream, at, part);
         at += part.len() as u64;
     }
+}
+
+/// Makes each tile while the one before it is written.
+fn fill_past_caches<T: Real>(
+    keystream: &Keystream,
+    [made, written]: &mut [NormalTile<T>; 2],
+    start: u64,
+    out: &mut [T],
+) {
+    let (mut at, isa) = (start, made.isa);
+    let (mut made, mut written) = (made, written);
+    let offset = (start % T::PER_GROUP as u64) as usize;
+    let mut to: &mut [T] = &mut [];
+    for part in out.chunks_mut(TILE) {
+        let mut behind = Behind::new(&written.normals[offset..][..to.len()], to);
+        made.make_while(keystream, at, part.len(), &mut behind);
+        behind.finish(isa);
+        at += part.len() as u64;
+        to = part;
+        std::mem::swap(&mut made, &mut written);
+    }
+    Behind::new(&written.normals[offset..][..to.len()], to).finish(isa);
+    settle();
 }
 
 impl fmt::Debug for SeedNoise {

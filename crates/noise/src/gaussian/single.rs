@@ -1,26 +1,35 @@
-//! Box-Muller in single precision: two 32-bit words make two normals.
+//! The inverse normal distribution in single precision: one 32-bit word makes one normal.
 //!
-//! Radius word w: u = (w + 1/2) 2^-32 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-32. The
-//! coefficients are printed by `scripts/noise/polynomials.py`.
+//! Word w, as a signed number, makes the point of a normal that has probability |w + 1/2| 2^-32 beyond it, with the
+//! sign of w + 1/2. Pieces of that function are polynomials, looked up by the leading bits of |w + 1/2|;
+//! `scripts/noise/inverse_normal.py` fits them.
 
 use safetensors::Dtype;
 
-use super::Real;
+use super::single_table::{PIECES, TAIL};
+use super::{Real, double};
 use crate::cipher::{GROUP_BYTES, Keystream};
+use crate::simd::Lookup;
 
-/// 2^32 / sqrt 2: from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
-const HIGH: u32 = 0xB504_F334;
-/// Distances from 0 or 1 below this, in units of 2^-32, get 64 bits more: both ends are where a step of 2^-32 in u
-/// is a visible step in r.
+const LANES: usize = 16;
+/// Words with |w + 1/2| below 2^17 get 64 bits more: there a step of 2^-32 is a visible step of the normal. Scaled by
+/// 2^-16 they are the numbers below 2, which is one bit of their floating-point exponent.
+const SCALE: f32 = 1.0 / 65_536.0;
+const NOT_RARE: u32 = 1 << 30;
 const RARE: u32 = 1 << 17;
-const PAIRS: usize = 16;
-const SCALE: f32 = 1.0 / 4_294_967_296.0;
+/// The largest words become 2^31 - 128 instead of 2^31, which would lie beyond the last piece; the pieces know.
+const SHRINK: f32 = 1.0 - 1.0 / 16_777_216.0;
+/// Pieces are halves of octaves.
+const MANTISSA: u32 = (1 << 22) - 1;
+const MIDDLE: f32 = 1.25;
+const SIGN: u32 = 1 << 31;
 
 impl Real for f32 {
-    const PER_GROUP: usize = 2 * PAIRS;
+    const PER_GROUP: usize = 2 * LANES;
     const ONE: Self = 1.0;
-    const FAR: Self::Nearest = [u32::MAX; PAIRS];
-    type Nearest = [u32; PAIRS];
+    const FAR: Self::Nearest = [u32::MAX; LANES];
+    /// The bits that all scaled words have in common, lane by lane.
+    type Nearest = [u32; LANES];
 
     const DTYPE: Dtype = Dtype::F32;
 
@@ -43,99 +52,55 @@ impl Real for f32 {
     }
 
     #[inline(always)]
-    fn group(bits: &[u8; GROUP_BYTES], out: &mut [f32], nearest: &mut Self::Nearest) {
-        let words = words(bits);
-        let (cosines, sines) = out[..2 * PAIRS].split_at_mut(PAIRS);
-        for i in 0..PAIRS {
-            nearest[i] = nearest[i].min(words[i].wrapping_add(RARE));
-        }
-        for i in 0..PAIRS {
-            let (count, high) = fold(words[i]);
-            let r = radius((count as f32).mul_add(signed_scale(high), 0.5 * SCALE), high);
-            (cosines[i], sines[i]) = polar(r, words[i + PAIRS]);
+    fn group<L: Lookup>(bits: &[u8; GROUP_BYTES], out: &mut [f32], nearest: &mut Self::Nearest) {
+        let (vectors, _) = bits.as_chunks::<{ 4 * LANES }>();
+        for (bits, out) in vectors.iter().zip(out.chunks_exact_mut(LANES)) {
+            let scaled: [f32; LANES] =
+                std::array::from_fn(|i| (word(bits, i) as f32).mul_add(SHRINK * SCALE, 0.5 * SCALE));
+            let piece: [u32; LANES] = std::array::from_fn(|i| scaled[i].to_bits() >> 22);
+            let t: [f32; LANES] = std::array::from_fn(|i| {
+                f32::from_bits(scaled[i].to_bits() & MANTISSA | 1f32.to_bits()) - MIDDLE
+            });
+            let mut z = L::pick(&PIECES[5], &piece);
+            for power in (0..5).rev() {
+                let c = L::pick(&PIECES[power], &piece);
+                for i in 0..LANES {
+                    z[i] = z[i].mul_add(t[i], c[i]);
+                }
+            }
+            for i in 0..LANES {
+                nearest[i] &= scaled[i].to_bits();
+                out[i] = f32::from_bits(z[i].to_bits() ^ scaled[i].to_bits() & SIGN);
+            }
         }
     }
 
     #[inline(always)]
     fn is_rare(nearest: &Self::Nearest) -> bool {
-        nearest.iter().any(|&near| near < 2 * RARE)
+        nearest.iter().fold(NOT_RARE, |all, common| all & common) == 0
     }
 
     fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [f32]) {
-        let words = words(bits);
-        for i in 0..PAIRS {
-            let (count, high) = fold(words[i]);
-            if count < RARE {
-                let [more, _] = keystream.extra(group * PAIRS as u64 + i as u64);
-                let step = (more as f64 + 0.5) / 2f64.powi(64);
-                let x = (f64::from(count).copysign(f64::from(signed_scale(high))) + step) / 2f64.powi(32);
-                (out[i], out[i + PAIRS]) = polar(radius(x as f32, high), words[i + PAIRS]);
+        for (i, out) in out[..2 * LANES].iter_mut().enumerate() {
+            let w = word(bits, i);
+            let distance = (if w < 0 { !w } else { w }) as u32;
+            if distance < RARE {
+                let [more, _] = keystream.extra(group * 2 * LANES as u64 + i as u64);
+                let z = tail(distance, more) as f32;
+                *out = if w < 0 { -z } else { z };
             }
         }
     }
 }
 
 #[inline(always)]
-fn words(bits: &[u8; GROUP_BYTES]) -> [u32; 2 * PAIRS] {
-    std::array::from_fn(|i| {
-        u32::from_le_bytes([bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3]])
-    })
+fn word(bits: &[u8], i: usize) -> i32 {
+    i32::from_le_bytes([bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3]])
 }
 
-/// The distance of the word from the nearer end of 0..2^32, and whether that end is the upper one.
-///
-/// Not `!word`, which would make the loop an instruction slower on AVX-512: the compiler turns it into one that
-/// waits for the register it overwrites.
-#[inline(always)]
-fn fold(word: u32) -> (u32, bool) {
-    let high = word >= HIGH;
-    (if high { 0u32.wrapping_sub(word) } else { word }, high)
-}
-
-/// What a distance is multiplied by, before half a step is added, to give u from the lower end and u - 1 from the
-/// upper one.
-#[inline(always)]
-fn signed_scale(high: bool) -> f32 {
-    if high { -SCALE } else { SCALE }
-}
-
-/// sqrt(-2 ln u) where x = u - 1 if `high`, else u.
-#[inline(always)]
-fn radius(x: f32, high: bool) -> f32 {
-    const ROOT_HALF_BITS: u32 = std::f32::consts::FRAC_1_SQRT_2.to_bits();
-    let bits = x.to_bits();
-    let exponent = bits.wrapping_sub(ROOT_HALF_BITS) as i32 >> 23;
-    let mantissa = f32::from_bits(bits.wrapping_sub((exponent << 23) as u32));
-    let e = if high { 0.0 } else { exponent as f32 };
-    let f = if high { x } else { mantissa - 1.0 };
-    // -2 ln(1 + f) = -2 f + f^2 P(f), P by halves: a shorter chain of operations than one factor at a time.
-    let (f2, f4) = (f * f, (f * f) * (f * f));
-    let p01 = (-0.666_666_6f32).mul_add(f, 1.0);
-    let p23 = (-0.400_020_9f32).mul_add(f, 0.500_006_1);
-    let p45 = (-0.284_289_92f32).mul_add(f, 0.332_825_63);
-    let p67 = (-0.252_446_4f32).mul_add(f, 0.259_963_67);
-    let p03 = p23.mul_add(f2, p01);
-    let p48 = 0.158_054_88f32.mul_add(f4, p67.mul_add(f2, p45));
-    let p = p48.mul_add(f4, p03);
-    e.mul_add(-2.0 * std::f32::consts::LN_2, f2.mul_add(p, -2.0 * f)).sqrt()
-}
-
-/// (r cos theta, r sin theta).
-#[inline(always)]
-fn polar(r: f32, angle: u32) -> (f32, f32) {
-    // The nearest quarter turn, and the rest of the angle as a signed fraction of a quarter turn.
-    let shifted = angle.wrapping_add(1 << 29);
-    let rest = (angle << 2) as i32 as f32;
-    let x = rest.mul_add(std::f32::consts::FRAC_PI_2 * SCALE, std::f32::consts::PI * SCALE);
-    let y = x * x;
-    let s = (-1.958_789e-4f32).mul_add(y, 8.332_748e-3).mul_add(y, -0.166_666_65);
-    let c = 2.454_794_2e-5f32.mul_add(y, -1.388_830_3e-3).mul_add(y, 0.041_666_665);
-    let sine = (x * y).mul_add(s, x);
-    let cosine = (y * y).mul_add(c, (-0.5f32).mul_add(y, 1.0));
-    let odd = shifted & (1 << 30) != 0;
-    let (a, b) = if odd { (sine, cosine) } else { (cosine, sine) };
-    let cosine_sign = shifted.wrapping_add(1 << 30) & (1 << 31);
-    let a = f32::from_bits(a.to_bits() ^ cosine_sign);
-    let b = f32::from_bits(b.to_bits() ^ (shifted & (1 << 31)));
-    (r * a, r * b)
+/// The point of a normal with probability p = (distance + (more + 1/2) 2^-64) 2^-32 beyond it.
+pub(super) fn tail(distance: u32, more: u64) -> f64 {
+    let p = (f64::from(distance) + (more as f64 + 0.5) / 2f64.powi(64)) / 2f64.powi(32);
+    let r = double::radius(p, false);
+    r - TAIL.iter().rev().fold(0.0, |sum, c| sum * (1.0 / r) + c)
 }
