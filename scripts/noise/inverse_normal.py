@@ -67,13 +67,13 @@ def main():
                 table[power][2 * octave + half] = single(c)
     far, error = tail()
     print(f"worst error of a piece {nstr(worst, 3)}, of the tail {nstr(error, 3)}")
-    lines = ["/// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.", "#[rustfmt::skip]"]
-    lines += [f"pub(super) const PIECES: [[f32; 32]; {DEGREE + 1}] = ["]
+    lines = ["use crate::simd::Aligned;", "", "/// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.", "#[rustfmt::skip]"]
+    lines += [f"pub(super) static PIECES: Aligned<[[f32; 32]; {DEGREE + 1}]> = Aligned(["]
     for row in table:
         lines.append("    [")
         lines += ["        " + ", ".join(shortest(x) for x in row[i : i + 8]) + "," for i in range(0, 32, 8)]
         lines.append("    ],")
-    lines += ["];", "", "/// r - z by power of 1 / r, lowest first."]
+    lines += ["]);", "", "/// r - z by power of 1 / r, lowest first."]
     lines += [f"pub(super) const TAIL: [f64; {TAIL_DEGREE + 1}] = ["]
     lines += [f"    {float(c)!r}," for c in reversed(far)] + ["];", ""]
     path = Path(__file__).resolve().parents[2] / "crates/noise/src/gaussian/single_table.rs"

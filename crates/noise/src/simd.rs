@@ -57,6 +57,11 @@ impl Isa {
     }
 }
 
+/// Starts at a cache line, so that no vector of it lies across two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
 /// Looks sixteen numbers up in a table of 32, by the low five bits of their indices.
 pub(crate) trait Lookup {
     fn pick(table: &[f32; 32], index: &[u32; 16]) -> [f32; 16];

@@ -11,7 +11,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::cipher::{GROUP_BYTES, Keystream};
 use crate::correlator::Behind;
 use crate::gaussian::Real;
-use crate::simd::Permuted;
+use crate::simd::{Aligned, Permuted};
 
 /// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
 const BATCH: usize = crate::gaussian::FUSED_GROUPS;
@@ -77,10 +77,10 @@ pub(crate) fn normals<T: Real>(
     }
     let block = (first_group * BLOCKS_PER_GROUP) as i64;
     let mut counters = _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block);
-    let mut bits = [[0u8; GROUP_BYTES]; BATCH];
+    let mut bits = Aligned([[0u8; GROUP_BYTES]; BATCH]);
     let mut blocks = begin(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
-    finish(blocks, rounds[14], &mut bits);
+    finish(blocks, rounds[14], &mut bits.0);
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
         // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
         let mut nearest = T::FAR;
@@ -89,23 +89,24 @@ pub(crate) fn normals<T: Real>(
         let (first, second) = left.split_at_mut(T::PER_GROUP);
         let (third, fourth) = right.split_at_mut(T::PER_GROUP);
         apply::<1, 4>(&mut blocks, &rounds);
-        T::group::<Permuted>(&bits[0], first, &mut nearest);
+        T::group::<Permuted>(&bits.0[0], first, &mut nearest);
         apply::<4, 7>(&mut blocks, &rounds);
-        T::group::<Permuted>(&bits[1], second, &mut nearest);
+        T::group::<Permuted>(&bits.0[1], second, &mut nearest);
         apply::<7, 10>(&mut blocks, &rounds);
-        T::group::<Permuted>(&bits[2], third, &mut nearest);
+        T::group::<Permuted>(&bits.0[2], third, &mut nearest);
         apply::<10, 14>(&mut blocks, &rounds);
-        T::group::<Permuted>(&bits[3], fourth, &mut nearest);
+        T::group::<Permuted>(&bits.0[3], fourth, &mut nearest);
         if T::is_rare(&nearest) {
-            refine(keystream, first_group + (batch * BATCH) as u64, &bits, out);
+            refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
         }
-        finish(blocks, rounds[14], &mut bits);
+        finish(blocks, rounds[14], &mut bits.0);
         behind.copy_lines(LINES);
     }
 }
 
 #[cold]
 #[inline(never)]
+#[target_feature(enable = "avx2,fma")]
 fn refine<T: Real>(keystream: &Keystream, group: u64, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) {
     for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
         T::refine(keystream, group + g as u64, bits, out);

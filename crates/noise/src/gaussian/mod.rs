@@ -21,6 +21,9 @@ use crate::{Key, NOISE};
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
 pub(crate) const TILE: usize = 1024;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Groups that are made together where bits and normals are made in one loop.
 pub(crate) const FUSED_GROUPS: usize = 4;
 
@@ -100,13 +103,17 @@ pub(crate) struct NormalTile<T> {
     isa: Isa,
     bits: Box<[u8]>,
     normals: Box<[T]>,
+    /// Where a cache line starts.
+    first: usize,
 }
 
 impl<T: Real> NormalTile<T> {
     pub(crate) fn new(isa: Isa) -> Self {
         let groups = (TILE / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice();
-        Self { isa, bits, normals: vec![T::default(); groups * T::PER_GROUP].into_boxed_slice() }
+        let normals = vec![T::default(); groups * T::PER_GROUP + LINE / size_of::<T>()].into_boxed_slice();
+        let first = normals.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
+        Self { isa, bits, normals, first }
     }
 
     /// Coordinates `start`, ..., `start + len - 1` of the keystream's vector; len is at most [`TILE`].
@@ -131,8 +138,8 @@ impl<T: Real> NormalTile<T> {
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
         let whole = groups.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        if !keystream.fused(self.isa, first_group, &mut self.normals[..whole], behind) {
-            let normals = &mut self.normals[..groups * T::PER_GROUP];
+        if !keystream.fused(self.isa, first_group, &mut self.normals[self.first..][..whole], behind) {
+            let normals = &mut self.normals[self.first..][..groups * T::PER_GROUP];
             let bits = &mut self.bits[..groups * GROUP_BYTES];
             keystream.fill(first_group, bits);
             let (bits, _) = bits.as_chunks();
@@ -142,7 +149,7 @@ impl<T: Real> NormalTile<T> {
                 }
             }
         }
-        &mut self.normals[offset..offset + len]
+        &mut self.normals[self.first + offset..][..len]
     }
 
     /// The same, written to `out`.
@@ -221,14 +228,14 @@ fn fill_past_caches<T: Real>(
     let offset = (start % T::PER_GROUP as u64) as usize;
     let mut to: &mut [T] = &mut [];
     for part in out.chunks_mut(TILE) {
-        let mut behind = Behind::new(&written.normals[offset..][..to.len()], to);
+        let mut behind = Behind::new(&written.normals[written.first + offset..][..to.len()], to);
         made.make_while(keystream, at, part.len(), &mut behind);
         behind.finish(isa);
         at += part.len() as u64;
         to = part;
         std::mem::swap(&mut made, &mut written);
     }
-    Behind::new(&written.normals[offset..][..to.len()], to).finish(isa);
+    Behind::new(&written.normals[written.first + offset..][..to.len()], to).finish(isa);
     settle();
 }
 

@@ -61,9 +61,9 @@ impl Real for f32 {
             let t: [f32; LANES] = std::array::from_fn(|i| {
                 f32::from_bits(scaled[i].to_bits() & MANTISSA | 1f32.to_bits()) - MIDDLE
             });
-            let mut z = L::pick(&PIECES[5], &piece);
+            let mut z = L::pick(&PIECES.0[5], &piece);
             for power in (0..5).rev() {
-                let c = L::pick(&PIECES[power], &piece);
+                let c = L::pick(&PIECES.0[power], &piece);
                 for i in 0..LANES {
                     z[i] = z[i].mul_add(t[i], c[i]);
                 }
@@ -80,6 +80,7 @@ impl Real for f32 {
         nearest.iter().fold(NOT_RARE, |all, common| all & common) == 0
     }
 
+    #[inline(always)]
     fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [f32]) {
         for (i, out) in out[..2 * LANES].iter_mut().enumerate() {
             let w = word(bits, i);
@@ -99,6 +100,7 @@ fn word(bits: &[u8], i: usize) -> i32 {
 }
 
 /// The point of a normal with probability p = (distance + (more + 1/2) 2^-64) 2^-32 beyond it.
+#[inline(always)]
 pub(super) fn tail(distance: u32, more: u64) -> f64 {
     let p = (f64::from(distance) + (more as f64 + 0.5) / 2f64.powi(64)) / 2f64.powi(32);
     let r = double::radius(p, false);

@@ -1,6 +1,8 @@
+use crate::simd::Aligned;
+
 /// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.
 #[rustfmt::skip]
-pub(super) const PIECES: [[f32; 32]; 6] = [
+pub(super) static PIECES: Aligned<[[f32; 32]; 6]> = Aligned([
     [
         3.955753, 3.8745737, 3.7868195, 3.7023365, 3.6108665, 3.5226557, 3.4269722, 3.334512,
         3.233998, 3.1366355, 3.0305107, 2.927411, 2.8146648, 2.7047327, 2.5840197, 2.465771,
@@ -37,7 +39,7 @@ pub(super) const PIECES: [[f32; 32]; 6] = [
         -0.020271739, -0.0037929371, -0.021464529, -0.0040275217, -0.022863012, -0.004304122, -0.02452139, -0.0046339887,
         -0.026514318, -0.0050403513, -0.029507022, -0.0071191406, 0.0, 0.0, 0.0, 0.0,
     ],
-];
+]);
 
 /// r - z by power of 1 / r, lowest first.
 pub(super) const TAIL: [f64; 9] = [
