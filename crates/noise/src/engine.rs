@@ -141,7 +141,8 @@ impl<T: Step> Engine<T> {
                 T::leave(scratch.isa(), &leave, &vectors[slot * tile.len..][..tile.len], out);
             }
         };
-        each_tile(scratch, tiles, state, *kept, fused, Some(out), &work);
+        let fetched = if fused { 0..*kept } else { slot..slot + 1 };
+        each_tile(scratch, tiles, state, *kept, fetched, Some(out), &work);
     }
 
     /// Brings the state to where `step` is the next one.
@@ -183,7 +184,7 @@ impl<T: Step> Engine<T> {
                 );
             }
         };
-        each_tile(scratch, tiles, state, *kept, true, None, &work);
+        each_tile(scratch, tiles, state, *kept, 0..*past, None, &work);
     }
 }
 

@@ -3,17 +3,19 @@
 use std::ops::Range;
 
 use crate::cipher::{KeySource, Keystream};
-use crate::correlator::{Correlator, Scratch, Step, StepGrid, TileStep, Use};
+use crate::correlator::{Behind, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileStep, Use, settle};
 use crate::gaussian::TILE;
 use crate::placement::{Placement, State, history};
 use crate::recipe::{Leaf, Place, Recipe};
 use crate::shard::Tile;
-use crate::simd::prefetch;
+use crate::simd::{Isa, prefetch};
 
 /// What one pass over the tiles computes: reused, so that a step allocates nothing.
 pub(crate) struct Pass {
     /// Points of the grid for one unit of a step's noise, of factor 1; none without a grid.
     per_unit: Option<f64>,
+    /// Rows made ahead are read again when the caches hold other ones.
+    past_caches: bool,
     keys: KeySource,
     first_seed: u64,
     keystreams: Vec<Keystream>,
@@ -42,6 +44,7 @@ impl Pass {
         };
         Self {
             per_unit,
+            past_caches: placement.bytes >= PAST_CACHE as u64,
             keys,
             first_seed: 0,
             keystreams: Vec::with_capacity(keystreams),
@@ -75,10 +78,20 @@ impl Pass {
             let step = TileStep { correlator, place, seed: keystream(place.step as u64), start, len, grid };
             T::step(scratch, &step, past);
             if place.step >= first_row && !ahead.is_empty() {
-                ahead[(place.step - first_row) * len..][..len].copy_from_slice(&scratch.noise[..len]);
+                let row = &mut ahead[(place.step - first_row) * len..][..len];
+                self.put_ahead(scratch.isa(), &scratch.noise[..len], row);
             }
         }
         scratch.past = replayed;
+    }
+
+    /// Keeps a row for later: past the caches if there are many of them.
+    fn put_ahead<T: Step>(&self, isa: Isa, noise: &[T], row: &mut [T]) {
+        if self.past_caches {
+            Behind::new(noise, row).finish(isa);
+        } else {
+            row.copy_from_slice(noise);
+        }
     }
 
     /// Lists what the steps of `window` need, from the start of their run if it is replayed.
@@ -146,13 +159,13 @@ const PREFETCHED: usize = 16 * TILE;
 type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32]) + Sync + 'a;
 
 /// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
-/// `updates` says that the whole state of a tile is read and written: the next tile's is then fetched meanwhile.
+/// Of the next tile's vectors, those numbered `fetched` are brought near meanwhile.
 pub(crate) fn each_tile<T: Step>(
     scratch: &mut [Scratch<T>],
     tiles: &[Tile],
     state: &mut [T],
     kept: usize,
-    updates: bool,
+    fetched: Range<usize>,
     mut out: Option<&mut [f32]>,
     work: &Work<'_, T>,
 ) {
@@ -160,13 +173,15 @@ pub(crate) fn each_tile<T: Step>(
     if scratch.len() == 1 || tiles.len() == 1 {
         for (i, tile) in tiles.iter().enumerate() {
             let at = tile.output - first;
-            if let Some(next) = tiles.get(i + 1).filter(|_| updates) {
-                prefetch(&state[(next.output - first) * kept..][..(next.len * kept).min(PREFETCHED)]);
+            if let Some(next) = tiles.get(i + 1) {
+                let from = (next.output - first) * kept + fetched.start * next.len;
+                prefetch(&state[from..][..(next.len * fetched.len()).min(PREFETCHED)]);
             }
             let vectors = &mut state[at * kept..][..tile.len * kept];
             let part = out.as_mut().map_or(&mut [][..], |out| &mut out[at..at + tile.len]);
             work(&mut scratch[0], tile, vectors, part);
         }
+        settle();
         return;
     }
     let (left_scratch, right_scratch) = scratch.split_at_mut(scratch.len() / 2);
@@ -176,7 +191,7 @@ pub(crate) fn each_tile<T: Step>(
     let (left_state, right_state) = state.split_at_mut(outputs * kept);
     let (left_out, right_out) = out.map(|out| out.split_at_mut(outputs)).unzip();
     rayon::join(
-        || each_tile(left_scratch, left_tiles, left_state, kept, updates, left_out, work),
-        || each_tile(right_scratch, right_tiles, right_state, kept, updates, right_out, work),
+        || each_tile(left_scratch, left_tiles, left_state, kept, fetched.clone(), left_out, work),
+        || each_tile(right_scratch, right_tiles, right_state, kept, fetched.clone(), right_out, work),
     );
 }

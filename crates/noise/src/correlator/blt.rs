@@ -8,7 +8,6 @@ use crate::recipe::Place;
 use crate::simd::{Isa, per_isa};
 
 pub(crate) struct Blt<T> {
-    /// (-alpha_i, -(1 - lambda_i)).
     coefficients: Vec<(T, T)>,
 }
 
@@ -19,11 +18,16 @@ impl<T: Real> Blt<T> {
         }
     }
 
-    /// out = -sum_i alpha_i M_i, the buffers cleared first where a run starts.
-    pub(super) fn recall(&self, isa: Isa, place: &Place, past: &mut [T], out: &mut [T]) {
+    /// Clears the buffers where a run starts.
+    pub(super) fn start(&self, place: &Place, past: &mut [T]) {
         if place.local == 0 {
             past.fill(T::default());
         }
+    }
+
+    /// out = -sum_i alpha_i M_i, the buffers cleared first where a run starts.
+    pub(super) fn recall(&self, isa: Isa, place: &Place, past: &mut [T], out: &mut [T]) {
+        self.start(place, past);
         recall(isa, &self.coefficients, past, out);
     }
 
@@ -37,11 +41,14 @@ impl<T: Real> Blt<T> {
         (1..=4).contains(&self.coefficients.len())
     }
 
+    /// (-alpha_i, -(1 - lambda_i)).
+    pub(super) fn coefficients(&self) -> &[(T, T)] {
+        &self.coefficients
+    }
+
     /// The whole step with every buffer read once: the same operations in the same order.
     pub(super) fn step(&self, isa: Isa, place: &Place, z: &[T], past: &mut [T], out: &mut [T]) {
-        if place.local == 0 {
-            past.fill(T::default());
-        }
+        self.start(place, past);
         step(isa, &self.coefficients, z, past, out);
     }
 }
@@ -98,16 +105,22 @@ fn step_body<T: Real>(coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: 
     }
 }
 
+/// The first D vectors of `len` numbers in `buffers`.
+#[inline(always)]
+pub(super) fn vectors<T, const D: usize>(buffers: &mut [T], len: usize) -> [&mut [T]; D] {
+    let mut rest = buffers;
+    std::array::from_fn(|_| {
+        let (first, tail) = std::mem::take(&mut rest).split_at_mut(len);
+        rest = tail;
+        first
+    })
+}
+
 #[inline(always)]
 fn fused<T: Real, const D: usize>(coefficients: [(T, T); D], z: &[T], buffers: &mut [T], out: &mut [T]) {
     let len = out.len();
     let z = &z[..len];
-    let mut rest = buffers;
-    let m: [&mut [T]; D] = std::array::from_fn(|_| {
-        let (first, tail) = std::mem::take(&mut rest).split_at_mut(len);
-        rest = tail;
-        first
-    });
+    let m: [&mut [T]; D] = vectors(buffers, len);
     for j in 0..len {
         let mut x = T::default();
         for i in 0..D {

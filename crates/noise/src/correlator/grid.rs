@@ -1,11 +1,16 @@
 //! Rounding to the grid of a release, decided exactly, and fed back as if the seed noise had been that much larger.
 
+use super::blt::vectors;
 use crate::cipher::Keystream;
 use crate::gaussian::{Pair, exact_normal};
 use crate::simd::{Isa, per_isa};
 
 /// Seed noise in double precision is nearer than this to the exact normal of its bits (tested).
 pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
+/// Coordinates that one vector holds.
+const LANES: usize = 8;
+/// Coordinates of a BLT's step that are carried through before the next ones.
+const PART: usize = 128;
 /// A few roundings of a number lose less than this part of it.
 const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
@@ -28,11 +33,17 @@ impl StepGrid {
         recall: impl FnOnce(&mut [f64]),
         exact: impl Fn(usize) -> Pair,
     ) {
-        let doubt = (self.per_unit * weight).abs() * NORMAL_ERROR;
-        if round_all(isa, self.per_unit, weight, z, out) + doubt < 0.5 {
+        if round_all(isa, self.per_unit, weight, z, out) + self.doubt(weight) < 0.5 {
             return;
         }
         recall(out);
+        self.decide(weight, z, out, &exact);
+    }
+
+    /// The same where double precision does not decide for all, point by point.
+    #[cold]
+    fn decide(self, weight: f64, z: &[f64], out: &mut [f64], exact: Exact<'_>) {
+        let doubt = self.doubt(weight);
         for (j, (out, &z)) in out.iter_mut().zip(z).enumerate() {
             let points = weight.mul_add(z, *out) * self.per_unit;
             let mut rounded = points.round_ties_even();
@@ -45,6 +56,92 @@ impl StepGrid {
             }
             *out = rounded * (1.0 / self.per_unit);
         }
+    }
+
+    /// What the error of a normal can move a sum by, in points.
+    fn doubt(self, weight: f64) -> f64 {
+        (self.per_unit * weight).abs() * NORMAL_ERROR
+    }
+}
+
+type Exact<'a> = &'a dyn Fn(usize) -> Pair;
+
+per_isa! {
+    /// The whole step of a BLT of order up to 4, some coordinates at a time, so that its buffers are fetched once:
+    /// the same operations in the same order as recalling, rounding and keeping a whole tile.
+    pub(super) fn step_blt(grid: StepGrid, coefficients: &[(f64, f64)], z: &[f64], buffers: &mut [f64], out: &mut [f64], exact: Exact<'_>) = step_blt_body
+}
+
+#[inline(always)]
+fn step_blt_body(
+    grid: StepGrid,
+    coefficients: &[(f64, f64)],
+    z: &[f64],
+    buffers: &mut [f64],
+    out: &mut [f64],
+    exact: Exact<'_>,
+) {
+    match *coefficients {
+        [a] => fused(grid, [a], z, buffers, out, exact),
+        [a, b] => fused(grid, [a, b], z, buffers, out, exact),
+        [a, b, c] => fused(grid, [a, b, c], z, buffers, out, exact),
+        [a, b, c, d] => fused(grid, [a, b, c, d], z, buffers, out, exact),
+        _ => unreachable!("`Blt::is_fused` was asked"),
+    }
+}
+
+#[inline(always)]
+fn fused<const D: usize>(
+    grid: StepGrid,
+    coefficients: [(f64, f64); D],
+    z: &[f64],
+    buffers: &mut [f64],
+    out: &mut [f64],
+    exact: Exact<'_>,
+) {
+    let len = out.len();
+    let mut vectors: [&mut [f64]; D] = vectors(buffers, len);
+    let whole = len / PART * PART;
+    for from in (0..whole).step_by(PART) {
+        let m = vectors.each_mut().map(|m| &mut m[from..from + PART]);
+        let (z, out) = (&z[from..from + PART], &mut out[from..from + PART]);
+        part(grid, &coefficients, z, m, out, &|j| exact(from + j));
+    }
+    let m = vectors.map(|m| &mut m[whole..]);
+    part(grid, &coefficients, &z[whole..len], m, &mut out[whole..], &|j| exact(whole + j));
+}
+
+#[inline(always)]
+fn part<const D: usize>(
+    grid: StepGrid,
+    coefficients: &[(f64, f64); D],
+    z: &[f64],
+    m: [&mut [f64]; D],
+    out: &mut [f64],
+    exact: Exact<'_>,
+) {
+    past_share(coefficients, &m, out);
+    if round_all_body(grid.per_unit, 1.0, z, out) + grid.doubt(1.0) >= 0.5 {
+        past_share(coefficients, &m, out);
+        grid.decide(1.0, z, out, exact);
+    }
+    for (&(_, rate), m) in coefficients.iter().zip(m) {
+        for (m, noise) in m.iter_mut().zip(&*out) {
+            *m = rate.mul_add(*m, *m + noise);
+        }
+    }
+}
+
+/// out = -sum_i alpha_i M_i.
+#[inline(always)]
+fn past_share<const D: usize>(coefficients: &[(f64, f64); D], m: &[&mut [f64]; D], out: &mut [f64]) {
+    let m: [&[f64]; D] = m.each_ref().map(|m| &m[..out.len()]);
+    for j in 0..out.len() {
+        let mut x = 0.0;
+        for i in 0..D {
+            x = coefficients[i].0.mul_add(m[i][j], x);
+        }
+        out[j] = x;
     }
 }
 
@@ -60,7 +157,6 @@ per_isa! {
 
 #[inline(always)]
 fn round_all_body(per_unit: f64, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
-    const LANES: usize = 8;
     let unit = 1.0 / per_unit;
     let mut furthest = [0f64; LANES];
     let (lines, rest) = out.as_chunks_mut::<LANES>();

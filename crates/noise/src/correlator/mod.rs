@@ -10,7 +10,7 @@ mod ring;
 mod sum;
 
 pub(crate) use grid::StepGrid;
-pub(crate) use output::{Behind, Emit, Leave, is_large, settle, write_scaled};
+pub(crate) use output::{Behind, Emit, Leave, PAST_CACHE, is_large, settle, write_scaled};
 pub(crate) use sum::Use;
 
 use output::add_scaled;
@@ -164,11 +164,17 @@ impl Step for f64 {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
         let (correlator, place) = (step.correlator, step.place);
         let z = scratch.normals.make_mut(step.seed, step.start, step.len);
+        let grid = step.grid.expect("double precision is for grids");
+        let exact = grid::exact_at(step.seed, step.start);
+        if let Correlator::Blt(blt) = correlator
+            && blt.is_fused()
+        {
+            blt.start(place, past);
+            return grid::step_blt(isa, grid, blt.coefficients(), z, past, out, &exact);
+        }
         correlator.recall(isa, place, past, out);
         let weight = correlator.weight(place);
-        let grid = step.grid.expect("double precision is for grids");
         let keeps_seeds = matches!(correlator, Correlator::Ring(ring) if ring.keeps == Keeps::Seeds);
-        let exact = grid::exact_at(step.seed, step.start);
         grid.round(isa, weight, z, out, |out| correlator.recall(isa, place, past, out), exact);
         if keeps_seeds {
             // The past's share is computed again rather than carried through: moving averages are rare on a grid.

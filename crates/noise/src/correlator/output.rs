@@ -19,7 +19,7 @@ pub(crate) struct Leave {
 }
 
 /// Outputs of more bytes than this will not be found in a cache again: they are written past it.
-const PAST_CACHE: usize = 8 << 20;
+pub(crate) const PAST_CACHE: usize = 8 << 20;
 
 /// True when `out` is better written past the caches.
 pub(crate) fn is_large<T>(out: &[T]) -> bool {
