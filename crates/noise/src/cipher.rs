@@ -14,7 +14,7 @@ use ctr::{CtrCore, flavors};
 use zeroize::Zeroizing;
 
 use crate::Key;
-use crate::correlator::Behind;
+use crate::correlator::Aside;
 use crate::gaussian::Real;
 use crate::simd::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -92,20 +92,20 @@ impl Keystream {
         }
     }
 
-    /// Makes the normals of whole batches of groups without ever writing their bits to memory, and copies `behind`
-    /// meanwhile; false, and nothing is done, where the processor cannot.
+    /// Makes the normals of whole batches of groups without ever writing their bits to memory, while `aside` goes
+    /// on; false, and nothing is done, where the processor cannot.
     pub(crate) fn fused<T: Real>(
         &self,
         isa: Isa,
         first_group: u64,
         out: &mut [T],
-        behind: &mut Behind<'_, T>,
+        aside: &mut Aside<'_, T>,
     ) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Aes(Aes { rounds: Some(rounds), .. }) if isa.has_vector_aes() => {
                 // SAFETY: the features were detected.
-                unsafe { vaes::normals((self, rounds), first_group, out, behind) };
+                unsafe { vaes::normals((self, rounds), first_group, out, aside) };
                 true
             }
             _ => false,

@@ -11,7 +11,7 @@ use crate::placement::{Limits, Numbers, Placement, State, history};
 use crate::recipe::{Keeps, Leaf, Recipe};
 use crate::release::{Grid, check_grid};
 use crate::shard::Tile;
-use crate::simd::Isa;
+use crate::simd::{Isa, prefetch};
 use crate::stream::Plan;
 use crate::{Key, NOISE, NoiseError};
 
@@ -122,7 +122,7 @@ impl<T: Step> Engine<T> {
             _ => self.past + step - self.window.start,
         };
         let Self { correlator, past, kept, state, pass, scratch, tiles, .. } = self;
-        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], out: &mut [f32]| {
+        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], out: &mut [f32], near: &[T]| {
             let Some(start) = tile.start else {
                 return if matches!(emit, Emit::Write) {
                     out.fill(0.0)
@@ -135,9 +135,11 @@ impl<T: Step> Engine<T> {
                     (start, tile.len),
                     vectors.split_at_mut(*past * tile.len),
                     step,
+                    near,
                 );
                 T::leave(scratch.isa(), &leave, &scratch.noise[..tile.len], out);
             } else {
+                prefetch(near);
                 T::leave(scratch.isa(), &leave, &vectors[slot * tile.len..][..tile.len], out);
             }
         };
@@ -173,7 +175,7 @@ impl<T: Step> Engine<T> {
     /// Runs the prepared pass over every tile; rows from `first_row` on are kept ahead.
     fn run_window(&mut self, first_row: usize) {
         let Self { correlator, past, kept, state, pass, scratch, tiles, .. } = self;
-        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], _: &mut [f32]| {
+        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], _: &mut [f32], near: &[T]| {
             if let Some(start) = tile.start {
                 pass.run_tile(
                     correlator,
@@ -181,6 +183,7 @@ impl<T: Step> Engine<T> {
                     (start, tile.len),
                     vectors.split_at_mut(*past * tile.len),
                     first_row,
+                    near,
                 );
             }
         };

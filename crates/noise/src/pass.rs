@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::cipher::{KeySource, Keystream};
-use crate::correlator::{Behind, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileStep, Use, settle};
+use crate::correlator::{Aside, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileStep, Use, settle};
 use crate::gaussian::TILE;
 use crate::placement::{Placement, State, history};
 use crate::recipe::{Leaf, Place, Recipe};
 use crate::shard::Tile;
-use crate::simd::{Isa, prefetch};
+use crate::simd::Isa;
 
 /// What one pass over the tiles computes: reused, so that a step allocates nothing.
 pub(crate) struct Pass {
@@ -54,7 +54,7 @@ impl Pass {
     }
 
     /// Runs the listed steps on one tile. Rows from `first_row` on go to the vectors kept ahead, if there are any;
-    /// the last row is left in the scratch.
+    /// the last row is left in the scratch. Meanwhile `near` is fetched.
     pub(crate) fn run_tile<T: Step>(
         &self,
         correlator: &Correlator<T>,
@@ -62,6 +62,7 @@ impl Pass {
         (start, len): (u64, usize),
         (past, ahead): (&mut [T], &mut [T]),
         first_row: usize,
+        near: &[T],
     ) {
         let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
         if matches!(correlator, Correlator::Sum) || !self.uses.is_empty() {
@@ -73,9 +74,12 @@ impl Pass {
         }
         let mut replayed = std::mem::take(&mut scratch.past);
         let past = if replayed.is_empty() { past } else { &mut replayed[..] };
+        let mut nears = near.chunks(near.len().div_ceil(self.places.len()).max(1));
         for place in &self.places {
             let grid = self.per_unit.map(|points| StepGrid { per_unit: points * place.factor });
-            let step = TileStep { correlator, place, seed: keystream(place.step as u64), start, len, grid };
+            let seed = keystream(place.step as u64);
+            let near = nears.next().unwrap_or_default();
+            let step = TileStep { correlator, place, seed, start, len, near, grid };
             T::step(scratch, &step, past);
             if place.step >= first_row && !ahead.is_empty() {
                 let row = &mut ahead[(place.step - first_row) * len..][..len];
@@ -88,7 +92,7 @@ impl Pass {
     /// Keeps a row for later: past the caches if there are many of them.
     fn put_ahead<T: Step>(&self, isa: Isa, noise: &[T], row: &mut [T]) {
         if self.past_caches {
-            Behind::new(noise, row).finish(isa);
+            Aside::copying(noise, row).finish(isa);
         } else {
             row.copy_from_slice(noise);
         }
@@ -156,10 +160,10 @@ fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
 /// Numbers of the next tile's state that are fetched while this tile's seed noise is made.
 const PREFETCHED: usize = 16 * TILE;
 
-type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32]) + Sync + 'a;
+type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32], &[T]) + Sync + 'a;
 
 /// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
-/// Of the next tile's vectors, those numbered `fetched` are brought near meanwhile.
+/// It is given those of the next tile's vectors that are numbered `fetched`, to bring them near meanwhile.
 pub(crate) fn each_tile<T: Step>(
     scratch: &mut [Scratch<T>],
     tiles: &[Tile],
@@ -173,13 +177,11 @@ pub(crate) fn each_tile<T: Step>(
     if scratch.len() == 1 || tiles.len() == 1 {
         for (i, tile) in tiles.iter().enumerate() {
             let at = tile.output - first;
-            if let Some(next) = tiles.get(i + 1) {
-                let from = (next.output - first) * kept + fetched.start * next.len;
-                prefetch(&state[from..][..(next.len * fetched.len()).min(PREFETCHED)]);
-            }
-            let vectors = &mut state[at * kept..][..tile.len * kept];
+            let (vectors, rest) = state[at * kept..].split_at_mut(tile.len * kept);
+            let next_len = tiles.get(i + 1).map_or(0, |next| next.len);
+            let near = &rest[fetched.start * next_len..][..(next_len * fetched.len()).min(PREFETCHED)];
             let part = out.as_mut().map_or(&mut [][..], |out| &mut out[at..at + tile.len]);
-            work(&mut scratch[0], tile, vectors, part);
+            work(&mut scratch[0], tile, vectors, part, near);
         }
         settle();
         return;

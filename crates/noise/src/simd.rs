@@ -57,6 +57,9 @@ impl Isa {
     }
 }
 
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
 /// Starts at a cache line, so that no vector of it lies across two.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -100,9 +103,10 @@ impl Lookup for Permuted {
 }
 
 /// Asks for `numbers` to be brought near, without waiting.
+#[inline(always)]
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in numbers.chunks(64 / size_of::<T>()) {
+    for line in numbers.chunks(LINE / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, at an address inside the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::cipher::{GROUP_BYTES, Keystream};
-use crate::correlator::Behind;
+use crate::correlator::Aside;
 use crate::gaussian::Real;
 use crate::simd::{Aligned, Permuted};
 
@@ -17,8 +17,6 @@ use crate::simd::{Aligned, Permuted};
 const BATCH: usize = crate::gaussian::FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
 const BLOCKS_PER_GROUP: u64 = GROUP_BYTES as u64 / 16;
-/// Lines copied past the caches with each batch, as many as it makes.
-const LINES: usize = 8;
 
 /// The 15 round keys of AES-256.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -63,13 +61,13 @@ fn mix<const WORD: i32>(mut key: __m128i, assist: __m128i) -> __m128i {
 }
 
 /// Fills `out`, whole batches of groups, with the normals of `keystream`, whose keys are `keys`, from `first_group`
-/// on; `behind` is copied meanwhile.
+/// on; `aside` goes on meanwhile.
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
 pub(crate) fn normals<T: Real>(
     (keystream, keys): (&Keystream, &RoundKeys),
     first_group: u64,
     out: &mut [T],
-    behind: &mut Behind<'_, T>,
+    aside: &mut Aside<'_, T>,
 ) {
     let mut rounds = [_mm512_setzero_si512(); 15];
     for (round, key) in rounds.iter_mut().zip(&keys.0) {
@@ -81,6 +79,7 @@ pub(crate) fn normals<T: Real>(
     let mut blocks = begin(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
     finish(blocks, rounds[14], &mut bits.0);
+    let batches = out.len() / (BATCH * T::PER_GROUP);
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
         // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
         let mut nearest = T::FAR;
@@ -100,7 +99,7 @@ pub(crate) fn normals<T: Real>(
             refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
         }
         finish(blocks, rounds[14], &mut bits.0);
-        behind.copy_lines(LINES);
+        aside.part(batches - batch);
     }
 }
 

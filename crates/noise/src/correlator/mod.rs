@@ -10,7 +10,7 @@ mod ring;
 mod sum;
 
 pub(crate) use grid::StepGrid;
-pub(crate) use output::{Behind, Emit, Leave, PAST_CACHE, is_large, settle, write_scaled};
+pub(crate) use output::{Aside, Emit, Leave, PAST_CACHE, is_large, settle, write_scaled};
 pub(crate) use sum::Use;
 
 use output::add_scaled;
@@ -126,6 +126,8 @@ pub(crate) struct TileStep<'a, T> {
     pub(crate) seed: &'a Keystream,
     pub(crate) start: u64,
     pub(crate) len: usize,
+    /// Numbers to be brought near meanwhile.
+    pub(crate) near: &'a [T],
     /// The grid of this step, where there is one.
     pub(crate) grid: Option<StepGrid>,
 }
@@ -140,7 +142,9 @@ impl Step for f32 {
 
     fn step(scratch: &mut Scratch<f32>, step: &TileStep<'_, f32>, past: &mut [f32]) {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
-        let z = scratch.normals.make(step.seed, step.start, step.len);
+        let mut aside = Aside::fetching(step.near);
+        let z = scratch.normals.make_while(step.seed, step.start, step.len, &mut aside);
+        aside.finish(isa);
         match step.correlator {
             Correlator::Blt(blt) if blt.is_fused() => blt.step(isa, step.place, z, past, out),
             correlator => {
@@ -163,7 +167,9 @@ impl Step for f64 {
     fn step(scratch: &mut Scratch<f64>, step: &TileStep<'_, f64>, past: &mut [f64]) {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
         let (correlator, place) = (step.correlator, step.place);
-        let z = scratch.normals.make_mut(step.seed, step.start, step.len);
+        let mut aside = Aside::fetching(step.near);
+        let z = scratch.normals.make_while(step.seed, step.start, step.len, &mut aside);
+        aside.finish(isa);
         let grid = step.grid.expect("double precision is for grids");
         let exact = grid::exact_at(step.seed, step.start);
         if let Correlator::Blt(blt) = correlator

@@ -1,7 +1,7 @@
 //! The last touch of a step: the noise leaves, scaled.
 
 use crate::gaussian::Real;
-use crate::simd::{Isa, Level, per_isa};
+use crate::simd::{Isa, LINE, Level, per_isa, prefetch};
 
 /// What is done with a row.
 #[derive(Debug, Clone, Copy)]
@@ -36,51 +36,57 @@ pub(crate) fn write_scaled<T: Real>(isa: Isa, large: bool, scale: T, x: &[T], ou
     }
 }
 
-/// A copy past the caches that is made a few lines at a time between other work, which hides what it waits for.
-pub(crate) struct Behind<'a, T> {
+/// Memory traffic made a few lines at a time between other work, which hides what it waits for: a copy past the caches,
+/// and numbers to be brought near.
+pub(crate) struct Aside<'a, T> {
     from: &'a [T],
     to: &'a mut [T],
+    near: &'a [T],
 }
 
-impl<'a, T: Real> Behind<'a, T> {
-    /// Nothing to copy.
-    pub(crate) fn nothing() -> Self {
-        Self { from: &[], to: &mut [] }
+impl<'a, T: Real> Aside<'a, T> {
+    /// Nothing to copy, and `near` to be fetched.
+    pub(crate) fn fetching(near: &'a [T]) -> Self {
+        Self { from: &[], to: &mut [], near }
     }
 
     /// Copies what lies before the first whole line of `to` at once.
-    pub(crate) fn new(from: &'a [T], to: &'a mut [T]) -> Self {
-        let head = to.as_ptr().align_offset(64).min(to.len());
+    pub(crate) fn copying(from: &'a [T], to: &'a mut [T]) -> Self {
+        let head = to.as_ptr().align_offset(LINE).min(to.len());
         let (first, to) = to.split_at_mut(head);
         let (from_first, from) = from.split_at(head);
         first.copy_from_slice(from_first);
-        Self { from, to }
+        Self { from, to, near: &[] }
     }
 
-    /// The next `count` lines, or what whole ones are left.
+    /// One of `parts` parts, about equal, of what is left: whole lines only.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn copy_lines(&mut self, count: usize) {
+    pub(crate) fn part(&mut self, parts: usize) {
         use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
-        let per_line = 64 / size_of::<T>();
-        let numbers = count.min(self.to.len() / per_line) * per_line;
+        let per_line = LINE / size_of::<T>();
+        let share = |numbers: usize| (numbers / per_line).div_ceil(parts) * per_line;
+        let (near, near_rest) = self.near.split_at(share(self.near.len()));
+        prefetch(near);
+        let numbers = share(self.to.len());
         let (from, from_rest) = self.from.split_at(numbers);
         let (to, to_rest) = std::mem::take(&mut self.to).split_at_mut(numbers);
         for (from, to) in from.chunks_exact(per_line).zip(to.chunks_exact_mut(per_line)) {
             // SAFETY: both hold 64 bytes; `to` starts at a multiple of 64 bytes, the load needs no alignment.
             unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
         }
-        (self.from, self.to) = (from_rest, to_rest);
+        (self.from, self.to, self.near) = (from_rest, to_rest, near_rest);
     }
 
-    /// What is left.
+    /// All that is left.
     pub(crate) fn finish(mut self, isa: Isa) {
         #[cfg(target_arch = "x86_64")]
         if isa.level() == Level::Avx512 {
             // SAFETY: an `Isa` of this level exists only where its features were detected.
-            unsafe { self.copy_lines(usize::MAX) };
+            unsafe { self.part(1) };
         }
+        prefetch(self.near);
         self.to.copy_from_slice(self.from);
     }
 }

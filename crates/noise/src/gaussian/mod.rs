@@ -14,15 +14,12 @@ use safetensors::Dtype;
 use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
-use crate::correlator::{Behind, is_large, settle};
-use crate::simd::{self, Isa, Level, Lookup};
+use crate::correlator::{Aside, is_large, settle};
+use crate::simd::{self, Isa, LINE, Level, Lookup};
 use crate::{Key, NOISE};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
 pub(crate) const TILE: usize = 1024;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Groups that are made together where bits and normals are made in one loop.
 pub(crate) const FUSED_GROUPS: usize = 4;
@@ -123,22 +120,22 @@ impl<T: Real> NormalTile<T> {
 
     /// The same, for a caller that works on in their place.
     pub(crate) fn make_mut(&mut self, keystream: &Keystream, start: u64, len: usize) -> &mut [T] {
-        self.make_while(keystream, start, len, &mut Behind::nothing())
+        self.make_while(keystream, start, len, &mut Aside::fetching(&[]))
     }
 
-    /// The same, while `behind` is copied, as far as it gets.
-    fn make_while(
+    /// The same, while `aside` goes on as far as it gets.
+    pub(crate) fn make_while(
         &mut self,
         keystream: &Keystream,
         start: u64,
         len: usize,
-        behind: &mut Behind<'_, T>,
+        aside: &mut Aside<'_, T>,
     ) -> &mut [T] {
         let first_group = start / T::PER_GROUP as u64;
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
         let whole = groups.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        if !keystream.fused(self.isa, first_group, &mut self.normals[self.first..][..whole], behind) {
+        if !keystream.fused(self.isa, first_group, &mut self.normals[self.first..][..whole], aside) {
             let normals = &mut self.normals[self.first..][..groups * T::PER_GROUP];
             let bits = &mut self.bits[..groups * GROUP_BYTES];
             keystream.fill(first_group, bits);
@@ -156,7 +153,7 @@ impl<T: Real> NormalTile<T> {
     fn make_into(&mut self, keystream: &Keystream, start: u64, out: &mut [T]) {
         let per_group = T::PER_GROUP as u64;
         let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(FUSED_GROUPS * T::PER_GROUP);
-        if !whole || !keystream.fused(self.isa, start / per_group, out, &mut Behind::nothing()) {
+        if !whole || !keystream.fused(self.isa, start / per_group, out, &mut Aside::fetching(&[])) {
             out.copy_from_slice(self.make(keystream, start, out.len()));
         }
     }
@@ -228,14 +225,14 @@ fn fill_past_caches<T: Real>(
     let offset = (start % T::PER_GROUP as u64) as usize;
     let mut to: &mut [T] = &mut [];
     for part in out.chunks_mut(TILE) {
-        let mut behind = Behind::new(&written.normals[written.first + offset..][..to.len()], to);
-        made.make_while(keystream, at, part.len(), &mut behind);
-        behind.finish(isa);
+        let mut aside = Aside::copying(&written.normals[written.first + offset..][..to.len()], to);
+        made.make_while(keystream, at, part.len(), &mut aside);
+        aside.finish(isa);
         at += part.len() as u64;
         to = part;
         std::mem::swap(&mut made, &mut written);
     }
-    Behind::new(&written.normals[written.first + offset..][..to.len()], to).finish(isa);
+    Aside::copying(&written.normals[written.first + offset..][..to.len()], to).finish(isa);
     settle();
 }
 
