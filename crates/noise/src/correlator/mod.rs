@@ -10,7 +10,7 @@ mod ring;
 mod sum;
 
 pub(crate) use grid::StepGrid;
-pub(crate) use output::{Aside, Emit, Leave, PAST_CACHE, is_large, settle, write_scaled};
+pub(crate) use output::{Aside, Emit, Leave, PAST_CACHE, Portions, is_large, settle, write_scaled};
 pub(crate) use sum::Use;
 
 use output::add_scaled;

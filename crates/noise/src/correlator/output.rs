@@ -91,6 +91,58 @@ impl<'a, T: Real> Aside<'a, T> {
     }
 }
 
+/// A long copy past the caches in portions: numbers that do not fill a line wait for the next portion, since a line
+/// written in two parts would be read first.
+pub(crate) struct Portions<'a, T> {
+    to: &'a mut [T],
+    line: [T; 16],
+    waiting: usize,
+}
+
+impl<'a, T: Real> Portions<'a, T> {
+    const PER_LINE: usize = LINE / size_of::<T>();
+
+    /// Portions of `to`, in order.
+    pub(crate) fn new(to: &'a mut [T]) -> Self {
+        Self { to, line: [T::default(); 16], waiting: 0 }
+    }
+
+    /// The copy of the next portion, `from`.
+    pub(crate) fn next<'b>(&mut self, isa: Isa, from: &'b [T]) -> Aside<'b, T>
+    where
+        'a: 'b,
+    {
+        let lacks = match self.waiting {
+            0 => self.to.as_ptr().align_offset(LINE),
+            waiting => Self::PER_LINE - waiting,
+        };
+        let (first, from) = from.split_at(lacks.min(from.len()));
+        self.line[self.waiting..][..first.len()].copy_from_slice(first);
+        self.waiting += first.len();
+        if first.len() < lacks {
+            return Aside::fetching(&[]);
+        }
+        let to = self.take(self.waiting);
+        Aside::copying(&self.line[..self.waiting], to).finish(isa);
+        let (whole, rest) = from.split_at(from.len() / Self::PER_LINE * Self::PER_LINE);
+        self.line[..rest.len()].copy_from_slice(rest);
+        self.waiting = rest.len();
+        Aside::copying(whole, self.take(whole.len()))
+    }
+
+    /// Copies what still waits.
+    pub(crate) fn finish(mut self) {
+        self.take(self.waiting).copy_from_slice(&self.line[..self.waiting]);
+        settle();
+    }
+
+    fn take(&mut self, count: usize) -> &'a mut [T] {
+        let (taken, left) = std::mem::take(&mut self.to).split_at_mut(count);
+        self.to = left;
+        taken
+    }
+}
+
 /// Waits until lines written past the caches are where every reader finds them.
 pub(crate) fn settle() {
     #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@ use safetensors::Dtype;
 use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
-use crate::correlator::{Aside, is_large, settle};
+use crate::correlator::{Aside, Portions, is_large};
 use crate::simd::{self, Isa, LINE, Level, Lookup};
 use crate::{Key, NOISE};
 
@@ -220,20 +220,20 @@ fn fill_past_caches<T: Real>(
     start: u64,
     out: &mut [T],
 ) {
-    let (mut at, isa) = (start, made.isa);
+    let isa = made.isa;
     let (mut made, mut written) = (made, written);
     let offset = (start % T::PER_GROUP as u64) as usize;
-    let mut to: &mut [T] = &mut [];
-    for part in out.chunks_mut(TILE) {
-        let mut aside = Aside::copying(&written.normals[written.first + offset..][..to.len()], to);
-        made.make_while(keystream, at, part.len(), &mut aside);
+    let (len, mut waiting) = (out.len(), 0);
+    let mut portions = Portions::new(out);
+    for first in (0..len).step_by(TILE) {
+        let mut aside = portions.next(isa, &written.normals[written.first + offset..][..waiting]);
+        waiting = TILE.min(len - first);
+        made.make_while(keystream, start + first as u64, waiting, &mut aside);
         aside.finish(isa);
-        at += part.len() as u64;
-        to = part;
         std::mem::swap(&mut made, &mut written);
     }
-    Aside::copying(&written.normals[written.first + offset..][..to.len()], to).finish(isa);
-    settle();
+    portions.next(isa, &written.normals[written.first + offset..][..waiting]).finish(isa);
+    portions.finish();
 }
 
 impl fmt::Debug for SeedNoise {
