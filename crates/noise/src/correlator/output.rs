@@ -55,7 +55,7 @@ impl<'a, T: Real> Aside<'a, T> {
         let head = to.as_ptr().align_offset(LINE).min(to.len());
         let (first, to) = to.split_at_mut(head);
         let (from_first, from) = from.split_at(head);
-        first.copy_from_slice(from_first);
+        copy_few(from_first, first);
         Self { from, to, near: &[] }
     }
 
@@ -87,7 +87,15 @@ impl<'a, T: Real> Aside<'a, T> {
             unsafe { self.part(1) };
         }
         prefetch(self.near);
-        self.to.copy_from_slice(self.from);
+        copy_few(self.from, self.to);
+    }
+}
+
+/// A copy of mostly nothing, for which a call would take longer.
+#[inline(always)]
+fn copy_few<T: Real>(from: &[T], to: &mut [T]) {
+    if !from.is_empty() {
+        to.copy_from_slice(from);
     }
 }
 
@@ -117,7 +125,7 @@ impl<'a, T: Real> Portions<'a, T> {
             waiting => Self::PER_LINE - waiting,
         };
         let (first, from) = from.split_at(lacks.min(from.len()));
-        self.line[self.waiting..][..first.len()].copy_from_slice(first);
+        copy_few(first, &mut self.line[self.waiting..][..first.len()]);
         self.waiting += first.len();
         if first.len() < lacks {
             return Aside::fetching(&[]);
@@ -125,7 +133,7 @@ impl<'a, T: Real> Portions<'a, T> {
         let to = self.take(self.waiting);
         Aside::copying(&self.line[..self.waiting], to).finish(isa);
         let (whole, rest) = from.split_at(from.len() / Self::PER_LINE * Self::PER_LINE);
-        self.line[..rest.len()].copy_from_slice(rest);
+        copy_few(rest, &mut self.line[..rest.len()]);
         self.waiting = rest.len();
         Aside::copying(whole, self.take(whole.len()))
     }

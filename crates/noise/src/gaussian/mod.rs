@@ -106,14 +106,19 @@ pub(crate) struct NormalTile<T> {
 
 impl<T: Real> NormalTile<T> {
     pub(crate) fn new(isa: Isa) -> Self {
-        let groups = (TILE / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
+        Self::with_room(isa, TILE)
+    }
+
+    /// A tile of at most `room` coordinates, a multiple of [`TILE`].
+    fn with_room(isa: Isa, room: usize) -> Self {
+        let groups = (room / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice();
         let normals = vec![T::default(); groups * T::PER_GROUP + LINE / size_of::<T>()].into_boxed_slice();
         let first = normals.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
         Self { isa, bits, normals, first }
     }
 
-    /// Coordinates `start`, ..., `start + len - 1` of the keystream's vector; len is at most [`TILE`].
+    /// Coordinates `start`, ..., `start + len - 1` of the keystream's vector; len is at most its room.
     pub(crate) fn make(&mut self, keystream: &Keystream, start: u64, len: usize) -> &[T] {
         self.make_mut(keystream, start, len)
     }
@@ -186,7 +191,10 @@ impl SeedNoise {
 
     pub(crate) fn on(isa: Isa, key: &Key, cipher: Cipher) -> Self {
         let keys = KeySource::new(key, cipher, NOISE);
-        let (single, double) = ([0; 2].map(|_| NormalTile::new(isa)), [0; 2].map(|_| NormalTile::new(isa)));
+        let (single, double) = (
+            [0; 2].map(|_| NormalTile::with_room(isa, portion::<f32>())),
+            [0; 2].map(|_| NormalTile::with_room(isa, portion::<f64>())),
+        );
         Self { keys, single, double }
     }
 
@@ -202,12 +210,18 @@ impl SeedNoise {
     }
 }
 
+/// Coordinates that [`SeedNoise`] makes at a time: each time, the first bits are made with nothing to do beside them.
+/// Two portions fit in the first-level cache.
+const fn portion<T>() -> usize {
+    (16 << 10) / size_of::<T>()
+}
+
 fn fill<T: Real>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start: u64, out: &mut [T]) {
     if is_large(out) {
         return fill_past_caches(keystream, tiles, start, out);
     }
     let mut at = start;
-    for part in out.chunks_mut(TILE) {
+    for part in out.chunks_mut(portion::<T>()) {
         tiles[0].make_into(keystream, at, part);
         at += part.len() as u64;
     }
@@ -225,9 +239,9 @@ fn fill_past_caches<T: Real>(
     let offset = (start % T::PER_GROUP as u64) as usize;
     let (len, mut waiting) = (out.len(), 0);
     let mut portions = Portions::new(out);
-    for first in (0..len).step_by(TILE) {
+    for first in (0..len).step_by(portion::<T>()) {
         let mut aside = portions.next(isa, &written.normals[written.first + offset..][..waiting]);
-        waiting = TILE.min(len - first);
+        waiting = portion::<T>().min(len - first);
         made.make_while(keystream, start + first as u64, waiting, &mut aside);
         aside.finish(isa);
         std::mem::swap(&mut made, &mut written);
