@@ -5,7 +5,7 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use antinoise_noise::{Key, NoiseStream};
+use antinoise_noise::{Grid, Key, NoiseStream};
 use common::{STEPS, cases};
 
 struct Counting;
@@ -29,6 +29,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Allocations of all steps.
+fn allocations(step: impl FnMut(usize)) -> usize {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    (0..STEPS).for_each(step);
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
 /// One test, so that no other thread of this program allocates meanwhile.
 #[test]
 fn a_step_allocates_nothing() {
@@ -36,18 +43,21 @@ fn a_step_allocates_nothing() {
     let mut out = vec![0.0; dim];
     for (name, recursion) in cases() {
         for budget in [0, 5 * 4 * dim as u64, u64::MAX] {
-            let mut stream = NoiseStream::builder(recursion.clone(), STEPS, dim, 1.0)
-                .memory_budget(budget)
-                .threads(1)
-                .build(Key::from_seed_insecure(1))
-                .unwrap();
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            for step in 0..STEPS {
+            let builder =
+                NoiseStream::builder(recursion.clone(), STEPS, dim, 1.0).memory_budget(budget).threads(1);
+            let mut stream = builder.clone().build(Key::from_seed_insecure(1)).unwrap();
+            let count = allocations(|step| {
                 if step % 2 == 0 { stream.next_into(&mut out) } else { stream.add_next_into(&mut out, 2.0) }
                     .unwrap();
-            }
-            let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
+            });
             assert_eq!(count, 0, "{name}: {count} allocations with {}", stream.placement());
+            if name.contains("combination") {
+                continue;
+            }
+            let grid = Grid::new(2f64.powi(-14)).unwrap();
+            let mut stream = builder.build_on_grid(grid, Key::from_seed_insecure(1)).unwrap();
+            let count = allocations(|_| stream.release(&mut out).unwrap());
+            assert_eq!(count, 0, "{name} on a grid: {count} allocations with {}", stream.placement());
         }
     }
 }
