@@ -143,10 +143,15 @@ impl Best {
         if self.encoder.is_none() || self.gap() > settings.gap {
             // The last point was not due.
             let state = match state.into_inner() {
-                Some((at, state)) if at == ended.value => state,
-                _ => dual.evaluate(&ended.value)?.state,
+                Some((at, state)) if at == ended.value => Ok(state),
+                _ => dual.evaluate(&ended.value).map(|at| at.state),
             };
-            self.improve(dual.gram(&ended.value, &state), problem);
+            match state {
+                Ok(state) => self.improve(dual.gram(&ended.value, &state), problem),
+                // A decomposition failed where the dual is flat: what was found before stands, with its gap.
+                Err(_) if self.encoder.is_some() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(ended)
     }
