@@ -19,7 +19,11 @@ pub struct Bands {
     pub unamplified: Candidate,
 }
 
-/// The numbers of bands that are tried when none are named: powers of 2 up to as many groups as a batch allows.
+/// More bands than this are tried where they are named alone.
+const MOST_BANDS: usize = 4096;
+
+/// The numbers of bands that are tried when none are named: powers of 2 up to as many groups as a batch allows, and that
+/// number itself, but 4096 at most.
 ///
 /// # Errors
 /// When the request is not valid.
@@ -32,7 +36,8 @@ pub struct Bands {
 /// ```
 pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
     let steps = request.schedule()?.steps;
-    Ok(powers_up_to(1, (request.examples / request.batch_size).min(steps)).collect())
+    let most = (request.examples / request.batch_size).min(steps).min(MOST_BANDS);
+    Ok(powers_up_to(1, most).collect())
 }
 
 /// Banded Toeplitz strategies with each of `bands`, calibrated for each request with and without amplification.

@@ -10,6 +10,7 @@ use clap::Args;
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::{count, parsed};
 use crate::failure::Result;
+use crate::output;
 
 /// Print the privacy that a noise multiplier gives.
 #[derive(Debug, Args)]
@@ -140,10 +141,12 @@ impl Arguments {
         let largest = columns.iter().map(norm).fold(0.0, f64::max);
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
         let settings = MonteCarlo { failure: FAILURE * delta, ..Default::default() };
+        let spinner = output::spinner("sampling");
         let epsilon = Bracket {
             lower: mechanism.epsilon_lower(delta, &settings)?,
             upper: mechanism.epsilon_upper(delta, &settings)?,
         };
+        spinner.finish_and_clear();
         Report::statistical(sigma, delta, epsilon, settings.failure)
     }
 }

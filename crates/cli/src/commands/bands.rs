@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D")]
     delta: f64,
-    /// Numbers of bands, parted by commas [default: powers of 2 up to examples / batch size].
+    /// Numbers of bands, parted by commas [default: powers of 2 up to examples / batch size or 4096].
     #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
     bands: Vec<usize>,
     /// Mechanisms to set beside them, without amplification, parted by commas (blt:4, tree, dense+x4).
@@ -131,10 +131,12 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         let most = format!("at most examples / batch_size = {}", arguments.examples / largest);
         return Err(InvalidParameter::new("bands", fewest, most).into());
     }
+    let spinner = output::spinner(format!("designing {} numbers of bands", bands.len()));
     let mut targets = Vec::new();
     for (request, rows) in requests.iter().zip(by_bands(&requests, &bands)?) {
         targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
     }
+    spinner.finish_and_clear();
     let report = Report {
         examples: arguments.examples,
         steps: requests[0].schedule()?.steps,
