@@ -75,7 +75,8 @@ impl BlockCyclicPoisson {
 /// rows, and each is one subsampled Gaussian release whose sensitivity is the column's norm. With steps that are
 /// no multiple of the bands, the first groups have one participation more than the last, and count for all.
 /// One band is DP-SGD itself; `bands = examples / batch_size` samples everything, and is the unamplified
-/// multi-epoch mechanism. Under add-or-remove and zero-out.
+/// multi-epoch mechanism. Under zero-out; under add-or-remove as well where neither an example's group nor the rate
+/// depends on the other examples, which a shuffled and cut data set does not give for more than one band.
 ///
 /// # Errors
 /// When a parameter is out of its range; when there are more bands than steps; when the rate would exceed 1:

@@ -143,10 +143,12 @@ impl Target {
             return Ok(works.0);
         }
         // Relative excess against ln of the parameter is nearly straight.
-        let (_, works) = crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), TOLERANCE, |ln| {
+        let end = works.0.ln();
+        let (_, found) = crossing((fails.0.ln(), fails.1), (end, works.1), TOLERANCE, |ln| {
             excess(ln.exp()).unwrap_or(f64::INFINITY)
         });
-        Ok(works.exp())
+        // The very value that was evaluated.
+        Ok(if found == end { works.0 } else { found.exp() })
     }
 
     /// Where a guide to epsilon, which costs little, puts the least value.

@@ -51,7 +51,7 @@ pub fn add_or_remove_to_replace_one(epsilon: f64, delta: f64) -> Result<(f64, f6
 
 impl Composition {
     /// An epsilon at `delta` for a group of `size` units, or a user with that many examples, never below the truth:
-    /// the best that [`group_privacy`] says of some points of the curve for one unit.
+    /// what [`group_privacy`] says of the largest delta for one unit, of a fixed ladder, that is small enough.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or nothing can be said of so large a group.
@@ -64,19 +64,16 @@ impl Composition {
     /// ```
     pub fn group_epsilon(&self, delta: f64, size: u64) -> Result<f64> {
         in_open_unit("delta", delta)?;
-        let mut least = f64::INFINITY;
+        if size == 1 {
+            return Ok(self.epsilon(delta)?.upper);
+        }
         // The smaller the delta for one, the larger its epsilon and what that does to the group's delta.
         for power in 0..60 {
             let one = delta * 10f64.powf(-0.25 * f64::from(power));
             let (epsilon, grown) = group_privacy(self.epsilon(one)?.upper, one, size)?;
             if grown <= delta {
-                least = least.min(epsilon);
-            } else if epsilon >= least {
-                break;
+                return Ok(epsilon);
             }
-        }
-        if least.is_finite() {
-            return Ok(least);
         }
         Err(Error::OutOfReach { parameter: "epsilon", reason: format!("a group of {size} is too large") })
     }

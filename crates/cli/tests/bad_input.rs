@@ -149,7 +149,7 @@ const CASES: &[Case] = &[
         flags: &[
             ("--balls-in-bins", &["0", "5", "x", "-1"]),
             ("--steps", COUNT),
-            ("--strategy", &["x", "blt:x"]),
+            ("--strategy", &["x", "blt:x", "tree", "fourier"]),
             ("--adjacency", &["replace-one"]),
             ("--noise-multiplier", POSITIVE),
             ("--delta", PROBABILITY),
@@ -157,7 +157,12 @@ const CASES: &[Case] = &[
     },
     Case {
         command: "calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 2 --steps 10",
-        flags: &[("--noise-multiplier", POSITIVE), ("--steps", COUNT), ("--adjacency", &["replace-one"])],
+        flags: &[
+            ("--bands", &["2"]),
+            ("--noise-multiplier", POSITIVE),
+            ("--steps", COUNT),
+            ("--adjacency", &["replace-one"]),
+        ],
     },
     Case {
         command: "calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.1 --steps 10",

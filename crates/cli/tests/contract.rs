@@ -84,7 +84,9 @@ fn account_knows_bands_groups_and_bins() {
     let bins = "account --noise-multiplier 4 --delta 1e-6 --balls-in-bins 1 --steps 16 --strategy identity";
     let exact = number("account --noise-multiplier 1 --delta 1e-6", "epsilon");
     assert!(number(bins, "epsilon_lower") <= exact && exact <= number(bins, "epsilon"));
-    assert!(number(bins, "confidence") > 0.999_999);
+    assert!(number(bins, "failure") <= 1e-8);
+    let mu = number("account --noise-multiplier 4 --delta 1e-6 --group-size 2", "mu");
+    assert!((mu - 0.5).abs() < 1e-12, "the group's, not one unit's");
 }
 
 #[test]

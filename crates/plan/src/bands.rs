@@ -4,7 +4,7 @@ use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 
-use crate::choose::{designed, powers_up_to};
+use crate::choose::{designed, powers_up_to, refuse_replace_one};
 use crate::{Candidate, Request, Result, Schedule, Setting};
 
 /// One number of bands at one privacy target.
@@ -46,7 +46,7 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// bands with which a group would be smaller than a batch is left out. One list a request.
 ///
 /// # Errors
-/// When a request is not valid, or a number of bands is 0 or above the steps.
+/// When a request is not valid or its adjacency replace-one, or a number of bands is 0 or above the steps.
 ///
 /// # Source
 /// The choice of b in (amplified) banded matrix factorization: Choquette-Choo et al. (2023); McKenna (2024),
@@ -64,6 +64,9 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// ```
 pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
+    for request in requests {
+        refuse_replace_one(&request.under(Setting::Poisson))?;
+    }
     let steps = first.schedule()?.steps;
     let strategies = bands
         .par_iter()

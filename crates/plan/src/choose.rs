@@ -173,7 +173,7 @@ fn least(request: &Request, candidates: &[Candidate]) -> Result<usize> {
 }
 
 /// Sampling amplifies under zero-out; for replace-one there is no theorem here.
-fn refuse_replace_one(request: &Request) -> Result<()> {
+pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
     if request.setting == Setting::Poisson && request.adjacency == Adjacency::ReplaceOne {
         let must_be = "zero-out in the Poisson setting, whose amplification is proved for it";
         return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());

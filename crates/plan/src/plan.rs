@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
-use antinoise_input::{InvalidParameter, at_least, between, positive};
+use antinoise_input::{InvalidParameter, at_least, between, non_negative, positive};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
@@ -38,8 +38,7 @@ pub enum Accountant {
 pub struct Privacy {
     /// Never below the truth.
     pub epsilon: f64,
-    /// No epsilon below it follows by this accountant, and none below it is true where the sensitivity is exact and
-    /// nothing is amplified.
+    /// No epsilon below it follows by this accountant at this noise multiplier.
     pub epsilon_lower: f64,
     /// Failure probability.
     pub delta: f64,
@@ -109,7 +108,7 @@ impl Plan {
             noise_multiplier,
             objective: request.objective,
             privacy: Privacy {
-                epsilon: f64::INFINITY,
+                epsilon: f64::MAX,
                 epsilon_lower: 0.0,
                 delta: request.delta,
                 unit: request.unit,
@@ -193,8 +192,9 @@ impl Plan {
         }
         let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
-        if stated.value < found.value * (1.0 - ROUNDING) || stated.kind != found.kind {
-            let text = |s: &Sensitivity| format!("{} ({:?})", s.value, s.kind);
+        let same_proof = stated.kind == found.kind && stated.source == found.source;
+        if stated.value < found.value * (1.0 - ROUNDING) || !same_proof {
+            let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
         let Bracket { lower, upper } = self.account()?;
@@ -216,6 +216,10 @@ impl Plan {
         between("batch_size", self.batch_size, 1, self.examples, "examples")?;
         positive("clip_norm", self.clip_norm)?;
         positive("noise_multiplier", self.noise_multiplier)?;
+        // No comparison refuses what is no number.
+        positive("sensitivity", self.sensitivity.value)?;
+        positive("epsilon", self.privacy.epsilon)?;
+        non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
         self.workload.check()?;
         self.participation.check(self.steps)?;
         Ok(())
@@ -223,12 +227,10 @@ impl Plan {
 
     /// The sampler must keep the schema that the sensitivity is for.
     fn check_sampler(&self) -> Result<()> {
-        let (b, k) = self.participation.separation(self.steps);
         let keeps = match self.sampler {
             Sampler::Cyclic { groups } => {
                 between("groups", groups, 1, self.examples, "examples")?;
-                let turns = self.steps.div_ceil(groups);
-                turns <= 1 || (groups >= b && turns <= k && self.steps > groups && groups == b)
+                self.participation_holds_cyclic(groups)
             }
             Sampler::Poisson { groups } => match self.privacy.accountant {
                 Accountant::Gdp => groups == 1 && self.participation == Participation::FullBatch,
@@ -240,6 +242,23 @@ impl Plan {
             return Ok(());
         }
         Err(unsound("participation", &self.participation, format!("sampler {:?}", self.sampler)))
+    }
+
+    /// True when the schema has every pattern of a unit whose turn comes every `groups` steps.
+    fn participation_holds_cyclic(&self, groups: usize) -> bool {
+        let turns = self.steps.div_ceil(groups);
+        match self.participation {
+            Participation::Single => turns <= 1,
+            Participation::FullBatch => true,
+            Participation::Cyclic { min_sep, max_participations } => {
+                groups == min_sep && turns <= max_participations
+            }
+            Participation::MinSep { min_sep, max_participations } => {
+                groups >= min_sep && turns <= max_participations
+            }
+            // Listed patterns may leave out some phase.
+            Participation::Patterns { .. } => false,
+        }
     }
 
     /// The plan as TOML, every number to its last digit.
@@ -311,7 +330,7 @@ mod tests {
     #[test]
     fn a_plan_that_claims_too_much_is_refused() {
         type Alteration = fn(&mut Plan);
-        let alterations: [(&str, Alteration); 9] = [
+        let alterations: [(&str, Alteration); 14] = [
             ("less noise", |p| p.noise_multiplier *= 0.9),
             ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
             ("smaller epsilon", |p| p.privacy.epsilon *= 0.99),
@@ -319,6 +338,15 @@ mod tests {
             ("sampler without a separation", |p| p.sampler = Sampler::Poisson { groups: 1 }),
             ("amplification without sampling", |p| p.privacy.accountant = Accountant::SampledGaussian),
             ("larger lower end", |p| p.privacy.epsilon_lower *= 1.01),
+            ("no number for epsilon", |p| p.privacy.epsilon = f64::NAN),
+            ("no number for its lower end", |p| p.privacy.epsilon_lower = f64::NAN),
+            ("no number for the sensitivity", |p| p.sensitivity.value = f64::NAN),
+            ("another proof", |p| p.sensitivity.source = "because".into()),
+            ("patterns that leave out the first phases", |p| {
+                p.participation = Participation::Patterns { patterns: vec![vec![11, 23, 35]] };
+                let mechanism = p.strategy.mechanism();
+                p.sensitivity = mechanism.sensitivity(&p.participation).unwrap();
+            }),
             ("fewer participations", |p| {
                 p.participation = Participation::Cyclic { min_sep: 12, max_participations: 2 }
             }),

@@ -42,6 +42,9 @@ fn schema(plan: &Plan) -> String {
     {
         return match plan.steps.div_ceil(groups) {
             1 => "a unit has one turn at most".into(),
+            turns if groups == 1 => {
+                format!("a unit may take part in each of {turns} steps, and does in some")
+            }
             turns => {
                 format!("a unit has {turns} turns at most, every {groups} steps, and takes part in some")
             }
@@ -87,7 +90,7 @@ fn sampler(plan: &Plan) -> String {
 
 fn mechanism(plan: &Plan) -> String {
     format!(
-        "Gaussian seed noise of standard deviation {:.6} (noise multiplier {:.6} x sensitivity {:.6} x clip norm {}) \
+        "Gaussian seed noise of standard deviation {:.6e} (noise multiplier {:.6} x sensitivity {:.6} x clip norm {}) \
          is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
         plan.noise_std(),
         plan.noise_multiplier,
@@ -105,10 +108,11 @@ fn mechanism(plan: &Plan) -> String {
 
 fn accountant(plan: &Plan) -> String {
     match plan.privacy.accountant {
-        Accountant::Gdp => format!(
-            "the release is {:.6}-GDP, exactly; no amplification by sampling is claimed",
-            1.0 / plan.noise_multiplier
-        ),
+        Accountant::Gdp => {
+            // Six digits, not below the figure itself.
+            let mu = (1.0 + 1e-6) / plan.noise_multiplier;
+            format!("the release is {mu:.6e}-GDP (rounded up); no amplification by sampling is claimed")
+        }
         Accountant::SampledGaussian => "amplified by sampling: at least as private as DP-SGD with as many steps as a \
              unit has turns, at that probability and noise multiplier (theorem 3.21 of the monograph on correlated \
              noise, arXiv 2506.08201), which privacy loss distributions bracket"

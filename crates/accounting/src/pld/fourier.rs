@@ -103,6 +103,10 @@ impl Spectrum {
     pub fn new(parts: &[Part], settings: Settings, bound: Bound) -> Option<Self> {
         let Settings { theta, smoothing: s, period, above, below } = settings;
         let count = settings.count()?;
+        // What `wrapped` and the bump take for granted; more smoothing than that bounds nothing well.
+        if bound == Bound::Below && (1.0 + theta) * s > 0.3 {
+            return None;
+        }
         // Sums and differences of logarithms err by 1e-13 at most, so many times over.
         let slack: f64 = parts.iter().map(|part| part.steps as f64 * 1e-13).sum();
         let moment =
@@ -223,9 +227,12 @@ fn payoff(theta: f64, s: f64, omega: f64, bound: Bound) -> Complex<f64> {
         }
         Bound::Below => {
             let a = (1.0 + theta) * s;
-            let (alpha, beta) = ((-0.5 * theta * theta * s * s).exp(), (-0.5 * a * a).exp());
+            let beta = (-0.5 * a * a).exp();
             let bump = s * s * ((2.0 * PI).sqrt() * 2.0 * a + 1.0) * (0.5 * a * a).exp();
-            (Complex::from(alpha) / z - Complex::from(beta) / (z + 1.0) - bump * (1.0 + 1e-12)) * decay
+            // alpha/z - beta/(z + 1) without the cancellation; alpha / beta = e^((1 + 2 theta) s^2 / 2).
+            let apart = beta * (0.5 * s * s * (1.0 + 2.0 * theta)).exp_m1();
+            let exponentials = Complex::from(apart) / z + Complex::from(beta) / (z * (z + 1.0));
+            (exponentials - bump * (1.0 + 1e-12)) * decay
         }
     }
 }

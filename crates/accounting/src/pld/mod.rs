@@ -202,7 +202,12 @@ impl Composition {
         let one = self.side(Direction::Remove).delta(epsilon, Bracket::NOTHING);
         let other = self.side(Direction::Add).delta(epsilon, one);
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
-        Ok(one.worse(other).capped(unamplified))
+        let mut found = one.worse(other);
+        if Direction::BOTH.iter().any(|&direction| self.side(direction).reaches(epsilon)) {
+            // Too small for a double is not 0.
+            found.upper = found.upper.max(f64::MIN_POSITIVE);
+        }
+        Ok(found.capped(unamplified))
     }
 
     /// All phases, the full-batch ones as one step.

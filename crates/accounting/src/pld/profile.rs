@@ -20,6 +20,10 @@ pub(crate) enum Direction {
     Add,
 }
 
+impl Direction {
+    pub const BOTH: [Self; 2] = [Self::Remove, Self::Add];
+}
+
 /// Which way the curve may err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {

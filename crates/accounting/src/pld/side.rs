@@ -42,9 +42,7 @@ impl Side {
             let at = |rounding| profile.at(epsilon, rounding).value;
             return Bracket { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
         }
-        // Losses that cannot sum to epsilon.
-        let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
-        if self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) <= epsilon {
+        if !self.reaches(epsilon) {
             return Bracket::NOTHING;
         }
         // Where epsilon is enough for the delta that is known, nothing more has to be known of this side.
@@ -56,6 +54,12 @@ impl Side {
             lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
             upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
         })
+    }
+
+    /// False where losses cannot sum to more than `epsilon`.
+    pub fn reaches(&self, epsilon: f64) -> bool {
+        let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
+        self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) > epsilon
     }
 
     /// The one profile of a single step, whose curve needs no grid.

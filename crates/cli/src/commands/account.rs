@@ -136,17 +136,31 @@ impl Arguments {
         };
         let recipe = self.bins.strategy.unwrap_or_else(|| Recipe::new(Class::Identity));
         let encoder = recipe.design(&problem)?.value.mechanism().encoder()?;
-        let columns: Vec<Vec<f64>> = (0..steps).map(|t| encoder.column(t).split_off(t)).collect();
+        let columns = (0..steps)
+            .map(|t| lower_part(encoder.column(t), t, steps))
+            .collect::<Option<Vec<Vec<f64>>>>()
+            .ok_or_else(|| {
+                let must_be = "one whose C is square and lower triangular";
+                InvalidParameter::new("strategy", recipe, must_be)
+            })?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let largest = columns.iter().map(norm).fold(0.0, f64::max);
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
-        let settings = MonteCarlo { failure: FAILURE * delta, ..Default::default() };
+        // Both ends may fail.
+        let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
         let spinner = output::spinner("sampling");
         let epsilon = Bracket {
             lower: mechanism.epsilon_lower(delta, &settings)?,
             upper: mechanism.epsilon_upper(delta, &settings)?,
         };
         spinner.finish_and_clear();
-        Report::statistical(sigma, delta, epsilon, settings.failure)
+        let of = (bins, steps, recipe.to_string());
+        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
     }
+}
+
+/// Column t of a lower-triangular matrix from its diagonal down; `None` of any other.
+fn lower_part(mut column: Vec<f64>, t: usize, steps: usize) -> Option<Vec<f64>> {
+    let lower = column.split_off(t.min(column.len()));
+    (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
 }

@@ -55,13 +55,17 @@ impl Arguments {
     /// The sampling whose missing part, steps or rate, is found from the rest.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
         refuse_replace_one(self.adjacency)?;
+        if let Some(bands) = self.sampling.bands {
+            let must_be = "left out with --noise-multiplier";
+            return Err(InvalidParameter::new("bands", bands, must_be).into());
+        }
         let (epsilon, delta) = (self.epsilon, self.delta);
-        let (rate, steps) = match (self.sampling.sampling_rate, self.sampling.steps, self.sampling.bands) {
-            (Some(rate), None, None) => {
+        let (rate, steps) = match (self.sampling.sampling_rate, self.sampling.steps) {
+            (Some(rate), None) => {
                 let rate = checked_rate(rate)?;
                 (rate, calibrate::steps(sigma, rate, epsilon, delta)? as usize)
             }
-            (None, Some(steps), None) => {
+            (None, Some(steps)) => {
                 at_least("steps", steps, 1)?;
                 (calibrate::sampling_rate(sigma, steps as u64, epsilon, delta)?, steps)
             }

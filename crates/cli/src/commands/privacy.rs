@@ -6,7 +6,7 @@ use antinoise_accounting::{
     BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled, calibrate,
     noise_multiplier_for,
 };
-use antinoise_input::{InvalidParameter, at_least};
+use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 use serde::Serialize;
@@ -67,10 +67,10 @@ impl SamplingOptions {
         at_least("steps", steps, 1)?;
         checked_rate(rate)?;
         refuse_replace_one(adjacency)?;
-        let sampling = Sampling::Poisson { rate, steps, bands: self.bands.unwrap_or(1) };
-        // Bands that do not fit are refused here.
-        sampling.composition(1.0)?;
-        Ok(sampling)
+        let bands = self.bands.unwrap_or(1);
+        let most = steps.min((1.0 / rate * (1.0 + 1e-12)) as usize);
+        between("bands", bands, 1, most, "the steps, and 1 / sampling_rate")?;
+        Ok(Sampling::Poisson { rate, steps, bands })
     }
 }
 
@@ -119,8 +119,11 @@ pub struct Report {
     sampling_rate: Option<f64>,
     steps: Option<usize>,
     bands: Option<usize>,
-    /// Of a statistical accountant: the probability that the figures hold.
-    confidence: Option<f64>,
+    /// Of a statistical accountant: the probability that the figures do not hold.
+    failure: Option<f64>,
+    /// Balls in bins: how many bins, and the mechanism.
+    bins: Option<usize>,
+    strategy: Option<String>,
     group_size: u64,
     adjacency: String,
     accountant: &'static str,
@@ -135,8 +138,11 @@ impl Report {
 
     /// Delta at this epsilon.
     pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let delta = sampling.composition(sigma)?.delta(epsilon)?.upper;
-        Self::new(Bracket { lower: epsilon, upper: epsilon }, delta, sigma, sampling, adjacency)
+        let run = sampling.composition(sigma)?;
+        let delta = run.delta(epsilon)?.upper;
+        // delta is rounded up, so that the least epsilon at it may be lower than the one given.
+        let lower = if delta > 0.0 && delta < 1.0 { run.epsilon(delta)?.lower.min(epsilon) } else { 0.0 };
+        Self::new(Bracket { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
     }
 
     /// Epsilon at this delta for a group of `size` units.
@@ -147,27 +153,38 @@ impl Report {
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let epsilon = match sampling {
+        let (epsilon, group) = match sampling {
             Sampling::None => {
                 let group = Gdp::from_noise_multiplier(sigma)?.group(size)?;
-                Bracket { lower: group.epsilon_lower(delta)?, upper: group.epsilon_upper(delta)? }
+                let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
+                (Bracket { lower, upper }, Some(group))
             }
             // A group is not safer than one of it.
             Sampling::Poisson { .. } => {
                 let run = sampling.composition(sigma)?;
-                Bracket { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon(delta, size)? }
+                (Bracket { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon(delta, size)? }, None)
             }
         };
-        Ok(Self { group_size: size, ..Self::new(epsilon, delta, sigma, sampling, adjacency)? })
+        let report = Self::new(epsilon, delta, sigma, sampling, adjacency)?;
+        Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho), ..report })
     }
 
     /// Epsilon at this delta by a statistical accountant of balls in bins.
-    pub fn statistical(sigma: f64, delta: f64, epsilon: Bracket, failure: f64) -> Result<Self> {
+    pub fn statistical(
+        sigma: f64,
+        delta: f64,
+        epsilon: Bracket,
+        failure: f64,
+        (bins, steps, strategy): (usize, usize, String),
+    ) -> Result<Self> {
         let report = Self::new(epsilon, delta, sigma, Sampling::None, Adjacency::ZeroOut)?;
         Ok(Self {
             mu: None,
             rho: None,
-            confidence: Some(1.0 - failure),
+            steps: Some(steps),
+            failure: Some(failure),
+            bins: Some(bins),
+            strategy: Some(strategy),
             adjacency: "add-or-remove".into(),
             accountant: "balls-in-bins",
             ..report
@@ -195,9 +212,15 @@ impl Report {
             sampling_rate: rate,
             steps,
             bands,
-            confidence: None,
+            failure: None,
+            bins: None,
+            strategy: None,
             group_size: 1,
-            adjacency: if gdp.is_some() { adjacency.to_string() } else { "add-or-remove".into() },
+            // A group of examples must not depend on who else is there.
+            adjacency: match bands {
+                Some(1) => "add-or-remove".into(),
+                _ => adjacency.to_string(),
+            },
             accountant: if gdp.is_some() { "gdp" } else { "pld" },
         })
     }
@@ -205,12 +228,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "epsilon           {:.10} (at least {:.10})", self.epsilon, self.epsilon_lower)?;
+        let of = if self.bands.is_some_and(|bands| bands > 1) { "this accountant: " } else { "" };
+        writeln!(f, "epsilon           {} ({of}not below {})", up(self.epsilon), down(self.epsilon_lower))?;
         writeln!(f, "delta             {:e}", self.delta)?;
-        writeln!(f, "noise multiplier  {:.10}", self.noise_multiplier)?;
+        writeln!(f, "noise multiplier  {}", self.noise_multiplier)?;
         if let (Some(mu), Some(rho)) = (self.mu, self.rho) {
-            writeln!(f, "mu (GDP)          {mu:.10}")?;
-            writeln!(f, "rho (zCDP)        {rho:.10}")?;
+            writeln!(f, "mu (GDP)          {}", up(mu))?;
+            writeln!(f, "rho (zCDP)        {}", up(rho))?;
         }
         if let (Some(rate), Some(steps)) = (self.sampling_rate, self.steps) {
             writeln!(f, "sampling          Poisson at rate {rate}, {steps} steps")?;
@@ -221,13 +245,34 @@ impl fmt::Display for Report {
                 "bands             {bands}, block-cyclic, at {bands} times that rate in a group's turn"
             )?;
         }
+        if let (Some(bins), Some(steps), Some(strategy)) = (self.bins, self.steps, &self.strategy) {
+            writeln!(f, "sampling          {bins} bins, {steps} steps")?;
+            writeln!(f, "strategy          {strategy}")?;
+        }
         if self.group_size > 1 {
             writeln!(f, "unit              a group of {}", self.group_size)?;
         }
-        if let Some(confidence) = self.confidence {
-            writeln!(f, "confidence        {confidence}, by sampling; delta contains the failures")?;
+        if let Some(failure) = self.failure {
+            writeln!(
+                f,
+                "by sampling       wrong with probability {failure:e} at most, which delta contains"
+            )?;
         }
         writeln!(f, "adjacency         {}", self.adjacency)?;
         writeln!(f, "accountant        {}", self.accountant)
     }
+}
+
+/// Ten digits, not below the number itself.
+fn up(x: f64) -> String {
+    digits(x, f64::ceil)
+}
+
+/// Ten digits, not above the number itself.
+fn down(x: f64) -> String {
+    digits(x, f64::floor)
+}
+
+fn digits(x: f64, round: fn(f64) -> f64) -> String {
+    if (0.01..1e5).contains(&x) { format!("{:.10}", round(x * 1e10) / 1e10) } else { format!("{x:e}") }
 }
