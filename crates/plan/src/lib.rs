@@ -18,6 +18,7 @@ mod request;
 mod sampler;
 mod statement;
 
+pub use antinoise_mechanism::PrivacyUnit;
 pub use bands::{Bands, by_bands, default_bands, unamplified};
 pub use choose::{Candidate, Choice, choose};
 pub use error::{Error, Result};

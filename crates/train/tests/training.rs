@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use antinoise_noise::{Key, KeyedRng, Purpose};
-use antinoise_plan::{Batches, Length, Plan, Request, Setting, choose};
+use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Dataset, Examples, digits};
 use antinoise_train::model::Model;
@@ -232,6 +232,9 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(refusal(Setup { rule, ..case.setup() }, case.start()).starts_with("learning_rate"));
     let federated = plan(Setting::Federated { min_sep: 4, max_participations: None }, 4.0, 1.0);
     assert!(refusal(Setup { plan: &federated, ..case.setup() }, case.start()).starts_with("sampler"));
+    let mut of_users = case.plan.clone();
+    of_users.privacy.unit = PrivacyUnit::User;
+    assert!(refusal(Setup { plan: &of_users, ..case.setup() }, case.start()).starts_with("unit of the plan"));
     let mut altered = case.plan.clone();
     altered.noise_multiplier *= 0.9;
     assert!(refusal(Setup { plan: &altered, ..case.setup() }, case.start()).contains("epsilon"));

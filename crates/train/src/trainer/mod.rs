@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::{Key, NoiseStream, Purpose, StreamBuilder};
-use antinoise_plan::{Batches, Plan, Sampler};
+use antinoise_plan::{Batches, Plan, PrivacyUnit, Sampler};
 
 use crate::Error;
 use crate::clip::clipped_sum;
@@ -199,6 +199,10 @@ impl<'a> Trainer<'a> {
 impl Setup<'_> {
     fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.plan.verify()?;
+        if self.plan.privacy.unit == PrivacyUnit::User && self.plan.sampler != Sampler::External {
+            let must_be = "example: this trainer clips and samples examples";
+            return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
+        }
         let examples = self.dataset.train.len();
         if self.plan.examples != examples {
             let must_be = format!("{examples}, the training examples of {}", self.dataset.name);
