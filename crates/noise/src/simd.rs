@@ -72,6 +72,12 @@ pub(crate) type Pieces<const POWERS: usize> = [[f32; 32]; POWERS];
 pub(crate) trait Lookup {
     fn polynomial<const POWERS: usize>(table: &Pieces<POWERS>, piece: &[u32; 16], t: &[f32; 16])
     -> [f32; 16];
+
+    /// Looks up numbers by the low four bits of `index`.
+    #[inline(always)]
+    fn pick(table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
+        std::array::from_fn(|i| table[index[i] as usize % 16])
+    }
 }
 
 /// For any processor.
@@ -125,6 +131,22 @@ impl Lookup for Permuted {
                 z = _mm512_fmadd_ps(z, t, at(power));
             }
             _mm512_storeu_ps(found.as_mut_ptr(), z);
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn pick(table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
+        use std::arch::x86_64::{
+            _mm512_loadu_pd, _mm512_loadu_si512, _mm512_permutex2var_pd, _mm512_storeu_pd,
+        };
+        let mut found = [0.0; 8];
+        // SAFETY: the arrays have the 64 bytes that are read or written, the table twice that, and callers are
+        // compiled for AVX-512.
+        unsafe {
+            let (low, high) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
+            let index = _mm512_loadu_si512(index.as_ptr().cast());
+            _mm512_storeu_pd(found.as_mut_ptr(), _mm512_permutex2var_pd(low, index, high));
         }
         found
     }
