@@ -4,7 +4,7 @@
 Each is the near-minimax fit (interpolation at Chebyshev nodes, in 60 digits) of the smooth remainder that the
 code multiplies by a power of its argument, so that relative accuracy holds at 0.
 """
-from mpmath import mp, mpf, atanh, chebyfit, cos, pi, polyval, sin, sqrt, taylor
+from mpmath import mp, mpf, chebyfit, cos, log, log1p, pi, polyval, sin, sqrt, taylor
 
 mp.dps = 60
 
@@ -33,10 +33,13 @@ def table(name, function, interval, count):
         print(f"    {mp.nstr(c, 19)},")
 
 
-low, high = 1 / sqrt(mpf(2)) - 1, sqrt(mpf(2)) - 1
 octant = (pi / 4) ** 2
 sine, cosine = remainder(sin, 3, 40), remainder(cos, 4, 40)
 table("f64 sin x = x + x^3 P(x^2)", in_square(sine), [0, octant], 6)
 table("f64 cos x = 1 - x^2/2 + x^4 P(x^2)", in_square(cosine), [0, octant], 6)
-atanh_remainder = remainder(lambda s: 2 * atanh(s), 3, 40)
-table("f64 ln((1+s)/(1-s)) = 2 s + s^3 P(s^2)", in_square(atanh_remainder), [0, (high / (2 + high)) ** 2], 7)
+logarithm = remainder(lambda f: -2 * log1p(f), 2, 40)
+table("f64 -2 ln(1+f) = -2 f + f^2 P(f)", logarithm, [-mpf(1) / 32, mpf(1) / 33], 7)
+inverses = [float(mpf(32) / (33 + 2 * k)) for k in range(16)]
+print("f64 c near 1 / (1 + k/16), then 2 ln c:")
+for c in inverses:
+    print(f"    {c!r}, {float(2 * log(mpf(c)))!r},")

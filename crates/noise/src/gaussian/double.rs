@@ -1,16 +1,16 @@
 //! Box-Muller in double precision: two 64-bit words make two normals.
 //!
 //! Radius word w: u = (w + 1/2) 2^-64 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-64. The
-//! coefficients are printed by `scripts/noise/polynomials.py`.
+//! coefficients and tables are printed by `scripts/noise/polynomials.py`.
 
 use safetensors::Dtype;
 
 use super::Real;
 use crate::cipher::{GROUP_BYTES, Keystream};
-use crate::simd::Lookup;
+use crate::simd::{Aligned, Lookup};
 
-/// 2^64 / sqrt 2: from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
-const HIGH: u64 = 0xB504_F333_F9DE_6485;
+/// 2^64 (1 - 2^-5): from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
+const HIGH: u64 = 0xF800_0000_0000_0000;
 /// Distances from 0 or 1 below this, in units of 2^-64, get 64 bits more: both ends are where a step of 2^-64 in u
 /// is a visible step in r.
 const RARE: u64 = 1 << 46;
@@ -47,12 +47,17 @@ impl Real for f64 {
     #[inline(always)]
     fn group<L: Lookup>(bits: &[u8; GROUP_BYTES], out: &mut [f64], nearest: &mut Self::Nearest) {
         let (cosines, sines) = out[..2 * PAIRS].split_at_mut(PAIRS);
+        let words: [u64; PAIRS] = std::array::from_fn(|i| word(bits, i));
+        let x: [f64; PAIRS] = std::array::from_fn(|i| {
+            let (count, high) = fold(words[i]);
+            (count as f64).mul_add(signed_scale(high), 0.5 * SCALE)
+        });
+        let place: [u64; PAIRS] = std::array::from_fn(|i| x[i].to_bits() >> 48);
+        let (inverse, log) = (L::pick(&INVERSES.0, &place), L::pick(&LOGS.0, &place));
         for i in 0..PAIRS {
-            let (radius_word, angle) = (word(bits, i), word(bits, i + PAIRS));
-            nearest[i] = nearest[i].min(radius_word.wrapping_add(RARE));
-            let (count, high) = fold(radius_word);
-            let r = radius((count as f64).mul_add(signed_scale(high), 0.5 * SCALE), high);
-            (cosines[i], sines[i]) = polar(r, angle);
+            nearest[i] = nearest[i].min(words[i].wrapping_add(RARE));
+            let r = radius_by(x[i], words[i] >= HIGH, inverse[i], log[i]);
+            (cosines[i], sines[i]) = polar(r, word(bits, i + PAIRS));
         }
     }
 
@@ -95,28 +100,68 @@ fn signed_scale(high: bool) -> f64 {
     if high { -SCALE } else { SCALE }
 }
 
-/// sqrt(-2 ln u) where x = u - 1 if `high`, else u; ln(1 + f) = 2 atanh(s), s = f / (2 + f).
+/// 32 / (33 + 2 k): what brings numbers from 1 + k / 16 on near 1.
+static INVERSES: Aligned<[f64; 16]> = Aligned([
+    0.9696969696969697,
+    0.9142857142857143,
+    0.8648648648648649,
+    0.8205128205128205,
+    0.7804878048780488,
+    0.7441860465116279,
+    0.7111111111111111,
+    0.6808510638297872,
+    0.6530612244897959,
+    0.6274509803921569,
+    0.6037735849056604,
+    0.5818181818181818,
+    0.5614035087719298,
+    0.5423728813559322,
+    0.5245901639344263,
+    0.5079365079365079,
+]);
+/// Twice their logarithms.
+static LOGS: Aligned<[f64; 16]> = Aligned([
+    -0.06154331733350732,
+    -0.17922431737937433,
+    -0.29036401968899567,
+    -0.39565148665983985,
+    -0.4956723278091624,
+    -0.5909284257876718,
+    -0.6818531739411864,
+    -0.7688233978206641,
+    -0.8521687906218003,
+    -0.9321794598491985,
+    -1.0091120215047906,
+    -1.0831945648654888,
+    -1.1546307300696472,
+    -1.2236030822119859,
+    -1.2902759227471694,
+    -1.3547976471836123,
+]);
+
+/// sqrt(-2 ln u) where x = u - 1 if `high`, else u.
 #[inline(always)]
 pub(super) fn radius(x: f64, high: bool) -> f64 {
-    const ROOT_HALF_BITS: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
-    const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
-    const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    let bits = x.to_bits();
-    let exponent = (bits.wrapping_sub(ROOT_HALF_BITS) as i64 >> 32) as i32 >> 20;
-    let mantissa = f64::from_bits(bits.wrapping_sub((i64::from(exponent) << 52) as u64));
-    let e = if high { 0.0 } else { f64::from(exponent) };
-    let f = if high { x } else { mantissa - 1.0 };
-    let s = f / (2.0 + f);
-    let z = s * s;
-    let z2 = z * z;
-    let p01 = 0.399_999_999_998_995_04f64.mul_add(z, 0.666_666_666_666_667);
-    let p23 = 0.222_222_111_347_950_8f64.mul_add(z, 0.285_714_286_259_754_85);
-    let p45 = 0.153_317_216_005_560_4f64.mul_add(z, 0.181_828_891_252_617_2);
-    let p46 = 0.146_164_496_850_436_06f64.mul_add(z2, p45);
-    let p = p46.mul_add(z2, p23).mul_add(z2, p01);
-    // 2 s = f - s f, exactly enough: the rounding of s then meets a factor below 0.21.
-    let remainder = s * (z * p - f);
-    (-2.0 * e.mul_add(LN_2_HIGH, e.mul_add(LN_2_LOW, remainder) + f)).sqrt()
+    let place = (x.to_bits() >> 48) as usize % 16;
+    radius_by(x, high, INVERSES.0[place], LOGS.0[place])
+}
+
+/// With u = 2^e m: ln u = e ln 2 + ln(1 + f) - ln c, f = m c - 1, c near 1 / m.
+#[inline(always)]
+fn radius_by(x: f64, high: bool, inverse: f64, log: f64) -> f64 {
+    const ONE: u64 = 1f64.to_bits();
+    let exponent = x.to_bits().wrapping_sub(ONE) as i64 >> 52;
+    let mantissa = f64::from_bits(x.to_bits() & ((1 << 52) - 1) | ONE);
+    let f = if high { x } else { mantissa.mul_add(inverse, -1.0) };
+    let base = if high { 0.0 } else { (exponent as f64).mul_add(-2.0 * std::f64::consts::LN_2, log) };
+    let f2 = f * f;
+    let f4 = f2 * f2;
+    let p01 = (-0.6666666666872848f64).mul_add(f, 0.9999999999999902);
+    let p23 = (-0.3999998258595522f64).mul_add(f, 0.5000000002670425);
+    let p45 = (-0.2860822607829977f64).mul_add(f, 0.3333323015872702);
+    let p46 = 0.25107092296852385f64.mul_add(f2, p45);
+    let p = p46.mul_add(f4, p23.mul_add(f2, p01));
+    f.mul_add(f.mul_add(p, -2.0), base).sqrt()
 }
 
 /// (r cos theta, r sin theta).

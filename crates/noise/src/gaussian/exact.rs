@@ -81,7 +81,7 @@ pub(crate) fn exact_normal(keystream: &Keystream, coordinate: u64) -> Pair {
 }
 
 /// sqrt(-2 ln u), u = (word + 1/2) 2^-128.
-fn radius(word: u128) -> Pair {
+pub(super) fn radius(word: u128) -> Pair {
     let ln = if word >> 127 == 1 {
         // u = 1 - x: ln u = -2 atanh(x / (2 - x)).
         let x = Pair::of_integer((!word) as i128).plus(Pair::of(0.5)).scaled(-128);
@@ -107,7 +107,7 @@ fn atanh_twice(s: Pair) -> Pair {
 }
 
 /// (cos theta, sin theta), theta = 2 pi (word + 1/2) 2^-128.
-fn turn(word: u128) -> (Pair, Pair) {
+pub(super) fn turn(word: u128) -> (Pair, Pair) {
     let quadrant = word.wrapping_add(1 << 125) >> 126;
     let rest = Pair::of_integer((word << 2) as i128).plus(Pair::of(2.0)).scaled(-128);
     let x = rest.times(HALF_PI);

@@ -73,7 +73,7 @@ fn groups<T: Real>(isa: Isa, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     fn avx2<T: Real>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
-        groups_body::<T, simd::Indexed>(bits, out)
+        groups_body::<T, simd::Blended>(bits, out)
     }
     match isa.level() {
         #[cfg(target_arch = "x86_64")]

@@ -61,13 +61,7 @@ impl Real for f32 {
             let t: [f32; LANES] = std::array::from_fn(|i| {
                 f32::from_bits(scaled[i].to_bits() & MANTISSA | 1f32.to_bits()) - MIDDLE
             });
-            let mut z = L::pick(&PIECES.0[5], &piece);
-            for power in (0..5).rev() {
-                let c = L::pick(&PIECES.0[power], &piece);
-                for i in 0..LANES {
-                    z[i] = z[i].mul_add(t[i], c[i]);
-                }
-            }
+            let z = L::polynomial(&PIECES.0, &piece, &t);
             for i in 0..LANES {
                 nearest[i] &= scaled[i].to_bits();
                 out[i] = f32::from_bits(z[i].to_bits() ^ scaled[i].to_bits() & SIGN);
