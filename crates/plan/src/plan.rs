@@ -154,6 +154,7 @@ impl Plan {
                 "zero-out, under which sampling amplifies",
             ));
         }
+        between("groups", groups, 1, self.steps, "steps")?;
         let bands = self.strategy.mechanism().encoder()?.bandwidth();
         if bands > groups {
             return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
