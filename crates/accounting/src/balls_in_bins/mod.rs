@@ -167,7 +167,7 @@ impl BallsInBins {
     }
 
     fn measure(&self, epsilon: f64, settings: &MonteCarlo, seed: u64) -> StatisticalDelta {
-        let ends = [Direction::Remove, Direction::Add].map(|direction| {
+        let ends = Direction::BOTH.map(|direction| {
             let tilt = self.tilt(direction, epsilon, seed);
             let pilot = self.sampler.tally(direction, epsilon, tilt, PILOT, !seed);
             let most = self.sampler.largest(direction, epsilon, tilt);

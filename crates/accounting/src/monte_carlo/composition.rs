@@ -34,7 +34,7 @@ impl Composition {
                 }
             })
         };
-        let ends = [Direction::Remove, Direction::Add].map(|direction| {
+        let ends = Direction::BOTH.map(|direction| {
             let pilot = sampled(direction, PILOT, !settings.seed);
             let count = settings.samples(&pilot, 1.0);
             (sampled(direction, count, settings.seed), count)
@@ -53,12 +53,11 @@ impl Composition {
 fn loss(phases: &[SampledGaussian], direction: Direction, normals: &mut Normals) -> f64 {
     let mut sum = 0.0;
     for phase in phases {
-        let (mu, q) = (1.0 / phase.noise_multiplier(), phase.sampling_rate());
+        let profile = phase.profile(direction);
         for _ in 0..phase.steps() {
-            let takes_part = direction == Direction::Remove && normals.uniform() <= q;
-            let z = normals.next() + if takes_part { mu } else { 0.0 };
-            let loss = (q * (mu * (z - 0.5 * mu)).exp_m1()).ln_1p();
-            sum += if direction == Direction::Remove { loss } else { -loss };
+            let takes_part = direction == Direction::Remove && normals.uniform() <= profile.q;
+            let z = normals.next() + if takes_part { profile.mu } else { 0.0 };
+            sum += profile.loss(z);
         }
     }
     sum

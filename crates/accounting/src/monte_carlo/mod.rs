@@ -7,15 +7,9 @@ use antinoise_input::{at_least, in_open_unit, positive};
 use rayon::prelude::*;
 
 use crate::Result;
+pub(crate) use crate::pld::Direction;
 pub(crate) use estimate::{Tally, half_width};
 pub(crate) use normals::Normals;
-
-/// Which of the pair the samples are from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Remove,
-    Add,
-}
 
 /// How a Monte Carlo figure is to be found.
 ///

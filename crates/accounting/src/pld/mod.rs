@@ -9,7 +9,8 @@ mod tilt;
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative, positive};
 
 use crate::{Gdp, Result};
-use profile::{Direction, Profile, Rounding};
+pub(crate) use profile::Direction;
+use profile::{Profile, Rounding};
 use side::Side;
 
 /// Two numbers with the truth between them.
@@ -97,7 +98,7 @@ impl SampledGaussian {
         self.steps
     }
 
-    fn profile(&self, direction: Direction) -> Profile {
+    pub(crate) fn profile(&self, direction: Direction) -> Profile {
         Profile { mu: 1.0 / self.noise_multiplier, q: self.sampling_rate, direction }
     }
 }

@@ -78,6 +78,11 @@ fn absent(name: &str, with: &str) -> InvalidParameter {
     InvalidParameter::new(name, "absent", format!("given with {with}"))
 }
 
+/// `rate` is batch size over examples, whatever the two are.
+fn block_cyclic(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
+    BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 }
+}
+
 impl Sampling {
     /// The run that is accounted for at a noise multiplier.
     pub fn composition(self, sigma: f64) -> Result<Composition> {
@@ -85,8 +90,7 @@ impl Sampling {
             Self::None => SampledGaussian::new(sigma, 1.0, 1)?,
             Self::Poisson { rate, steps, bands: 1 } => SampledGaussian::new(sigma, rate, steps as u64)?,
             Self::Poisson { rate, steps, bands } => {
-                let sampling = BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 };
-                banded_to_sampled(&sampling, sigma)?
+                banded_to_sampled(&block_cyclic(rate, steps, bands), sigma)?
             }
         }])?)
     }
@@ -99,8 +103,7 @@ impl Sampling {
                 calibrate::noise_multiplier(rate, steps as u64, epsilon, delta)?
             }
             Self::Poisson { rate, steps, bands } => {
-                let sampling = BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 };
-                sampling.noise_multiplier(epsilon, delta)?
+                block_cyclic(rate, steps, bands).noise_multiplier(epsilon, delta)?
             }
         })
     }

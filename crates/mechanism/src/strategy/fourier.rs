@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out};
+use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
 use crate::decoder::sum_over_columns;
 use crate::optimize::Solution;
 use crate::toeplitz::norm_squared;
@@ -72,10 +72,6 @@ impl Mechanism for Fourier {
 
 impl Design for Fourier {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        let strategy = Self { steps: problem.steps };
-        strategy.check()?;
-        Ok(Solution::closed_form(strategy))
+        without_size(recipe, Self { steps: problem.steps })
     }
 }

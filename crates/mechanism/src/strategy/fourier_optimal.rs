@@ -5,7 +5,7 @@
 use antinoise_linear::{Mat, column};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out};
+use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
 use crate::decoder::sum_over_columns;
 use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload, fourier};
@@ -54,10 +54,6 @@ impl Mechanism for FourierOptimal {
 
 impl Design for FourierOptimal {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        let strategy = Self { steps: problem.steps };
-        strategy.check()?;
-        Ok(Solution::closed_form(strategy))
+        without_size(recipe, Self { steps: problem.steps })
     }
 }

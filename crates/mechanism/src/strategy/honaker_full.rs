@@ -5,7 +5,7 @@
 use antinoise_linear::lower_inverse;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out};
+use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
 use crate::optimize::Solution;
 use crate::tree::Tree;
 use crate::tree::least_squares::LeastSquares;
@@ -63,10 +63,6 @@ impl Mechanism for HonakerFull {
 
 impl Design for HonakerFull {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        let strategy = Self { steps: problem.steps };
-        strategy.check()?;
-        Ok(Solution::closed_form(strategy))
+        without_size(recipe, Self { steps: problem.steps })
     }
 }

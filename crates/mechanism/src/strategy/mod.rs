@@ -151,6 +151,14 @@ trait Design: Sized {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>>;
 }
 
+/// The one strategy of a class that has no size beside its steps.
+fn without_size<M: Mechanism>(recipe: &Recipe, strategy: M) -> Result<Solution<M>> {
+    recipe.refuse_bands()?;
+    recipe.refuse_order()?;
+    strategy.check()?;
+    Ok(Solution::closed_form(strategy))
+}
+
 /// The most steps whose coefficients are written out: 10^8 numbers are 0.8 GB.
 const MOST_WRITTEN_OUT: usize = 100_000_000;
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out};
+use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out, without_size};
 use crate::optimize::Solution;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
@@ -61,10 +61,6 @@ impl Mechanism for BinaryTree {
 
 impl Design for BinaryTree {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        let strategy = Self { steps: problem.steps };
-        strategy.check()?;
-        Ok(Solution::closed_form(strategy))
+        without_size(recipe, Self { steps: problem.steps })
     }
 }
