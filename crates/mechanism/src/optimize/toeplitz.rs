@@ -108,7 +108,8 @@ impl Shape {
             Self::Decreasing => c
                 .windows(2)
                 .map(|pair| {
-                    let ratio = (pair[1] / pair[0]).clamp(LEAST, 1.0 - LEAST);
+                    // Not clamp, which would keep the NaN of 0 / 0.
+                    let ratio = (pair[1] / pair[0]).max(LEAST).min(1.0 - LEAST);
                     (ratio / (1.0 - ratio)).ln()
                 })
                 .collect(),
@@ -231,6 +232,14 @@ mod tests {
                 let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
                 assert!((difference - gradient[j]).abs() < 1e-9, "{shape:?} {j}");
             }
+        }
+    }
+
+    #[test]
+    fn coefficients_of_zero_have_finite_variables() {
+        for shape in [Shape::Free, Shape::NonNegative, Shape::Decreasing] {
+            let back = shape.coefficients(&shape.variables(&[1.0, 0.0, 0.0, -0.5, 0.0]));
+            assert!(back.iter().all(|c| c.is_finite()), "{shape:?}: {back:?}");
         }
     }
 
