@@ -108,8 +108,8 @@ impl Shape {
             Self::Decreasing => c
                 .windows(2)
                 .map(|pair| {
-                    // Not clamp, which would keep the NaN of 0 / 0.
-                    let ratio = (pair[1] / pair[0]).max(LEAST).min(1.0 - LEAST);
+                    let ratio = if pair[0] > 0.0 { pair[1] / pair[0] } else { 0.0 };
+                    let ratio = ratio.clamp(LEAST, 1.0 - LEAST);
                     (ratio / (1.0 - ratio)).ln()
                 })
                 .collect(),
