@@ -17,7 +17,7 @@ use crate::stream::{Core, Plan, StreamBuilder};
 use crate::{Key, NoiseError};
 
 /// Raised whenever the same key would make other noise.
-const VERSION: &str = "antinoise-noise 2";
+const VERSION: &str = "antinoise-noise 3";
 /// Longer headers are not ours.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;

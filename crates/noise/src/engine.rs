@@ -65,7 +65,7 @@ impl<T: Step> Engine<T> {
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
         let kept = placement.vectors;
         let state = zeros(kept as u64 * outputs as u64)?;
-        let scratch = (0..threads).map(|_| Scratch::new(isa, replayed)).collect();
+        let scratch = (0..threads).map(|_| Scratch::new(isa, T::at_once(&correlator), replayed)).collect();
         let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement, per_unit);
         let (steps, noise_std) = (plan.steps, plan.noise_std);
         let spacing = plan.grid.map(Grid::spacing);

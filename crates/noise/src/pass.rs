@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::cipher::{KeySource, Keystream};
-use crate::correlator::{Aside, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileStep, Use, settle};
+use crate::correlator::{Aside, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileSteps, Use, settle};
 use crate::gaussian::TILE;
 use crate::placement::{Placement, State, history};
 use crate::recipe::{Leaf, Place, Recipe};
@@ -54,7 +54,8 @@ impl Pass {
     }
 
     /// Runs the listed steps on one tile. Rows from `first_row` on go to the vectors kept ahead, if there are any;
-    /// the last row is left in the scratch. Meanwhile `near` is fetched.
+    /// without such vectors the last row is left in the
+    /// scratch. Meanwhile `near` is fetched.
     pub(crate) fn run_tile<T: Step>(
         &self,
         correlator: &Correlator<T>,
@@ -74,16 +75,26 @@ impl Pass {
         }
         let mut replayed = std::mem::take(&mut scratch.past);
         let past = if replayed.is_empty() { past } else { &mut replayed[..] };
-        let mut nears = near.chunks(near.len().div_ceil(self.places.len()).max(1));
-        for place in &self.places {
-            let grid = self.per_unit.map(|points| StepGrid { per_unit: points * place.factor });
-            let seed = keystream(place.step as u64);
-            let near = nears.next().unwrap_or_default();
-            let step = TileStep { correlator, place, seed, start, len, near, grid };
-            T::step(scratch, &step, past);
-            if place.step >= first_row && !ahead.is_empty() {
-                let row = &mut ahead[(place.step - first_row) * len..][..len];
-                self.put_ahead(scratch.isa(), &scratch.noise[..len], row);
+        let grid = self.per_unit.map(StepGrid::new);
+        let mut near_left = near;
+        let mut places = &self.places[..];
+        while let Some(first) = places.first() {
+            let count = at_once(places, T::at_once(correlator));
+            let (now, later) = places.split_at(count);
+            let (near, rest) = near_left.split_at(near_left.len() * count / places.len());
+            (places, near_left) = (later, rest);
+            let seeds = &self.keystreams[first.step - self.first_seed as usize..][..count];
+            let steps = TileSteps { correlator, places: now, seeds, start, len, near, grid };
+            T::steps(scratch, &steps, past);
+            if ahead.is_empty() {
+                scratch.noise.copy_within((count - 1) * TILE..(count - 1) * TILE + len, 0);
+                continue;
+            }
+            for (place, noise) in now.iter().zip(scratch.noise.chunks(TILE)) {
+                if place.step >= first_row {
+                    let row = &mut ahead[(place.step - first_row) * len..][..len];
+                    self.put_ahead(scratch.isa(), &noise[..len], row);
+                }
             }
         }
         scratch.past = replayed;
@@ -155,6 +166,12 @@ fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
         }
     }
     uses.sort_unstable_by_key(|used| (used.seed, used.row));
+}
+
+/// How many of `places` come before the next run starts, at most `most`.
+fn at_once(places: &[Place], most: usize) -> usize {
+    let runs = places.iter().skip(1).position(|place| place.local == 0);
+    runs.map_or(places.len(), |found| found + 1).min(most)
 }
 
 /// Numbers of the next tile's state that are fetched while this tile's seed noise is made.

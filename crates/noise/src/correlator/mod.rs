@@ -4,6 +4,7 @@
 //! of operations on a coordinate is fixed (oldest first), so that every placement gives the same bits.
 
 mod blt;
+mod blt_on_grid;
 mod grid;
 mod output;
 mod ring;
@@ -71,19 +72,21 @@ impl<T: Real> Correlator<T> {
     }
 }
 
-/// What one thread works in: a tile's seed noise, its correlated noise and, when replaying, its past.
+/// What one thread works in: a tile's seed noise and correlated noise, for as many steps as are made at once, and, when
+/// replaying, its past.
 pub(crate) struct Scratch<T> {
     isa: Isa,
-    normals: NormalTile<T>,
+    normals: Vec<NormalTile<T>>,
     pub(crate) noise: Box<[T]>,
     pub(crate) past: Vec<T>,
 }
 
 impl<T: Real> Scratch<T> {
-    /// Room for tiles with `past_vectors` replayed vectors.
-    pub(crate) fn new(isa: Isa, past_vectors: usize) -> Self {
-        let noise = vec![T::default(); TILE].into_boxed_slice();
-        Self { isa, normals: NormalTile::new(isa), noise, past: vec![T::default(); past_vectors * TILE] }
+    /// Room for tiles of `at_once` steps with `past_vectors` replayed vectors.
+    pub(crate) fn new(isa: Isa, at_once: usize, past_vectors: usize) -> Self {
+        let noise = vec![T::default(); at_once * TILE].into_boxed_slice();
+        let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
+        Self { isa, normals, noise, past: vec![T::default(); past_vectors * TILE] }
     }
 
     pub(crate) fn isa(&self) -> Isa {
@@ -101,7 +104,7 @@ impl<T: Real> Scratch<T> {
     ) {
         outs.fill(T::default());
         for same_seed in uses.chunk_by(|a, b| a.seed == b.seed) {
-            let z = self.normals.make(seed(same_seed[0].seed), start, len);
+            let z = self.normals[0].make(seed(same_seed[0].seed), start, len);
             for used in same_seed {
                 let out = &mut outs[used.row * len..][..len];
                 sum::accumulate(self.isa, T::rounded(used.weight), z, out);
@@ -110,25 +113,30 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// One step on one tile, in either kind of stream: leaves z~ of `place` in the scratch's noise, and brings `past` to
-/// the next step.
+/// Steps on one tile, in either kind of stream.
 pub(crate) trait Step: Real {
-    fn step(scratch: &mut Scratch<Self>, step: &TileStep<'_, Self>, past: &mut [Self]);
+    /// Most steps that one call of [`Step::steps`] makes.
+    fn at_once(correlator: &Correlator<Self>) -> usize;
+
+    /// Leaves z~ of each step in the scratch's noise, row after row, and brings `past` to the step after the last.
+    fn steps(scratch: &mut Scratch<Self>, steps: &TileSteps<'_, Self>, past: &mut [Self]);
 
     /// Hands out noise of unit variance.
     fn leave(isa: Isa, leave: &Leave, noise: &[Self], out: &mut [f32]);
 }
 
-/// Which step, and of which tile.
-pub(crate) struct TileStep<'a, T> {
+/// Which steps, and of which tile.
+pub(crate) struct TileSteps<'a, T> {
     pub(crate) correlator: &'a Correlator<T>,
-    pub(crate) place: &'a Place,
-    pub(crate) seed: &'a Keystream,
+    /// No run starts at one of them but the first.
+    pub(crate) places: &'a [Place],
+    /// Of each step.
+    pub(crate) seeds: &'a [Keystream],
     pub(crate) start: u64,
     pub(crate) len: usize,
     /// Numbers to be brought near meanwhile.
     pub(crate) near: &'a [T],
-    /// The grid of this step, where there is one.
+    /// The grid, where there is one.
     pub(crate) grid: Option<StepGrid>,
 }
 
@@ -140,17 +148,22 @@ impl Step for f32 {
         }
     }
 
-    fn step(scratch: &mut Scratch<f32>, step: &TileStep<'_, f32>, past: &mut [f32]) {
-        let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
-        let mut aside = Aside::fetching(step.near);
-        let z = scratch.normals.make_while(step.seed, step.start, step.len, &mut aside);
+    fn at_once(_: &Correlator<f32>) -> usize {
+        1
+    }
+
+    fn steps(scratch: &mut Scratch<f32>, steps: &TileSteps<'_, f32>, past: &mut [f32]) {
+        let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
+        let (place, seed) = (&steps.places[0], &steps.seeds[0]);
+        let mut aside = Aside::fetching(steps.near);
+        let z = scratch.normals[0].make_while(seed, steps.start, steps.len, &mut aside);
         aside.finish(isa);
-        match step.correlator {
-            Correlator::Blt(blt) if blt.is_fused() => blt.step(isa, step.place, z, past, out),
+        match steps.correlator {
+            Correlator::Blt(blt) if blt.is_fused() => blt.step(isa, place, z, past, out),
             correlator => {
-                correlator.recall(isa, step.place, past, out);
-                sum::accumulate(isa, correlator.weight(step.place), z, out);
-                correlator.keep(isa, step.place, z, out, past);
+                correlator.recall(isa, place, past, out);
+                sum::accumulate(isa, correlator.weight(place), z, out);
+                correlator.keep(isa, place, z, out, past);
             }
         }
     }
@@ -162,22 +175,28 @@ impl Step for f64 {
         grid::release(isa, spacing, leave.factor / spacing, matches!(leave.emit, Emit::Write), noise, out);
     }
 
+    fn at_once(correlator: &Correlator<f64>) -> usize {
+        match correlator {
+            Correlator::Blt(blt) if blt.is_fused() => blt_on_grid::MOST_STEPS,
+            _ => 1,
+        }
+    }
+
     /// Rounds to the grid and feeds the rounding back: kept are the rounded noise, or the seed noise that would have
     /// given it.
-    fn step(scratch: &mut Scratch<f64>, step: &TileStep<'_, f64>, past: &mut [f64]) {
-        let (isa, out) = (scratch.isa, &mut scratch.noise[..step.len]);
-        let (correlator, place) = (step.correlator, step.place);
-        let mut aside = Aside::fetching(step.near);
-        let z = scratch.normals.make_while(step.seed, step.start, step.len, &mut aside);
-        aside.finish(isa);
-        let grid = step.grid.expect("double precision is for grids");
-        let exact = grid::exact_at(step.seed, step.start);
-        if let Correlator::Blt(blt) = correlator
+    fn steps(scratch: &mut Scratch<f64>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
+        if let Correlator::Blt(blt) = steps.correlator
             && blt.is_fused()
         {
-            blt.start(place, past);
-            return grid::step_blt(isa, grid, blt.coefficients(), z, past, out, &exact);
+            return blt_on_grid::run(blt, scratch, steps, past);
         }
+        let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
+        let (correlator, place, seed) = (steps.correlator, &steps.places[0], &steps.seeds[0]);
+        let mut aside = Aside::fetching(steps.near);
+        let z = scratch.normals[0].make_while(seed, steps.start, steps.len, &mut aside);
+        aside.finish(isa);
+        let grid = steps.grid.expect("double precision is for grids").at(place);
+        let exact = grid::exact_at(seed, steps.start);
         correlator.recall(isa, place, past, out);
         let weight = correlator.weight(place);
         let keeps_seeds = matches!(correlator, Correlator::Ring(ring) if ring.keeps == Keeps::Seeds);
