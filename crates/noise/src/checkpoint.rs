@@ -1,7 +1,8 @@
 //! Checkpoints: a safetensors file whose last tensor is the SHA-256 of every byte before it.
 //!
-//! Tensors `key` (32 bytes), `state` (the vectors kept, tile by tile) and `zz-checksum`; the metadata hold the
-//! version, the step, the window of steps made ahead, and what the noise is a function of.
+//! Tensors `key` (32 bytes), `past` and `rows` (the vectors and the rows made ahead that are kept, tile by tile) and
+//! `zz-checksum`; the metadata hold the
+//! version, the step, the step that all tiles were last brought to, and what the noise is a function of.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlator::Step;
 use crate::stream::{Core, Plan, StreamBuilder};
@@ -22,17 +23,45 @@ const VERSION: &str = "antinoise-noise 3";
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 
+/// A number that a file can hold.
+pub(crate) trait Stored: Copy + Default + Send + Sync + Zeroize + 'static {
+    /// The type's name.
+    const DTYPE: Dtype;
+
+    /// Appends its bytes, little-endian.
+    fn append_to(self, bytes: &mut Vec<u8>);
+
+    /// The number of these bytes.
+    fn from_bytes(bytes: &[u8]) -> Self;
+}
+
+macro_rules! stored {
+    ($($number:ty: $name:ident),*) => {$(
+        impl Stored for $number {
+            const DTYPE: Dtype = Dtype::$name;
+
+            fn append_to(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn from_bytes(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+            }
+        }
+    )*};
+}
+
+stored!(f32: F32, f64: F64, i32: I32);
+
 /// The metadata of `stream`'s checkpoint.
 fn describe<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
     let (plan, _, engine) = stream.parts();
-    let (_, window) = engine.state();
     [
         ("version", VERSION.to_owned()),
         ("stream", fingerprint(plan)),
         ("placement", engine.placement().to_string()),
         ("step", stream.step().to_string()),
-        ("window_start", window.start.to_string()),
-        ("window_end", window.end.to_string()),
+        ("start", engine.turns().start().to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
@@ -58,17 +87,22 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The header of a file with these metadata and `floats` numbers of state: its length, then JSON.
-fn header<T: Step>(metadata: HashMap<String, String>, floats: usize) -> Result<Vec<u8>, String> {
+/// The header of a file with these metadata and so many numbers of the past and in rows: its length, then JSON.
+fn header<T: Step>(
+    metadata: HashMap<String, String>,
+    (past, rows): (usize, usize),
+) -> Result<Vec<u8>, String> {
     let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
         dtype,
         shape: vec![shape],
         data_offsets: (from, to),
     };
-    let end = 32 + size_of::<T>() * floats;
+    let rows_at = 32 + size_of::<T>() * past;
+    let end = rows_at + size_of::<T::Row>() * rows;
     let tensors = vec![
         ("key".to_owned(), tensor(Dtype::U8, 32, 0, 32)),
-        ("state".to_owned(), tensor(T::DTYPE, floats, 32, end)),
+        ("past".to_owned(), tensor(T::DTYPE, past, 32, rows_at)),
+        ("rows".to_owned(), tensor(T::Row::DTYPE, rows, rows_at, end)),
         ("zz-checksum".to_owned(), tensor(Dtype::U8, 32, end, end + 32)),
     ];
     // A sorted map, so that equal streams write equal files.
@@ -92,18 +126,15 @@ pub(crate) fn write<T: Step>(path: &Path, stream: &Core<T>) -> Result<(), NoiseE
         .tempfile_in(folder)
         .map_err(|e| NoiseError::io(path, e))?;
     let (_, key, engine) = stream.parts();
-    let (state, _) = engine.state();
-    let header = header::<T>(describe(stream), state.len()).map_err(|e| NoiseError::checkpoint(path, e))?;
+    let (past, rows) = engine.memory();
+    let header = header::<T>(describe(stream), (past.len(), rows.len()))
+        .map_err(|e| NoiseError::checkpoint(path, e))?;
     let body = || -> std::io::Result<()> {
         let mut out = Hashed { inner: BufWriter::new(file.as_file()), digest: Sha256::new() };
         out.write(&header)?;
         out.write(key.bytes())?;
-        let mut portion = Zeroizing::new(Vec::with_capacity(PORTION));
-        for numbers in state.chunks(PORTION / size_of::<T>()) {
-            portion.clear();
-            numbers.iter().for_each(|x| x.append_to(&mut portion));
-            out.write(&portion)?;
-        }
+        out.write_numbers(past)?;
+        out.write_numbers(rows)?;
         let checksum = out.digest.finalize();
         out.inner.write_all(&checksum)?;
         out.inner.flush()?;
@@ -124,23 +155,31 @@ pub(crate) fn read<T: Step>(path: &Path, builder: StreamBuilder) -> Result<Core<
         return Err(refuse("it was written for another recursion, size, noise, shard or cipher".into()));
     }
     let steps = builder.plan().steps;
-    if found.step > steps || found.window.end > steps || found.window.start > found.window.end {
-        return Err(refuse(format!("step {} lies outside 0..={steps}", found.step)));
+    if found.step > steps || found.start > found.step {
+        return Err(refuse(format!("step {} from {} lies outside 0..={steps}", found.step, found.start)));
     }
     let mut key = Zeroizing::new([0; 32]);
     input.read(key.as_mut_slice()).map_err(|e| NoiseError::io(path, e))?;
     let mut stream = builder.core(Key::from_bytes(&key))?;
     if stream.placement().to_string() == found.placement {
-        let state = stream.restore(found.step, found.window);
-        if state.len() != found.floats {
-            return Err(refuse(format!("{} numbers of state, not {}", found.floats, state.len())));
+        let (past, rows) = stream.restore(found.start, found.step);
+        if (past.len(), rows.len()) != found.numbers {
+            let wanted = (past.len(), rows.len());
+            return Err(refuse(format!("{:?} numbers of past and rows, not {wanted:?}", found.numbers)));
         }
-        read_state::<T>(&mut input, found.floats, |at, x| state[at] = x)
-            .map_err(|e| NoiseError::io(path, e))?;
+        let mut read = || {
+            read_numbers(&mut input, past.len(), |at, x| past[at] = x)?;
+            read_numbers(&mut input, rows.len(), |at, x| rows[at] = x)
+        };
+        read().map_err(|e| NoiseError::io(path, e))?;
         check_end(&mut input).map_err(refuse)?;
     } else {
         // Another budget keeps other vectors: these are made again from the key.
-        read_state::<T>(&mut input, found.floats, |_, _| ()).map_err(|e| NoiseError::io(path, e))?;
+        let mut skip = || {
+            read_numbers(&mut input, found.numbers.0, |_, _: T| ())?;
+            read_numbers(&mut input, found.numbers.1, |_, _: T::Row| ())
+        };
+        skip().map_err(|e| NoiseError::io(path, e))?;
         check_end(&mut input).map_err(refuse)?;
         stream.seek(found.step)?;
     }
@@ -151,9 +190,10 @@ pub(crate) fn read<T: Step>(path: &Path, builder: StreamBuilder) -> Result<Core<
 struct Found {
     fingerprint: String,
     placement: String,
+    start: usize,
     step: usize,
-    window: std::ops::Range<usize>,
-    floats: usize,
+    /// Of the past and in rows.
+    numbers: (usize, usize),
 }
 
 fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found, String> {
@@ -174,35 +214,35 @@ fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Res
         return Err(format!("its version is {version:?}, not {VERSION:?}"));
     }
     let body = length - 8 - size;
-    let floats = match header.info("state").map(|info| &info.shape[..]) {
-        Some(&[floats]) if body.checked_sub(64) == (floats as u64).checked_mul(size_of::<T>() as u64) => {
-            floats
-        }
-        _ => {
-            return Err(format!(
-                "{body} bytes after its header are not what it says: it was cut or added to"
-            ));
-        }
+    let count = |name: &str| match header.info(name).map(|info| &info.shape[..]) {
+        Some(&[count]) => Ok(count),
+        _ => Err(format!("no {name}")),
     };
-    let window = number("window_start")?..number("window_end")?;
+    let numbers = (count("past")?, count("rows")?);
+    let bytes = |count: usize, size: usize| (count as u64).checked_mul(size as u64);
+    let said = bytes(numbers.0, size_of::<T>())
+        .and_then(|past| past.checked_add(bytes(numbers.1, size_of::<T::Row>())?)?.checked_add(64));
+    if said != Some(body) {
+        return Err(format!("{body} bytes after its header are not what it says: it was cut or added to"));
+    }
     Ok(Found {
         fingerprint: field("stream")?,
         placement: field("placement")?,
+        start: number("start")?,
         step: number("step")?,
-        window,
-        floats,
+        numbers,
     })
 }
 
-fn read_state<T: Step>(
+fn read_numbers<T: Stored>(
     input: &mut Hashed<BufReader<File>>,
-    floats: usize,
+    numbers: usize,
     mut put: impl FnMut(usize, T),
 ) -> std::io::Result<()> {
     let size = size_of::<T>();
     let mut portion = Zeroizing::new(vec![0; PORTION]);
-    for first in (0..floats).step_by(PORTION / size) {
-        let count = (floats - first).min(PORTION / size);
+    for first in (0..numbers).step_by(PORTION / size) {
+        let count = (numbers - first).min(PORTION / size);
         input.read(&mut portion[..size * count])?;
         for (i, bytes) in portion[..size * count].chunks_exact(size).enumerate() {
             put(first + i, T::from_bytes(bytes));
@@ -232,6 +272,16 @@ impl<F: Write> Hashed<F> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.digest.update(bytes);
         self.inner.write_all(bytes)
+    }
+
+    fn write_numbers<T: Stored>(&mut self, numbers: &[T]) -> std::io::Result<()> {
+        let mut portion = Zeroizing::new(Vec::with_capacity(PORTION));
+        for numbers in numbers.chunks(PORTION / size_of::<T>()) {
+            portion.clear();
+            numbers.iter().for_each(|x| x.append_to(&mut portion));
+            self.write(&portion)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,18 +1,19 @@
 //! Runs a recipe over all tiles of a shard, on all threads, a window of steps at a time.
 
-use std::ops::Range;
-
 use zeroize::Zeroize;
 
+use crate::checkpoint::Stored;
 use crate::cipher::KeySource;
-use crate::correlator::{Correlator, Emit, Leave, Scratch, Step, is_large};
-use crate::pass::{Pass, each_tile};
+use crate::correlator::{Correlator, Emit, Leave, PAST_CACHE, Scratch, Step, is_large};
+use crate::gaussian::TILE;
+use crate::pass::{Pass, TileParts, TileRun, each_tile, slot};
 use crate::placement::{Limits, Numbers, Placement, State, history};
 use crate::recipe::{Keeps, Leaf, Recipe};
-use crate::release::{Grid, check_grid};
+use crate::release::{Grid, check_grid, points_fit};
 use crate::shard::Tile;
-use crate::simd::{Isa, prefetch};
+use crate::simd::Isa;
 use crate::stream::Plan;
+use crate::turns::Turns;
 use crate::{Key, NOISE, NoiseError};
 
 /// Steps that a seek makes in one pass over the state.
@@ -27,14 +28,13 @@ pub(crate) struct Engine<T: Step> {
     spacing: Option<f64>,
     tiles: Vec<Tile>,
     outputs: usize,
-    /// Past vectors in memory.
-    past: usize,
-    /// Vectors a tile keeps in all: `past`, then those made ahead.
-    kept: usize,
-    /// For each tile, its kept vectors one after the other.
-    state: Vec<T>,
-    /// Steps whose noise is made; the state belongs to its end.
-    window: Range<usize>,
+    /// Past vectors and rows made ahead that are in memory.
+    kept: (usize, usize),
+    /// For each tile, its past vectors one after the other.
+    past: Vec<T>,
+    /// For each tile, its rows made ahead.
+    ahead: Vec<T::Row>,
+    turns: Turns,
     pass: Pass,
     scratch: Vec<Scratch<T>>,
 }
@@ -58,15 +58,26 @@ impl<T: Step> Engine<T> {
         if let Some(per_unit) = per_unit {
             check_grid(&recipe, plan.steps, per_unit)?;
         }
-        let numbers = Numbers { outputs, bytes: size_of::<T>() as u64, on_grid: plan.grid.is_some() };
+        let rows_fit = per_unit.is_none_or(|per_unit| points_fit(&recipe, plan.steps, per_unit));
+        let numbers = Numbers {
+            outputs,
+            bytes: size_of::<T>() as u64,
+            row_bytes: rows_fit.then_some(size_of::<T::Row>() as u64),
+            on_grid: plan.grid.is_some(),
+        };
         let placement = Placement::choose(&recipe, plan.steps, numbers, limits);
         let correlator = Correlator::new(&recipe.leaf);
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
-        let kept = placement.vectors;
-        let state = zeros(kept as u64 * outputs as u64)?;
-        let scratch = (0..threads).map(|_| Scratch::new(isa, T::at_once(&correlator), replayed)).collect();
+        let kept = (past, placement.vectors - past);
+        let past = zeros(kept.0 as u64 * outputs as u64)?;
+        let ahead = zeros(kept.1 as u64 * outputs as u64)?;
+        let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
+        let scratch = (0..threads).map(|_| Scratch::new(isa, &correlator, rows, replayed)).collect();
         let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement, per_unit);
+        // Sums of seeds are listed for all tiles at once.
+        let staggered = placement.state == State::Stored;
+        let turns = Turns::new(plan.steps, placement.look_ahead, staggered);
         let (steps, noise_std) = (plan.steps, plan.noise_std);
         let spacing = plan.grid.map(Grid::spacing);
         Ok(Self {
@@ -78,10 +89,10 @@ impl<T: Step> Engine<T> {
             spacing,
             tiles,
             outputs,
-            past,
             kept,
-            state,
-            window: 0..0,
+            past,
+            ahead,
+            turns,
             pass,
             scratch,
         })
@@ -95,103 +106,122 @@ impl<T: Step> Engine<T> {
         self.placement
     }
 
-    pub(crate) fn state(&self) -> (&[T], Range<usize>) {
-        (&self.state, self.window.clone())
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
-    pub(crate) fn restore(&mut self, window: Range<usize>) -> &mut [T] {
-        self.window = window;
-        &mut self.state
+    /// Past vectors and rows made ahead.
+    pub(crate) fn memory(&self) -> (&[T], &[T::Row]) {
+        (&self.past, &self.ahead)
     }
 
-    /// Hands out row `step`, which is the next one or one already made.
-    pub(crate) fn emit(&mut self, step: usize, out: &mut [f32], emit: Emit) {
+    /// The memory, to be filled as it was after `next` - `start` steps from `start` on.
+    pub(crate) fn restore(&mut self, start: usize, next: usize) -> (&mut [T], &mut [T::Row]) {
+        self.turns.restore(start, next);
+        (&mut self.past, &mut self.ahead)
+    }
+
+    /// Hands out the next row.
+    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit) {
+        let step = self.turns.next();
+        if self.turns.is_due(step, self.tiles.len()) {
+            self.pass.prepare(&self.recipe, self.placement.state, step..self.turns.horizon(step));
+        }
         let factor = self.noise_std * self.recipe.place(step).factor;
         let leave = Leave { emit, factor, spacing: self.spacing, large: is_large(out) };
-        let fused = self.placement.look_ahead == 1;
-        if fused || !self.window.contains(&step) {
-            let end = self.steps.min(step + self.placement.look_ahead);
-            self.pass.prepare(&self.recipe, self.placement.state, step..end);
-            if !fused {
-                self.run_window(step);
-            }
-            self.window = step..end;
-        }
-        let slot = match self.correlator.output_slot(step) {
-            Some(slot) if self.placement.state == State::Stored => slot,
-            _ => self.past + step - self.window.start,
+        let slots = self.placement.look_ahead;
+        let place = match self.correlator.output_slot(step) {
+            Some(slot) if self.placement.state == State::Stored => Waits::AmongPast(slot),
+            _ if slots == 1 => Waits::InScratch,
+            _ => Waits::Apart(slot(step, slots)),
         };
-        let Self { correlator, past, kept, state, pass, scratch, tiles, .. } = self;
-        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], out: &mut [f32], near: &[T]| {
+        let Self { correlator, kept, past, ahead, pass, scratch, tiles, turns, .. } = self;
+        // What the caches hold is near.
+        let is_far = self.placement.bytes >= PAST_CACHE as u64;
+        let work = |scratch: &mut Scratch<T>, tile: &Tile, parts: TileParts<'_, T>, following: &[T]| {
+            let TileParts { past, ahead, out } = parts;
             let Some(start) = tile.start else {
                 return if matches!(emit, Emit::Write) {
                     out.fill(0.0)
                 };
             };
-            if fused {
-                pass.run_tile(
-                    correlator,
-                    scratch,
-                    (start, tile.len),
-                    vectors.split_at_mut(*past * tile.len),
-                    step,
-                    near,
-                );
-                T::leave(scratch.isa(), &leave, &scratch.noise[..tile.len], out);
-            } else {
-                prefetch(near);
-                T::leave(scratch.isa(), &leave, &vectors[slot * tile.len..][..tile.len], out);
+            if turns.made(tile.number, step) == step {
+                let steps = step..turns.made(tile.number, step + 1);
+                let near = past_of_next(following, turns.idle(step), kept.0);
+                let near = if is_far { near } else { &[] };
+                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, near };
+                pass.run_tile(correlator, scratch, run);
+            }
+            let isa = scratch.isa();
+            match place {
+                Waits::InScratch => T::leave(isa, &leave, &scratch.noise[..tile.len], out),
+                Waits::AmongPast(slot) => T::leave(isa, &leave, &past[slot * tile.len..][..tile.len], out),
+                Waits::Apart(slot) => T::leave_row(isa, &leave, &ahead[slot * tile.len..][..tile.len], out),
             }
         };
-        let fetched = if fused { 0..*kept } else { slot..slot + 1 };
-        each_tile(scratch, tiles, state, *kept, fetched, Some(out), &work);
+        each_tile(scratch, tiles, TileParts { past, ahead, out }, *kept, &work);
+        self.turns.advance(step + 1);
     }
 
-    /// Brings the state to where `step` is the next one.
+    /// Makes `step` the next one.
     pub(crate) fn seek(&mut self, step: usize) {
-        if self.window.contains(&step) && self.placement.look_ahead > 1 || step == self.window.end {
+        if step == self.turns.next() {
             return;
         }
-        if step < self.steps && self.placement.state == State::Stored {
-            let place = self.recipe.place(step);
-            let mut from = step - place.local;
-            // Plain seed noise needs no more than itself; on a grid it carries the roundings of all steps.
-            if self.spacing.is_none() && matches!(&self.recipe.leaf, Leaf::Ring { keeps: Keeps::Seeds, .. }) {
-                from = from.max(step.saturating_sub(self.past));
-            }
-            if self.window.end <= step {
-                from = from.max(self.window.end);
-            }
-            for first in (from..step).step_by(SEEK_PASS) {
-                let end = step.min(first + SEEK_PASS);
-                self.pass.prepare(&self.recipe, self.placement.state, first..end);
-                // No row of these steps is wanted.
-                self.run_window(end);
-            }
+        if step == self.steps || self.placement.state != State::Stored {
+            return self.turns.restore(step, step);
         }
-        self.window = step..step;
+        let place = self.recipe.place(step);
+        let mut from = step - place.local;
+        // Plain seed noise needs no more than itself; on a grid it carries the roundings of all steps.
+        if self.spacing.is_none() && matches!(&self.recipe.leaf, Leaf::Ring { keeps: Keeps::Seeds, .. }) {
+            from = from.max(step.saturating_sub(self.kept.0));
+        }
+        if !(from..=step).contains(&self.turns.next()) {
+            self.turns.restore(from, from);
+        }
+        self.run_until(step);
     }
 
-    /// Runs the prepared pass over every tile; rows from `first_row` on are kept ahead.
-    fn run_window(&mut self, first_row: usize) {
-        let Self { correlator, past, kept, state, pass, scratch, tiles, .. } = self;
-        let work = |scratch: &mut Scratch<T>, tile: &Tile, vectors: &mut [T], _: &mut [f32], near: &[T]| {
-            if let Some(start) = tile.start {
-                pass.run_tile(
-                    correlator,
-                    scratch,
-                    (start, tile.len),
-                    vectors.split_at_mut(*past * tile.len),
-                    first_row,
-                    near,
-                );
-            }
-        };
-        each_tile(scratch, tiles, state, *kept, 0..*past, None, &work);
+    /// Makes the noise of the steps before `step`, and of those after it that a tile would have made by then.
+    fn run_until(&mut self, step: usize) {
+        let now = self.turns.next();
+        let last = if now < step { self.turns.horizon(step - 1) } else { now };
+        for first in (now..last).step_by(SEEK_PASS) {
+            let end = last.min(first + SEEK_PASS);
+            self.pass.prepare(&self.recipe, self.placement.state, first..end);
+            let Self { correlator, kept, past, ahead, pass, scratch, tiles, turns, .. } = self;
+            let work = |scratch: &mut Scratch<T>,
+                        tile: &Tile,
+                        TileParts { past, ahead, .. }: TileParts<'_, T>,
+                        following: &[T]| {
+                let steps = first.max(turns.made(tile.number, now))..end.min(turns.made(tile.number, step));
+                let Some(start) = tile.start.filter(|_| !steps.is_empty()) else { return };
+                let near = past_of_next(following, 0, kept.0);
+                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, near };
+                pass.run_tile(correlator, scratch, run);
+            };
+            each_tile(scratch, tiles, TileParts { past, ahead, out: &mut [] }, *kept, &work);
+        }
+        self.turns.advance(step);
     }
 }
 
-fn zeros<T: Step>(count: u64) -> Result<Vec<T>, NoiseError> {
+/// The past of the tile after the next `idle` ones: tiles are taken to be whole, for a line too many costs little.
+fn past_of_next<T>(following: &[T], idle: usize, kept: usize) -> &[T] {
+    let following = &following[(idle * kept * TILE).min(following.len())..];
+    &following[..(kept * TILE).min(following.len())]
+}
+
+/// Where the row that is handed out lies.
+#[derive(Clone, Copy)]
+enum Waits {
+    InScratch,
+    AmongPast(usize),
+    Apart(usize),
+}
+
+fn zeros<T: Stored>(count: u64) -> Result<Vec<T>, NoiseError> {
     let refused = || {
         NoiseError::input("memory", format!("{} bytes", count as u128 * size_of::<T>() as u128), "available")
     };
@@ -204,9 +234,11 @@ fn zeros<T: Step>(count: u64) -> Result<Vec<T>, NoiseError> {
 
 impl<T: Step> Drop for Engine<T> {
     fn drop(&mut self) {
-        self.state.zeroize();
+        self.past.zeroize();
+        self.ahead.zeroize();
         for scratch in &mut self.scratch {
             scratch.noise.zeroize();
+            scratch.row.zeroize();
             scratch.past.zeroize();
         }
     }
@@ -239,7 +271,7 @@ mod tests {
                     Engine::<f32>::on(isa, &plan, &Key::from_seed_insecure(4), limits, 1).unwrap();
                 let mut rows = vec![0.5; steps * (dim - 3)];
                 for (step, row) in rows.chunks_exact_mut(dim - 3).enumerate() {
-                    engine.emit(step, row, if step % 2 == 0 { Emit::Write } else { Emit::Add(0.3) });
+                    engine.emit(row, if step % 2 == 0 { Emit::Write } else { Emit::Add(0.3) });
                 }
                 rows
             };

@@ -35,6 +35,7 @@ mod rng;
 mod shard;
 mod simd;
 mod stream;
+mod turns;
 #[cfg(target_arch = "x86_64")]
 mod vaes;
 

@@ -10,10 +10,13 @@ use crate::recipe::{Leaf, Place, Recipe};
 use crate::shard::Tile;
 use crate::simd::Isa;
 
+/// Bytes of the next tile's past that are fetched while this tile makes a step: more would be waited for.
+const FETCHED_A_STEP: usize = 32 << 10;
+
 /// What one pass over the tiles computes: reused, so that a step allocates nothing.
 pub(crate) struct Pass {
-    /// Points of the grid for one unit of a step's noise, of factor 1; none without a grid.
-    per_unit: Option<f64>,
+    /// The grid of a step of factor 1, if there is one.
+    grid: Option<StepGrid>,
     /// Rows made ahead are read again when the caches hold other ones.
     past_caches: bool,
     keys: KeySource,
@@ -43,7 +46,7 @@ impl Pass {
             (State::Regenerated, leaf) => (window, history(leaf) + window, window * (history(leaf) + 1)),
         };
         Self {
-            per_unit,
+            grid: per_unit.map(StepGrid::new),
             past_caches: placement.bytes >= PAST_CACHE as u64,
             keys,
             first_seed: 0,
@@ -53,59 +56,69 @@ impl Pass {
         }
     }
 
-    /// Runs the listed steps on one tile. Rows from `first_row` on go to the vectors kept ahead, if there are any;
-    /// without such vectors the last row is left in the
-    /// scratch. Meanwhile `near` is fetched.
+    /// Runs some of the listed steps on one tile.
     pub(crate) fn run_tile<T: Step>(
         &self,
         correlator: &Correlator<T>,
         scratch: &mut Scratch<T>,
-        (start, len): (u64, usize),
-        (past, ahead): (&mut [T], &mut [T]),
-        first_row: usize,
-        near: &[T],
+        tile: TileRun<'_, T>,
     ) {
-        let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
+        let TileRun { start, len, past, ahead, steps, first_row, near } = tile;
+        let mut near = &near[..near.len().min(steps.len() * FETCHED_A_STEP / size_of::<T>())];
+        let first = self.places[0].step;
         if matches!(correlator, Correlator::Sum) || !self.uses.is_empty() {
-            let mut noise = std::mem::take(&mut scratch.noise);
-            let rows = if ahead.is_empty() { &mut noise[..len] } else { ahead };
-            scratch.sum(&self.uses, keystream, start, len, rows);
-            scratch.noise = noise;
-            return;
+            let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
+            scratch.sum(&self.uses, steps.len(), keystream, (start, len));
+            return self.keep_rows(scratch, len, &self.places, first_row, ahead);
         }
         let mut replayed = std::mem::take(&mut scratch.past);
-        let past = if replayed.is_empty() { past } else { &mut replayed[..] };
-        let grid = self.per_unit.map(StepGrid::new);
-        let mut near_left = near;
-        let mut places = &self.places[..];
+        let (from, past) = if replayed.is_empty() { (steps.start, past) } else { (first, &mut replayed[..]) };
+        let grid = self.grid;
+        let mut places = &self.places[from - first..steps.end - first];
         while let Some(first) = places.first() {
             let count = at_once(places, T::at_once(correlator));
             let (now, later) = places.split_at(count);
-            let (near, rest) = near_left.split_at(near_left.len() * count / places.len());
-            (places, near_left) = (later, rest);
+            let (near_now, near_later) = near.split_at(near.len() * count / places.len());
             let seeds = &self.keystreams[first.step - self.first_seed as usize..][..count];
-            let steps = TileSteps { correlator, places: now, seeds, start, len, near, grid };
+            let steps = TileSteps { correlator, places: now, seeds, start, len, near: near_now, grid };
             T::steps(scratch, &steps, past);
-            if ahead.is_empty() {
-                scratch.noise.copy_within((count - 1) * TILE..(count - 1) * TILE + len, 0);
-                continue;
-            }
-            for (place, noise) in now.iter().zip(scratch.noise.chunks(TILE)) {
-                if place.step >= first_row {
-                    let row = &mut ahead[(place.step - first_row) * len..][..len];
-                    self.put_ahead(scratch.isa(), &noise[..len], row);
-                }
-            }
+            self.keep_rows(scratch, len, now, first_row, ahead);
+            (places, near) = (later, near_later);
         }
         scratch.past = replayed;
     }
 
+    /// Keeps the scratch's rows, of the steps at `places`, from `first_row` on; where none are kept apart, the last
+    /// one is put first.
+    fn keep_rows<T: Step>(
+        &self,
+        scratch: &mut Scratch<T>,
+        len: usize,
+        places: &[Place],
+        first_row: usize,
+        ahead: &mut [T::Row],
+    ) {
+        if ahead.is_empty() {
+            let last = (places.len() - 1) * TILE;
+            return scratch.noise.copy_within(last..last + len, 0);
+        }
+        let slots = ahead.len() / len;
+        let (isa, Scratch { noise, row: room, .. }) = (scratch.isa(), scratch);
+        for (place, noise) in places.iter().zip(noise.chunks(TILE)) {
+            if place.step >= first_row {
+                let grid = self.grid.map(|grid| grid.at(place));
+                let row = T::waiting(isa, &noise[..len], grid, &mut room[..len]);
+                self.put_ahead(isa, row, &mut ahead[slot(place.step, slots) * len..][..len]);
+            }
+        }
+    }
+
     /// Keeps a row for later: past the caches if there are many of them.
-    fn put_ahead<T: Step>(&self, isa: Isa, noise: &[T], row: &mut [T]) {
+    fn put_ahead<R: Copy>(&self, isa: Isa, row: &[R], kept: &mut [R]) {
         if self.past_caches {
-            Aside::copying(noise, row).finish(isa);
+            Aside::copying(row, kept).finish(isa);
         } else {
-            row.copy_from_slice(noise);
+            kept.copy_from_slice(row);
         }
     }
 
@@ -132,12 +145,13 @@ impl Pass {
         self.ensure_keystreams(seeds);
     }
 
-    /// Makes the keystreams of `seeds` available: adds to those at hand when they start alike, else makes them all.
+    /// Makes the keystreams of `seeds` available: those at hand are kept.
     fn ensure_keystreams(&mut self, seeds: Range<u64>) {
-        if seeds.start != self.first_seed {
-            self.keystreams.clear();
-            self.first_seed = seeds.start;
+        match seeds.start.checked_sub(self.first_seed) {
+            Some(past) if past < self.keystreams.len() as u64 => drop(self.keystreams.drain(..past as usize)),
+            _ => self.keystreams.clear(),
         }
+        self.first_seed = seeds.start;
         for seed in seeds.start + self.keystreams.len() as u64..seeds.end {
             self.keystreams.push(self.keys.keystream(seed));
         }
@@ -174,31 +188,60 @@ fn at_once(places: &[Place], most: usize) -> usize {
     runs.map_or(places.len(), |found| found + 1).min(most)
 }
 
-/// Numbers of the next tile's state that are fetched while this tile's seed noise is made.
-const PREFETCHED: usize = 16 * TILE;
+/// Where the row of `step` waits among those made ahead.
+pub(crate) fn slot(step: usize, look_ahead: usize) -> usize {
+    step % look_ahead
+}
 
-type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, &mut [T], &mut [f32], &[T]) + Sync + 'a;
+/// One tile, and which steps of it are made.
+pub(crate) struct TileRun<'a, T: Step> {
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+    pub(crate) past: &'a mut [T],
+    /// Rows made ahead, if any are kept apart; without them the last row is left in the scratch.
+    pub(crate) ahead: &'a mut [T::Row],
+    pub(crate) steps: Range<usize>,
+    /// The first step whose row is wanted.
+    pub(crate) first_row: usize,
+    /// Numbers to be brought near meanwhile.
+    pub(crate) near: &'a [T],
+}
 
-/// Calls `work` on every tile with its vectors of the state and its part of `out`, split over the scratches.
-/// It is given those of the next tile's vectors that are numbered `fetched`, to bring them near meanwhile.
+/// What a tile keeps, and its part of the output.
+pub(crate) struct TileParts<'a, T: Step> {
+    pub(crate) past: &'a mut [T],
+    pub(crate) ahead: &'a mut [T::Row],
+    pub(crate) out: &'a mut [f32],
+}
+
+impl<'a, T: Step> TileParts<'a, T> {
+    /// Those of the first `outputs` outputs, and the others, where an output keeps `past` numbers and `ahead` rows.
+    fn split(self, outputs: usize, kept: (usize, usize)) -> (Self, Self) {
+        let (past, past_rest) = self.past.split_at_mut(outputs * kept.0);
+        let (ahead, ahead_rest) = self.ahead.split_at_mut(outputs * kept.1);
+        // Without output there is nothing to split.
+        let (out, out_rest) = self.out.split_at_mut(outputs.min(self.out.len()));
+        (Self { past, ahead, out }, Self { past: past_rest, ahead: ahead_rest, out: out_rest })
+    }
+}
+
+/// A tile, its parts, and the past of the tiles that follow.
+type Work<'a, T> = dyn Fn(&mut Scratch<T>, &Tile, TileParts<'_, T>, &[T]) + Sync + 'a;
+
+/// Calls `work` on every tile, split over the scratches. A tile keeps `kept.0` vectors and `kept.1` rows ahead.
 pub(crate) fn each_tile<T: Step>(
     scratch: &mut [Scratch<T>],
     tiles: &[Tile],
-    state: &mut [T],
-    kept: usize,
-    fetched: Range<usize>,
-    mut out: Option<&mut [f32]>,
+    mut parts: TileParts<'_, T>,
+    kept: (usize, usize),
     work: &Work<'_, T>,
 ) {
     let Some(first) = tiles.first().map(|tile| tile.output) else { return };
     if scratch.len() == 1 || tiles.len() == 1 {
-        for (i, tile) in tiles.iter().enumerate() {
-            let at = tile.output - first;
-            let (vectors, rest) = state[at * kept..].split_at_mut(tile.len * kept);
-            let next_len = tiles.get(i + 1).map_or(0, |next| next.len);
-            let near = &rest[fetched.start * next_len..][..(next_len * fetched.len()).min(PREFETCHED)];
-            let part = out.as_mut().map_or(&mut [][..], |out| &mut out[at..at + tile.len]);
-            work(&mut scratch[0], tile, vectors, part, near);
+        for tile in tiles {
+            let (this, rest) = parts.split(tile.len, kept);
+            work(&mut scratch[0], tile, this, rest.past);
+            parts = rest;
         }
         settle();
         return;
@@ -207,10 +250,9 @@ pub(crate) fn each_tile<T: Step>(
     let all = left_scratch.len() + right_scratch.len();
     let (left_tiles, right_tiles) = tiles.split_at(tiles.len() * left_scratch.len() / all);
     let outputs = right_tiles.first().map_or(0, |tile| tile.output) - first;
-    let (left_state, right_state) = state.split_at_mut(outputs * kept);
-    let (left_out, right_out) = out.map(|out| out.split_at_mut(outputs)).unzip();
+    let (left, right) = parts.split(outputs, kept);
     rayon::join(
-        || each_tile(left_scratch, left_tiles, left_state, kept, fetched.clone(), left_out, work),
-        || each_tile(right_scratch, right_tiles, right_state, kept, fetched.clone(), right_out, work),
+        || each_tile(left_scratch, left_tiles, left, kept, work),
+        || each_tile(right_scratch, right_tiles, right, kept, work),
     );
 }

@@ -47,6 +47,8 @@ pub(crate) struct Limits {
 pub(crate) struct Numbers {
     pub(crate) outputs: usize,
     pub(crate) bytes: u64,
+    /// Those of a number in a row made ahead; none where such rows cannot be kept.
+    pub(crate) row_bytes: Option<u64>,
     pub(crate) on_grid: bool,
 }
 
@@ -62,36 +64,45 @@ impl Placement {
     /// The fastest placement within the limits.
     pub(crate) fn choose(recipe: &Recipe, steps: usize, numbers: Numbers, limits: Limits) -> Self {
         let vector = numbers.outputs as u64 * numbers.bytes;
-        let affordable = (limits.bytes / vector.max(1)).min(usize::MAX as u64) as usize;
+        let row = numbers.row_bytes.map(|bytes| numbers.outputs as u64 * bytes);
+        let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
         let stored = history(&recipe.leaf);
+        let is_affordable = stored <= affordable(vector);
         let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
-        let extra = |look_ahead: usize| if look_ahead > 1 { look_ahead } else { 0 };
         let made_again = |state| {
-            let look_ahead = ahead.min(affordable).max(1);
-            (state, look_ahead, extra(look_ahead))
+            let look_ahead = row.map_or(1, |row| ahead.min(affordable(row)).max(1));
+            (state, look_ahead, 0, apart(look_ahead))
         };
-        let (state, look_ahead, vectors) = match &recipe.leaf {
+        let (state, look_ahead, past, rows) = match &recipe.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
-            Leaf::Ring { keeps: Keeps::Outputs, .. } if stored <= affordable => {
-                (State::Stored, ahead.min(stored).max(1), stored)
+            Leaf::Ring { keeps: Keeps::Outputs, .. } if is_affordable => {
+                (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
             // A few seeds are read faster than made; more of them, made once for many steps, are not.
             Leaf::Ring { keeps: Keeps::Seeds, .. }
-                if stored <= affordable && (stored <= FEW_SEEDS || numbers.on_grid) =>
+                if is_affordable && (stored <= FEW_SEEDS || numbers.on_grid) =>
             {
-                (State::Stored, 1, stored)
+                (State::Stored, 1, stored, 0)
             }
             Leaf::Ring { keeps: Keeps::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
-            // Twice the bytes and more arithmetic: here fewer passes over the state pay.
-            Leaf::Blt { .. } if numbers.on_grid && stored + GRID_LOOK_AHEAD <= affordable => {
-                let ahead = GRID_LOOK_AHEAD.min(ahead);
-                (State::Stored, ahead, stored + extra(ahead))
+            Leaf::Blt { .. } if is_affordable => {
+                // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
+                let wanted = if numbers.on_grid { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
+                let left = limits.bytes - stored as u64 * vector;
+                let fits = row.is_some_and(|row| apart(wanted) as u64 * row <= left);
+                let look_ahead = if fits { wanted } else { 1 };
+                (State::Stored, look_ahead, stored, apart(look_ahead))
             }
-            Leaf::Blt { .. } if stored <= affordable => (State::Stored, 1, stored),
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
-        Self { state, look_ahead, vectors, bytes: vectors as u64 * vector }
+        let bytes = past as u64 * vector + rows as u64 * row.unwrap_or(0);
+        Self { state, look_ahead, vectors: past + rows, bytes }
     }
+}
+
+/// Rows kept apart when so many steps are made at a time.
+fn apart(look_ahead: usize) -> usize {
+    if look_ahead > 1 { look_ahead } else { 0 }
 }
 
 /// Past vectors that one step needs.

@@ -1,5 +1,7 @@
 //! A recursion, checked and flattened: what has to be computed at step t.
 
+use std::collections::VecDeque;
+
 use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Recursion;
 
@@ -11,6 +13,40 @@ pub(crate) enum Leaf {
     Blt { scale: Vec<f64>, rate: Vec<f64> },
     /// A weighted sum of seeds, listed by step in rising order.
     Sum { rows: Vec<Vec<(usize, f64)>> },
+}
+
+impl Leaf {
+    /// What a seed of 1 at the first of `steps` steps gives there, and the sum of what it gives at each, without
+    /// signs; none where steps differ.
+    pub(crate) fn response(&self, steps: usize) -> Option<(f64, f64)> {
+        match self {
+            Self::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Seeds } => {
+                Some((weights[0], weights.iter().map(|w| w.abs()).sum()))
+            }
+            Self::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Outputs } => {
+                let mut recent = VecDeque::from([weights[0]]);
+                let mut sum = weights[0].abs();
+                for _ in 1..steps {
+                    let next = weights[1..].iter().zip(&recent).map(|(w, x)| w * x).sum::<f64>();
+                    sum += next.abs();
+                    recent.push_front(next);
+                    recent.truncate(weights.len());
+                }
+                Some((weights[0], sum))
+            }
+            Self::Blt { scale, rate } => {
+                let mut buffers = vec![0.0; scale.len()];
+                let (mut seed, mut sum) = (1.0, 0.0);
+                for _ in 0..steps {
+                    let next = seed - scale.iter().zip(&buffers).map(|(a, m)| a * m).sum::<f64>();
+                    buffers.iter_mut().zip(rate).for_each(|(m, rate)| *m += next - rate * *m);
+                    (seed, sum) = (0.0, sum + next.abs());
+                }
+                Some((1.0, sum))
+            }
+            Self::Ring { .. } | Self::Sum { .. } => None,
+        }
+    }
 }
 
 /// Which past vectors a [`Leaf::Ring`] looks back at.
@@ -204,5 +240,31 @@ fn nonzero(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
         Ok(got)
     } else {
         Err(InvalidParameter::new(parameter, got, "finite and not 0"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_response_sums_a_column_of_the_inverse() {
+        const STEPS: usize = 9;
+        for recursion in [
+            Recursion::Independent,
+            Recursion::MovingAverage { taps: vec![1.5, -0.4, 0.2] },
+            Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] },
+            Recursion::Blt { scale: vec![0.3, -0.1], decay: vec![0.9, 0.4] },
+        ] {
+            let seed: Vec<f64> = (0..STEPS).map(|t| if t == 0 { 1.0 } else { 0.0 }).collect();
+            let column = recursion.apply(STEPS, &seed);
+            let recipe = Recipe::new(&recursion, STEPS).unwrap();
+            let (first, sum) = recipe.leaf.response(STEPS).unwrap();
+            let expected: f64 = column.iter().map(|x| x.abs()).sum();
+            assert!((first - column[0]).abs() < 1e-15 && (sum - expected).abs() < 1e-14);
+        }
+        let rows = (0..STEPS * 2).map(|i| 1.0 / (1 + i) as f64).collect();
+        let recipe = Recipe::new(&Recursion::Banded { bands: 2, rows }, STEPS).unwrap();
+        assert!(recipe.leaf.response(STEPS).is_none());
     }
 }

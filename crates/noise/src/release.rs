@@ -110,6 +110,23 @@ pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result
     Ok(())
 }
 
+/// True when every row of noise, in whole points, is sure to fit in 4 bytes.
+pub(crate) fn points_fit(recipe: &Recipe, steps: usize, per_unit: f64) -> bool {
+    /// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
+    const LARGEST_NORMAL: f64 = 14.0;
+    /// Responses longer than this are not added up.
+    const MOST_STEPS: usize = 1 << 24;
+    if recipe.run_steps > MOST_STEPS {
+        return false;
+    }
+    let Some((first, sum)) = recipe.leaf.response(recipe.run_steps) else { return false };
+    let factors = (0..steps).map(|step| per_unit * recipe.place(step).factor.abs());
+    let (least, most) = factors.fold((f64::INFINITY, 0.0f64), |(least, most), x| (least.min(x), most.max(x)));
+    // Seed noise is moved by the rounding of its own step: half a point.
+    let seed = LARGEST_NORMAL + 0.5 / (least * first.abs());
+    most * seed * sum < f64::from(i32::MAX)
+}
+
 /// A stream whose releases lie on a [`Grid`]; see [`StreamBuilder::build_on_grid`].
 ///
 /// ```

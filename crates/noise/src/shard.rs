@@ -84,7 +84,7 @@ impl Shard {
                     Piece::Coordinates(range) => Some(range.start + offset as u64),
                     Piece::Padding(_) => None,
                 };
-                tiles.push(Tile { start, len, output });
+                tiles.push(Tile { number: tiles.len(), start, len, output });
                 output += len;
             }
         }
@@ -133,6 +133,8 @@ impl Piece {
 
 /// At most [`TILE`] consecutive outputs.
 pub(crate) struct Tile {
+    /// Counted over the whole shard.
+    pub(crate) number: usize,
     /// The first coordinate; none for padding.
     pub(crate) start: Option<u64>,
     pub(crate) len: usize,

@@ -202,7 +202,7 @@ impl Lookup for Blended {
     }
 }
 
-/// Asks for `numbers` to be brought near, without waiting.
+/// Asks for the lines of `numbers` to be brought near, without waiting.
 #[inline(always)]
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,6 @@
 //! The stream: rows of C^-1 Z, one a step, never past the last.
 
 use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 
 use antinoise_input::{at_least, between, positive};
@@ -131,7 +130,7 @@ impl StreamBuilder {
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
         let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
         let engine = Engine::new(&plan, &key, limits, threads)?;
-        Ok(Core { plan, key, engine, pool, step: 0 })
+        Ok(Core { plan, key, engine, pool })
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -277,7 +276,6 @@ pub(crate) struct Core<T: Step> {
     key: Key,
     engine: Engine<T>,
     pool: Option<ThreadPool>,
-    step: usize,
 }
 
 impl<T: Step> Core<T> {
@@ -285,15 +283,14 @@ impl<T: Step> Core<T> {
         if out.len() != self.len() {
             return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
         }
-        if self.step == self.plan.steps {
+        if self.step() == self.plan.steps {
             return Err(NoiseError::Exhausted { steps: self.plan.steps });
         }
-        let (engine, step) = (&mut self.engine, self.step);
+        let engine = &mut self.engine;
         match &self.pool {
-            Some(pool) => pool.install(|| engine.emit(step, out, emit)),
-            None => engine.emit(step, out, emit),
+            Some(pool) => pool.install(|| engine.emit(out, emit)),
+            None => engine.emit(out, emit),
         }
-        self.step += 1;
         Ok(())
     }
 
@@ -304,7 +301,6 @@ impl<T: Step> Core<T> {
             Some(pool) => pool.install(|| engine.seek(step)),
             None => engine.seek(step),
         }
-        self.step = step;
         Ok(())
     }
 
@@ -317,7 +313,7 @@ impl<T: Step> Core<T> {
     }
 
     pub(crate) fn step(&self) -> usize {
-        self.step
+        self.engine.turns().next()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -336,15 +332,14 @@ impl<T: Step> Core<T> {
         (&self.plan, &self.key, &self.engine)
     }
 
-    pub(crate) fn restore(&mut self, step: usize, window: Range<usize>) -> &mut [T] {
-        self.step = step;
-        self.engine.restore(window)
+    pub(crate) fn restore(&mut self, start: usize, step: usize) -> (&mut [T], &mut [T::Row]) {
+        self.engine.restore(start, step)
     }
 }
 
 impl<T: Step> fmt::Debug for Core<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { steps, dim, .. } = self.plan;
-        write!(f, "step {} of {steps}, dim {dim}, {}", self.step, self.placement())
+        write!(f, "step {} of {steps}, dim {dim}, {}", self.step(), self.placement())
     }
 }

@@ -80,6 +80,7 @@ pub(crate) fn normals<T: Real>(
     apply::<1, 14>(&mut blocks, &rounds);
     finish(blocks, rounds[14], &mut bits.0);
     let batches = out.len() / (BATCH * T::PER_GROUP);
+    let portion = aside.portion(BATCH * batches);
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
         // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
         let mut nearest = T::FAR;
@@ -89,17 +90,20 @@ pub(crate) fn normals<T: Real>(
         let (third, fourth) = right.split_at_mut(T::PER_GROUP);
         apply::<1, 4>(&mut blocks, &rounds);
         T::group::<Permuted>(&bits.0[0], first, &mut nearest);
+        aside.part(&portion);
         apply::<4, 7>(&mut blocks, &rounds);
         T::group::<Permuted>(&bits.0[1], second, &mut nearest);
+        aside.part(&portion);
         apply::<7, 10>(&mut blocks, &rounds);
         T::group::<Permuted>(&bits.0[2], third, &mut nearest);
+        aside.part(&portion);
         apply::<10, 14>(&mut blocks, &rounds);
         T::group::<Permuted>(&bits.0[3], fourth, &mut nearest);
         if T::is_rare(&nearest) {
             refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
         }
         finish(blocks, rounds[14], &mut bits.0);
-        aside.part(batches - batch);
+        aside.part(&portion);
     }
 }
 

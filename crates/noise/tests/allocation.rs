@@ -39,7 +39,7 @@ fn allocations(step: impl FnMut(usize)) -> usize {
 /// One test, so that no other thread of this program allocates meanwhile.
 #[test]
 fn a_step_allocates_nothing() {
-    let dim = 3000;
+    let dim = 9000;
     let mut out = vec![0.0; dim];
     for (name, recursion) in cases() {
         for budget in [0, 5 * 4 * dim as u64, u64::MAX] {

@@ -8,7 +8,8 @@ use antinoise_noise::{
 };
 use common::{STEPS, cases};
 
-const DIM: usize = 1500;
+/// More tiles than steps that are made at a time.
+const DIM: usize = 5200;
 const NOISE_STD: f64 = 1.5;
 
 fn grid() -> Grid {
@@ -80,11 +81,11 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
             whole,
             "{name}"
         );
-        for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64] {
+        for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64, u64::MAX] {
             let mut stream = builder(&recursion).memory_budget(budget).build_on_grid(grid(), key()).unwrap();
             assert!(stream.placement().bytes <= budget);
             let mut row = vec![0.0; DIM];
-            for step in [7, 3, 4, 12, 0, 1] {
+            for step in [7, 3, 4, 12, 0, 1, 6, 9, 10] {
                 stream.seek(step).unwrap();
                 stream.next_into(&mut row).unwrap();
                 assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
@@ -96,6 +97,21 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
                 assert_eq!(part[..], whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
             }
         }
+    }
+}
+
+/// Whole points wait in four bytes each where they are sure to fit.
+#[test]
+fn rows_are_made_ahead_where_their_points_fit() {
+    let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
+    for (spacing, look_ahead) in [(-14, 4), (-25, 4), (-34, 1)] {
+        let grid = Grid::new(2f64.powi(spacing)).unwrap();
+        let whole = rows(builder(&recursion).build_on_grid(grid, key()).unwrap());
+        let stream = builder(&recursion).build_on_grid(grid, key()).unwrap();
+        assert_eq!(stream.placement().look_ahead, look_ahead);
+        let one_by_one = builder(&recursion).look_ahead(1).build_on_grid(grid, key()).unwrap();
+        assert_eq!(rows(one_by_one), whole);
+        assert_eq!(rows(stream), whole);
     }
 }
 

@@ -6,7 +6,8 @@ use antinoise_mechanism::Recursion;
 use antinoise_noise::{Cipher, Key, NoiseError, NoiseStream, Shard, State, StreamBuilder};
 use common::{STEPS, cases, seed_noise};
 
-const DIM: usize = 2600;
+/// More tiles than steps that are made at a time, so that each takes its turn at another step.
+const DIM: usize = 14_000;
 const NOISE_STD: f64 = 1.5;
 
 fn builder(recursion: &Recursion) -> StreamBuilder {
@@ -88,7 +89,7 @@ fn seeking_changes_no_bit() {
         for budget in [0, u64::MAX] {
             let mut stream = builder(&recursion).memory_budget(budget).build(key()).unwrap();
             let mut row = vec![0.0; DIM];
-            for step in [7, 3, 3, 4, 12, 0, 5, 8, 9] {
+            for step in [7, 3, 3, 4, 12, 0, 5, 8, 9, 11, 2, 10] {
                 stream.seek(step).unwrap();
                 stream.next_into(&mut row).unwrap();
                 assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());

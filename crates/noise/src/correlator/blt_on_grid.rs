@@ -1,7 +1,7 @@
 //! A BLT on a grid, several steps of a few coordinates at a time: their buffers stay in registers all the while.
 
 use super::blt::{Blt, vectors};
-use super::grid::{StepGrid, distance, larger};
+use super::grid::{StepGrid, WHOLE, distance, larger};
 use super::{Aside, Scratch, TileSteps};
 use crate::gaussian::{Pair, TILE, exact_normal};
 use crate::simd::per_isa;
@@ -10,15 +10,13 @@ use crate::simd::per_isa;
 pub(crate) const MOST_STEPS: usize = 4;
 /// Coordinates made at a time: two registers for each buffer.
 const LANES: usize = 16;
-/// From here on neighbouring numbers are 1 apart: adding it rounds to whole points, ties to even.
-const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// The steps of a BLT of order up to 4.
 pub(super) fn run(blt: &Blt<f64>, scratch: &mut Scratch<f64>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
     let (count, len, isa) = (steps.places.len(), steps.len, scratch.isa);
     blt.start(&steps.places[0], past);
-    let mut nears = steps.near.chunks(steps.near.len().div_ceil(count).max(1));
     let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
+    let mut nears = steps.near.chunks(steps.near.len().div_ceil(count).max(1));
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
         let mut aside = Aside::fetching(nears.next().unwrap_or_default());
         *z = tile.make_while(seed, steps.start, len, &mut aside);

@@ -9,6 +9,8 @@ use crate::simd::{Isa, per_isa};
 pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
 /// Coordinates that one vector holds.
 const LANES: usize = 8;
+/// From here on neighbouring numbers are 1 apart: adding it rounds to whole points, ties to even.
+pub(super) const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
 /// A few roundings of a number lose less than this part of it.
 const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
@@ -27,8 +29,13 @@ impl StepGrid {
     }
 
     /// The grid of the step at `place`, if this is that of a step whose noise is multiplied by 1.
-    pub(super) fn at(self, place: &Place) -> Self {
+    pub(crate) fn at(self, place: &Place) -> Self {
         Self::new(self.per_unit * place.factor)
+    }
+
+    /// Noise on the grid in whole points, all of which must fit.
+    pub(super) fn points(self, isa: Isa, noise: &[f64], points: &mut [i32]) {
+        whole_points(isa, self.per_unit, noise, points);
     }
 
     /// Rounds weight z + f to the grid, f being what `out` holds: the nearest point to the exact sum, where `weight`,
@@ -119,23 +126,53 @@ pub(super) fn larger(a: f64, b: f64) -> f64 {
 }
 
 per_isa! {
+    fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) = whole_points_body
+}
+
+#[inline(always)]
+fn whole_points_body(per_unit: f64, noise: &[f64], points: &mut [i32]) {
+    for (points, noise) in points.iter_mut().zip(noise) {
+        // The last bits of the sum are the number of points.
+        *points = noise.mul_add(per_unit, WHOLE).to_bits() as i32;
+    }
+}
+
+per_isa! {
+    /// As `release`, with noise in whole points.
+    pub(super) fn release_points(spacing: f64, replace: bool, noise: &[i32], gradient: &mut [f32]) = release_points_body
+}
+
+#[inline(always)]
+fn release_points_body(spacing: f64, replace: bool, noise: &[i32], gradient: &mut [f32]) {
+    for (gradient, noise) in gradient.iter_mut().zip(noise) {
+        let given = if replace { 0.0 } else { f64::from(*gradient) };
+        *gradient = released(spacing, given, f64::from(*noise));
+    }
+}
+
+per_isa! {
     /// gradient = spacing (gradient / spacing, rounded, + noise in whole points), or the noise alone if `replace`.
     pub(super) fn release(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) = release_body
 }
 
 #[inline(always)]
-#[allow(clippy::manual_clamp)] // `clamp` would let NaN through.
 fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) {
+    for (gradient, noise) in gradient.iter_mut().zip(noise) {
+        let given = if replace { 0.0 } else { f64::from(*gradient) };
+        *gradient = released(spacing, given, (noise * per_unit).round_ties_even());
+    }
+}
+
+/// spacing (given / spacing, rounded, + noise), where noise is in whole points.
+#[inline(always)]
+#[allow(clippy::manual_clamp)] // `clamp` would let NaN through.
+fn released(spacing: f64, given: f64, noise: f64) -> f32 {
     /// Sums of two whole numbers up to this are exact.
     const BOUND: f64 = (1u64 << 51) as f64;
     // Exact: the spacing is a power of two.
     let per_spacing = 1.0 / spacing;
-    for (gradient, noise) in gradient.iter_mut().zip(noise) {
-        let given = if replace { 0.0 } else { f64::from(*gradient) };
-        let points = (given * per_spacing).round_ties_even().max(-BOUND).min(BOUND);
-        let noise = (noise * per_unit).round_ties_even();
-        *gradient = ((points + noise) * spacing) as f32;
-    }
+    let points = (given * per_spacing).round_ties_even().max(-BOUND).min(BOUND);
+    ((points + noise) * spacing) as f32
 }
 
 #[cfg(test)]

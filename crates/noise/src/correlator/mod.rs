@@ -16,6 +16,7 @@ pub(crate) use sum::Use;
 
 use output::add_scaled;
 
+use crate::checkpoint::Stored;
 use crate::cipher::Keystream;
 use crate::gaussian::{NormalTile, Real, TILE};
 use crate::recipe::{Keeps, Leaf, Place};
@@ -74,40 +75,42 @@ impl<T: Real> Correlator<T> {
 
 /// What one thread works in: a tile's seed noise and correlated noise, for as many steps as are made at once, and, when
 /// replaying, its past.
-pub(crate) struct Scratch<T> {
+pub(crate) struct Scratch<T: Step> {
     isa: Isa,
     normals: Vec<NormalTile<T>>,
     pub(crate) noise: Box<[T]>,
+    pub(crate) row: Box<[T::Row]>,
     pub(crate) past: Vec<T>,
 }
 
-impl<T: Real> Scratch<T> {
-    /// Room for tiles of `at_once` steps with `past_vectors` replayed vectors.
-    pub(crate) fn new(isa: Isa, at_once: usize, past_vectors: usize) -> Self {
-        let noise = vec![T::default(); at_once * TILE].into_boxed_slice();
+impl<T: Step> Scratch<T> {
+    /// Room for `rows` rows of noise, made by `correlator`, with `past_vectors` replayed vectors.
+    pub(crate) fn new(isa: Isa, correlator: &Correlator<T>, rows: usize, past_vectors: usize) -> Self {
+        let at_once = T::at_once(correlator);
         let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
-        Self { isa, normals, noise, past: vec![T::default(); past_vectors * TILE] }
+        let noise = vec![T::default(); rows.max(at_once) * TILE].into_boxed_slice();
+        let row = vec![T::Row::default(); TILE].into_boxed_slice();
+        Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE] }
     }
 
     pub(crate) fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// outs\[k\] = sum over uses (seed, k, weight) of weight z_seed, for one tile; `outs` holds rows of `len`.
+    /// Row k of the noise = sum over uses (seed, k, weight) of weight z_seed, for `rows` rows of one tile.
     pub(crate) fn sum<'a>(
         &mut self,
         uses: &[Use],
+        rows: usize,
         seed: impl Fn(u64) -> &'a Keystream,
-        start: u64,
-        len: usize,
-        outs: &mut [T],
+        (start, len): (u64, usize),
     ) {
-        outs.fill(T::default());
+        self.noise[..rows * TILE].fill(T::default());
         for same_seed in uses.chunk_by(|a, b| a.seed == b.seed) {
             let z = self.normals[0].make(seed(same_seed[0].seed), start, len);
             for used in same_seed {
-                let out = &mut outs[used.row * len..][..len];
-                sum::accumulate(self.isa, T::rounded(used.weight), z, out);
+                let row = &mut self.noise[used.row * TILE..][..len];
+                sum::accumulate(self.isa, T::rounded(used.weight), z, row);
             }
         }
     }
@@ -115,14 +118,28 @@ impl<T: Real> Scratch<T> {
 
 /// Steps on one tile, in either kind of stream.
 pub(crate) trait Step: Real {
+    /// What a row waits as: noise of unit variance or, on a grid, whole points.
+    type Row: Stored;
+
     /// Most steps that one call of [`Step::steps`] makes.
     fn at_once(correlator: &Correlator<Self>) -> usize;
 
     /// Leaves z~ of each step in the scratch's noise, row after row, and brings `past` to the step after the last.
     fn steps(scratch: &mut Scratch<Self>, steps: &TileSteps<'_, Self>, past: &mut [Self]);
 
+    /// A row of noise as it waits, in `room` if it is not what it was.
+    fn waiting<'a>(
+        isa: Isa,
+        noise: &'a [Self],
+        grid: Option<StepGrid>,
+        room: &'a mut [Self::Row],
+    ) -> &'a [Self::Row];
+
     /// Hands out noise of unit variance.
     fn leave(isa: Isa, leave: &Leave, noise: &[Self], out: &mut [f32]);
+
+    /// Hands out a row that waited.
+    fn leave_row(isa: Isa, leave: &Leave, row: &[Self::Row], out: &mut [f32]);
 }
 
 /// Which steps, and of which tile.
@@ -141,6 +158,16 @@ pub(crate) struct TileSteps<'a, T> {
 }
 
 impl Step for f32 {
+    type Row = f32;
+
+    fn waiting<'a>(_: Isa, noise: &'a [f32], _: Option<StepGrid>, _: &'a mut [f32]) -> &'a [f32] {
+        noise
+    }
+
+    fn leave_row(isa: Isa, leave: &Leave, row: &[f32], out: &mut [f32]) {
+        Self::leave(isa, leave, row, out);
+    }
+
     fn leave(isa: Isa, leave: &Leave, noise: &[f32], out: &mut [f32]) {
         match leave.emit {
             Emit::Write => write_scaled(isa, leave.large, leave.factor as f32, noise, out),
@@ -170,6 +197,18 @@ impl Step for f32 {
 }
 
 impl Step for f64 {
+    type Row = i32;
+
+    fn waiting<'a>(isa: Isa, noise: &'a [f64], grid: Option<StepGrid>, room: &'a mut [i32]) -> &'a [i32] {
+        grid.expect("double precision is for grids").points(isa, noise, room);
+        room
+    }
+
+    fn leave_row(isa: Isa, leave: &Leave, row: &[i32], out: &mut [f32]) {
+        let spacing = leave.spacing.expect("double precision is for grids");
+        grid::release_points(isa, spacing, matches!(leave.emit, Emit::Write), row, out);
+    }
+
     fn leave(isa: Isa, leave: &Leave, noise: &[f64], out: &mut [f32]) {
         let spacing = leave.spacing.expect("double precision is for grids");
         grid::release(isa, spacing, leave.factor / spacing, matches!(leave.emit, Emit::Write), noise, out);

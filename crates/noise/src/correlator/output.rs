@@ -44,7 +44,15 @@ pub(crate) struct Aside<'a, T> {
     near: &'a [T],
 }
 
-impl<'a, T: Real> Aside<'a, T> {
+/// Numbers to be copied and to be fetched at a time: whole lines, too few for either to wait.
+pub(crate) struct Portion {
+    copied: usize,
+    fetched: usize,
+}
+
+impl<'a, T: Copy> Aside<'a, T> {
+    const PER_LINE: usize = LINE / size_of::<T>();
+
     /// Nothing to copy, and `near` to be fetched.
     pub(crate) fn fetching(near: &'a [T]) -> Self {
         Self { from: &[], to: &mut [], near }
@@ -59,24 +67,34 @@ impl<'a, T: Real> Aside<'a, T> {
         Self { from, to, near: &[] }
     }
 
-    /// One of `parts` parts, about equal, of what is left: whole lines only.
+    /// What is left in `parts` portions, about equal.
+    pub(crate) fn portion(&self, parts: usize) -> Portion {
+        let numbers = |left: usize| left.div_ceil(Self::PER_LINE).div_ceil(parts) * Self::PER_LINE;
+        Portion { copied: numbers(self.to.len()), fetched: numbers(self.near.len()) }
+    }
+
+    /// A portion, or what is left of it: whole lines only of a copy.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn part(&mut self, parts: usize) {
+    pub(crate) fn part(&mut self, portion: &Portion) {
         use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
-        let per_line = LINE / size_of::<T>();
-        let share = |numbers: usize| (numbers / per_line).div_ceil(parts) * per_line;
-        let (near, near_rest) = self.near.split_at(share(self.near.len()));
-        prefetch(near);
-        let numbers = share(self.to.len());
+        if portion.fetched > 0 {
+            let (near, rest) = self.near.split_at(portion.fetched.min(self.near.len()));
+            prefetch(near);
+            self.near = rest;
+        }
+        if portion.copied == 0 {
+            return;
+        }
+        let numbers = portion.copied.min(self.to.len() / Self::PER_LINE * Self::PER_LINE);
         let (from, from_rest) = self.from.split_at(numbers);
         let (to, to_rest) = std::mem::take(&mut self.to).split_at_mut(numbers);
-        for (from, to) in from.chunks_exact(per_line).zip(to.chunks_exact_mut(per_line)) {
+        for (from, to) in from.chunks_exact(Self::PER_LINE).zip(to.chunks_exact_mut(Self::PER_LINE)) {
             // SAFETY: both hold 64 bytes; `to` starts at a multiple of 64 bytes, the load needs no alignment.
             unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
         }
-        (self.from, self.to, self.near) = (from_rest, to_rest, near_rest);
+        (self.from, self.to) = (from_rest, to_rest);
     }
 
     /// All that is left.
@@ -84,7 +102,7 @@ impl<'a, T: Real> Aside<'a, T> {
         #[cfg(target_arch = "x86_64")]
         if isa.level() == Level::Avx512 {
             // SAFETY: an `Isa` of this level exists only where its features were detected.
-            unsafe { self.part(1) };
+            unsafe { self.part(&self.portion(1)) };
         }
         prefetch(self.near);
         copy_few(self.from, self.to);
@@ -93,7 +111,7 @@ impl<'a, T: Real> Aside<'a, T> {
 
 /// A copy of mostly nothing, for which a call would take longer.
 #[inline(always)]
-fn copy_few<T: Real>(from: &[T], to: &mut [T]) {
+fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     if !from.is_empty() {
         to.copy_from_slice(from);
     }

@@ -3,8 +3,6 @@
 //! Radius word w: u = (w + 1/2) 2^-64 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-64. The
 //! coefficients and tables are printed by `scripts/noise/polynomials.py`.
 
-use safetensors::Dtype;
-
 use super::Real;
 use crate::cipher::{GROUP_BYTES, Keystream};
 use crate::simd::{Aligned, Lookup};
@@ -23,16 +21,6 @@ impl Real for f64 {
     const FAR: Self::Nearest = [u64::MAX; PAIRS];
     /// The least radius word, counted from below the rare ones at the upper end.
     type Nearest = [u64; PAIRS];
-
-    const DTYPE: Dtype = Dtype::F64;
-
-    fn append_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn from_bytes(bytes: &[u8]) -> f64 {
-        f64::from_le_bytes(std::array::from_fn(|i| bytes[i]))
-    }
 
     #[inline(always)]
     fn rounded(x: f64) -> f64 {

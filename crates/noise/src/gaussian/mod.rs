@@ -10,9 +10,7 @@ pub(crate) use exact::{Pair, exact_normal};
 use std::fmt;
 use std::ops::{Add, Mul};
 
-use safetensors::Dtype;
-use zeroize::Zeroize;
-
+use crate::checkpoint::Stored;
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::correlator::{Aside, Portions, is_large};
 use crate::simd::{self, Isa, LINE, Level, Lookup};
@@ -25,20 +23,9 @@ pub(crate) const TILE: usize = 1024;
 pub(crate) const FUSED_GROUPS: usize = 4;
 
 /// A floating-point type that normals are made in.
-pub(crate) trait Real:
-    Copy + Default + Send + Sync + Zeroize + Add<Output = Self> + Mul<Output = Self> + 'static
-{
+pub(crate) trait Real: Stored + Add<Output = Self> + Mul<Output = Self> {
     /// The number 1.
     const ONE: Self;
-
-    /// The type's name in checkpoints.
-    const DTYPE: Dtype;
-
-    /// Appends its bytes, little-endian.
-    fn append_to(self, bytes: &mut Vec<u8>);
-
-    /// The number of these bytes.
-    fn from_bytes(bytes: &[u8]) -> Self;
 
     /// `x` rounded to this type.
     fn rounded(x: f64) -> Self;

@@ -4,8 +4,6 @@
 //! sign of w + 1/2. Pieces of that function are polynomials, looked up by the leading bits of |w + 1/2|;
 //! `scripts/noise/inverse_normal.py` fits them.
 
-use safetensors::Dtype;
-
 use super::single_table::{PIECES, TAIL};
 use super::{Real, double};
 use crate::cipher::{GROUP_BYTES, Keystream};
@@ -30,16 +28,6 @@ impl Real for f32 {
     const FAR: Self::Nearest = [u32::MAX; LANES];
     /// The bits that all scaled words have in common, lane by lane.
     type Nearest = [u32; LANES];
-
-    const DTYPE: Dtype = Dtype::F32;
-
-    fn append_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn from_bytes(bytes: &[u8]) -> f32 {
-        f32::from_le_bytes(std::array::from_fn(|i| bytes[i]))
-    }
 
     #[inline(always)]
     fn rounded(x: f64) -> f32 {
