@@ -2,11 +2,11 @@
 
 use zeroize::Zeroize;
 
-use crate::checkpoint::Stored;
+use crate::aligned::AlignedNumbers;
 use crate::cipher::KeySource;
-use crate::correlator::{Correlator, Emit, Leave, PAST_CACHE, Scratch, Step, is_large};
+use crate::correlator::{Correlator, Emit, Leave, PAST_CACHE, Scratch, Step, ahead, is_large};
 use crate::gaussian::TILE;
-use crate::pass::{Pass, TileParts, TileRun, each_tile, slot};
+use crate::pass::{Pass, TileParts, TileRun, each_tile};
 use crate::placement::{Limits, Numbers, Placement, State, history};
 use crate::recipe::{Keeps, Leaf, Recipe};
 use crate::release::{Grid, check_grid, points_fit};
@@ -31,9 +31,9 @@ pub(crate) struct Engine<T: Step> {
     /// Past vectors and rows made ahead that are in memory.
     kept: (usize, usize),
     /// For each tile, its past vectors one after the other.
-    past: Vec<T>,
+    past: AlignedNumbers<T>,
     /// For each tile, its rows made ahead.
-    ahead: Vec<T::Row>,
+    ahead: AlignedNumbers<T::Row>,
     turns: Turns,
     pass: Pass,
     scratch: Vec<Scratch<T>>,
@@ -70,8 +70,8 @@ impl<T: Step> Engine<T> {
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
         let kept = (past, placement.vectors - past);
-        let past = zeros(kept.0 as u64 * outputs as u64)?;
-        let ahead = zeros(kept.1 as u64 * outputs as u64)?;
+        let past = AlignedNumbers::zeros(kept.0 as u64 * outputs as u64)?;
+        let ahead = AlignedNumbers::zeros(kept.1 as u64 * outputs as u64)?;
         let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
         let scratch = (0..threads).map(|_| Scratch::new(isa, &correlator, rows, replayed)).collect();
         let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement, per_unit);
@@ -133,7 +133,7 @@ impl<T: Step> Engine<T> {
         let place = match self.correlator.output_slot(step) {
             Some(slot) if self.placement.state == State::Stored => Waits::AmongPast(slot),
             _ if slots == 1 => Waits::InScratch,
-            _ => Waits::Apart(slot(step, slots)),
+            _ => Waits::Apart(ahead::slot(step, slots)),
         };
         let Self { correlator, kept, past, ahead, pass, scratch, tiles, turns, .. } = self;
         // What the caches hold is near.
@@ -219,17 +219,6 @@ enum Waits {
     InScratch,
     AmongPast(usize),
     Apart(usize),
-}
-
-fn zeros<T: Stored>(count: u64) -> Result<Vec<T>, NoiseError> {
-    let refused = || {
-        NoiseError::input("memory", format!("{} bytes", count as u128 * size_of::<T>() as u128), "available")
-    };
-    let count = usize::try_from(count).map_err(|_| refused())?;
-    let mut check: Vec<T> = Vec::new();
-    check.try_reserve_exact(count).map_err(|_| refused())?;
-    drop(check);
-    Ok(vec![T::default(); count])
 }
 
 impl<T: Step> Drop for Engine<T> {

@@ -19,6 +19,7 @@
 //! The noise of step t at coordinate j depends on (key, cipher, recursion, t, j) and on nothing else: threads,
 //! shards, instruction sets, memory budgets, seeking and resuming never change a bit of it.
 
+mod aligned;
 pub mod bench;
 mod checkpoint;
 mod cipher;

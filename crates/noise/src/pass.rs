@@ -3,12 +3,10 @@
 use std::ops::Range;
 
 use crate::cipher::{KeySource, Keystream};
-use crate::correlator::{Aside, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileSteps, Use, settle};
-use crate::gaussian::TILE;
+use crate::correlator::{Ahead, Correlator, PAST_CACHE, Scratch, Step, StepGrid, TileSteps, Use, settle};
 use crate::placement::{Placement, State, history};
 use crate::recipe::{Leaf, Place, Recipe};
 use crate::shard::Tile;
-use crate::simd::Isa;
 
 /// Bytes of the next tile's past that are fetched while this tile makes a step: more would be waited for.
 const FETCHED_A_STEP: usize = 32 << 10;
@@ -66,60 +64,26 @@ impl Pass {
         let TileRun { start, len, past, ahead, steps, first_row, near } = tile;
         let mut near = &near[..near.len().min(steps.len() * FETCHED_A_STEP / size_of::<T>())];
         let first = self.places[0].step;
+        let mut ahead = Ahead { rows: ahead, len, first: first_row, past_caches: self.past_caches };
         if matches!(correlator, Correlator::Sum) || !self.uses.is_empty() {
             let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
             scratch.sum(&self.uses, steps.len(), keystream, (start, len));
-            return self.keep_rows(scratch, len, &self.places, first_row, ahead);
+            return scratch.keep_rows(&self.places, self.grid, &mut ahead);
         }
         let mut replayed = std::mem::take(&mut scratch.past);
         let (from, past) = if replayed.is_empty() { (steps.start, past) } else { (first, &mut replayed[..]) };
-        let grid = self.grid;
         let mut places = &self.places[from - first..steps.end - first];
         while let Some(first) = places.first() {
             let count = at_once(places, T::at_once(correlator));
             let (now, later) = places.split_at(count);
             let (near_now, near_later) = near.split_at(near.len() * count / places.len());
             let seeds = &self.keystreams[first.step - self.first_seed as usize..][..count];
-            let steps = TileSteps { correlator, places: now, seeds, start, len, near: near_now, grid };
-            T::steps(scratch, &steps, past);
-            self.keep_rows(scratch, len, now, first_row, ahead);
+            let steps =
+                TileSteps { correlator, places: now, seeds, start, len, near: near_now, grid: self.grid };
+            T::steps(scratch, &steps, past, &mut ahead);
             (places, near) = (later, near_later);
         }
         scratch.past = replayed;
-    }
-
-    /// Keeps the scratch's rows, of the steps at `places`, from `first_row` on; where none are kept apart, the last
-    /// one is put first.
-    fn keep_rows<T: Step>(
-        &self,
-        scratch: &mut Scratch<T>,
-        len: usize,
-        places: &[Place],
-        first_row: usize,
-        ahead: &mut [T::Row],
-    ) {
-        if ahead.is_empty() {
-            let last = (places.len() - 1) * TILE;
-            return scratch.noise.copy_within(last..last + len, 0);
-        }
-        let slots = ahead.len() / len;
-        let (isa, Scratch { noise, row: room, .. }) = (scratch.isa(), scratch);
-        for (place, noise) in places.iter().zip(noise.chunks(TILE)) {
-            if place.step >= first_row {
-                let grid = self.grid.map(|grid| grid.at(place));
-                let row = T::waiting(isa, &noise[..len], grid, &mut room[..len]);
-                self.put_ahead(isa, row, &mut ahead[slot(place.step, slots) * len..][..len]);
-            }
-        }
-    }
-
-    /// Keeps a row for later: past the caches if there are many of them.
-    fn put_ahead<R: Copy>(&self, isa: Isa, row: &[R], kept: &mut [R]) {
-        if self.past_caches {
-            Aside::copying(row, kept).finish(isa);
-        } else {
-            kept.copy_from_slice(row);
-        }
     }
 
     /// Lists what the steps of `window` need, from the start of their run if it is replayed.
@@ -186,11 +150,6 @@ fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
 fn at_once(places: &[Place], most: usize) -> usize {
     let runs = places.iter().skip(1).position(|place| place.local == 0);
     runs.map_or(places.len(), |found| found + 1).min(most)
-}
-
-/// Where the row of `step` waits among those made ahead.
-pub(crate) fn slot(step: usize, look_ahead: usize) -> usize {
-    step % look_ahead
 }
 
 /// One tile, and which steps of it are made.

@@ -33,7 +33,7 @@ const LONGEST_LOOK_AHEAD: usize = 32;
 /// Seeds that are better stored than made again.
 const FEW_SEEDS: usize = 2;
 /// Steps that a BLT on a grid makes in one pass.
-const GRID_LOOK_AHEAD: usize = 4;
+const GRID_LOOK_AHEAD: usize = 8;
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy)]

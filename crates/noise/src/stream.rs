@@ -77,8 +77,9 @@ impl StreamBuilder {
         self
     }
 
-    /// Most steps made in one pass over the state; as many as pay if not called. The pass happens when its first
-    /// step is asked for: 1 makes all steps take the same time, at the price of a longer mean.
+    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, parts of
+    /// the shard take turns, so that every step takes about the same time; seed noise made again is made for all
+    /// steps of a pass when the first of them is asked for.
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;

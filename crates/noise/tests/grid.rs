@@ -9,7 +9,7 @@ use antinoise_noise::{
 use common::{STEPS, cases};
 
 /// More tiles than steps that are made at a time.
-const DIM: usize = 5200;
+const DIM: usize = 9300;
 const NOISE_STD: f64 = 1.5;
 
 fn grid() -> Grid {
@@ -100,11 +100,41 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
     }
 }
 
+/// Rows that the caches cannot hold are written past them.
+#[test]
+fn a_large_stream_has_the_bits_of_its_small_shards() {
+    const LARGE: usize = 300_001;
+    let recursion = Recursion::Blt { scale: vec![0.3, 0.2, 0.1], decay: vec![0.99, 0.8, 0.5] };
+    let builder = NoiseStream::builder(recursion, 11, LARGE, NOISE_STD).threads(1);
+    let mut whole = builder.clone().build_on_grid(grid(), key()).unwrap();
+    let cut = |i: usize| i as u64 * LARGE as u64 / 29;
+    let mut shards: Vec<GridStream> = (0..29)
+        .map(|i| {
+            builder.clone().shard(Shard::of_range(cut(i)..cut(i + 1))).build_on_grid(grid(), key()).unwrap()
+        })
+        .collect();
+    assert!(whole.placement().bytes > 8 << 20 && shards[0].placement().bytes < 8 << 20);
+    let mut row = vec![0.5; LARGE];
+    for step in 0..11 {
+        whole.release(&mut row).unwrap();
+        let parts: Vec<f32> = shards
+            .iter_mut()
+            .flat_map(|shard| {
+                let mut part = vec![0.5; shard.len()];
+                shard.release(&mut part).unwrap();
+                part
+            })
+            .collect();
+        assert_eq!(row, parts, "step {step}");
+        row.fill(0.5);
+    }
+}
+
 /// Whole points wait in four bytes each where they are sure to fit.
 #[test]
 fn rows_are_made_ahead_where_their_points_fit() {
     let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
-    for (spacing, look_ahead) in [(-14, 4), (-25, 4), (-34, 1)] {
+    for (spacing, look_ahead) in [(-14, 8), (-25, 8), (-34, 1)] {
         let grid = Grid::new(2f64.powi(spacing)).unwrap();
         let whole = rows(builder(&recursion).build_on_grid(grid, key()).unwrap());
         let stream = builder(&recursion).build_on_grid(grid, key()).unwrap();

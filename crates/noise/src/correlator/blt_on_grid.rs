@@ -2,9 +2,9 @@
 
 use super::blt::{Blt, vectors};
 use super::grid::{StepGrid, WHOLE, distance, larger};
-use super::{Aside, Scratch, TileSteps};
+use super::{Ahead, Aside, Scratch, TileSteps};
 use crate::gaussian::{Pair, TILE, exact_normal};
-use crate::simd::per_isa;
+use crate::simd::{LINE, per_isa};
 
 /// Most steps that are made at a time.
 pub(crate) const MOST_STEPS: usize = 4;
@@ -12,11 +12,17 @@ pub(crate) const MOST_STEPS: usize = 4;
 const LANES: usize = 16;
 
 /// The steps of a BLT of order up to 4.
-pub(super) fn run(blt: &Blt<f64>, scratch: &mut Scratch<f64>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
+pub(super) fn run(
+    blt: &Blt<f64>,
+    scratch: &mut Scratch<f64>,
+    steps: &TileSteps<'_, f64>,
+    past: &mut [f64],
+    ahead: &mut Ahead<'_, i32>,
+) {
     let (count, len, isa) = (steps.places.len(), steps.len, scratch.isa);
     blt.start(&steps.places[0], past);
-    let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
     let mut nears = steps.near.chunks(steps.near.len().div_ceil(count).max(1));
+    let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
         let mut aside = Aside::fetching(nears.next().unwrap_or_default());
         *z = tile.make_while(seed, steps.start, len, &mut aside);
@@ -25,103 +31,142 @@ pub(super) fn run(blt: &Blt<f64>, scratch: &mut Scratch<f64>, steps: &TileSteps<
     let grid = steps.grid.expect("double precision is for grids");
     let mut grids = [grid; MOST_STEPS];
     grids.iter_mut().zip(steps.places).for_each(|(grid, place)| *grid = grid.at(place));
+    let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.start + j as u64);
+    let made =
+        Made { coefficients: blt.coefficients(), grids: &grids[..count], z: &z[..count], exact: &exact };
+    if ahead.wants(steps.places) {
+        let streamed = ahead.past_caches;
+        let mut rows: [&mut [i32]; MOST_STEPS] = Default::default();
+        ahead.find(steps.places, &mut rows);
+        return whole_points(isa, &made, past, &mut rows[..count], streamed);
+    }
     let mut rows = scratch.noise.chunks_mut(TILE);
     let mut out: [&mut [f64]; MOST_STEPS] =
         std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
-    let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.start + j as u64);
-    self::steps(isa, blt.coefficients(), &grids[..count], &z[..count], past, &mut out[..count], &exact);
+    noise(isa, &made, past, &mut out[..count], false);
+    scratch.keep_rows(steps.places, steps.grid, ahead);
+}
+
+/// What steps are made of.
+struct Made<'a> {
+    coefficients: &'a [(f64, f64)],
+    /// Of each step, as is `z`, its seed noise.
+    grids: &'a [StepGrid],
+    z: &'a [&'a [f64]],
+    exact: Exact<'a>,
+}
+
+/// What a row is made of: noise, or its whole points.
+trait Points: Copy {
+    /// Puts a block of noise where `sums` are its points + [`WHOLE`], past the caches if `streamed`: `out` then
+    /// starts at a cache line.
+    fn put<const L: usize>(sums: &[f64; L], noise: &[f64; L], out: &mut [Self; L], streamed: bool);
+}
+
+impl Points for f64 {
+    #[inline(always)]
+    fn put<const L: usize>(_: &[f64; L], noise: &[f64; L], out: &mut [f64; L], _: bool) {
+        *out = *noise;
+    }
+}
+
+impl Points for i32 {
+    #[inline(always)]
+    fn put<const L: usize>(sums: &[f64; L], _: &[f64; L], out: &mut [i32; L], streamed: bool) {
+        // The last bits of a sum are the number of points.
+        let points: [i32; L] = std::array::from_fn(|l| sums[l].to_bits() as i32);
+        if streamed { stream(&points, out) } else { *out = points }
+    }
 }
 
 /// The exact normal of a step at an offset of the tile.
 pub(super) type Exact<'a> = &'a dyn Fn(usize, usize) -> Pair;
 
 per_isa! {
-    /// out\[s\] = the noise on the grid of step s, whose seed noise is z\[s\]; the buffers go on by all steps.
-    pub(super) fn steps(coefficients: &[(f64, f64)], grids: &[StepGrid], z: &[&[f64]], buffers: &mut [f64], out: &mut [&mut [f64]], exact: Exact<'_>) = steps_body
+    /// out\[s\] = the noise on the grid of step s; the buffers go on by all steps.
+    fn noise(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [f64]], streamed: bool) = steps_body
+}
+
+per_isa! {
+    /// The same in whole points, which must fit.
+    fn whole_points(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [i32]], streamed: bool) = steps_body
 }
 
 #[inline(always)]
-fn steps_body(
-    coefficients: &[(f64, f64)],
-    grids: &[StepGrid],
-    z: &[&[f64]],
-    buffers: &mut [f64],
-    out: &mut [&mut [f64]],
-    exact: Exact<'_>,
-) {
-    match *coefficients {
-        [a] => all([a], grids, z, buffers, out, exact),
-        [a, b] => all([a, b], grids, z, buffers, out, exact),
-        [a, b, c] => all([a, b, c], grids, z, buffers, out, exact),
-        [a, b, c, d] => all([a, b, c, d], grids, z, buffers, out, exact),
+fn steps_body<R: Points>(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
+    match *made.coefficients {
+        [a] => all([a], made, buffers, out, streamed),
+        [a, b] => all([a, b], made, buffers, out, streamed),
+        [a, b, c] => all([a, b, c], made, buffers, out, streamed),
+        [a, b, c, d] => all([a, b, c, d], made, buffers, out, streamed),
         _ => unreachable!("`Blt::is_fused` was asked"),
     }
 }
 
 #[inline(always)]
-fn all<const D: usize>(
+fn all<R: Points, const D: usize>(
     coefficients: [(f64, f64); D],
-    grids: &[StepGrid],
-    z: &[&[f64]],
+    made: &Made<'_>,
     buffers: &mut [f64],
-    out: &mut [&mut [f64]],
-    exact: Exact<'_>,
+    out: &mut [&mut [R]],
+    streamed: bool,
 ) {
     let coefficients = coefficients.map(|(scale, rate)| (scale, 1.0 + rate));
-    let len = z[0].len();
+    let len = made.z[0].len();
     let mut m: [&mut [f64]; D] = vectors(buffers, len);
-    let doubt = grids.iter().fold(0.0, |most, grid| larger(grid.doubt(1.0), most));
+    let doubt = made.grids.iter().fold(0.0, |most, grid| larger(grid.doubt(1.0), most));
+    let streamed = streamed && out.iter().all(|row| row.as_ptr().addr().is_multiple_of(LINE));
     let whole = len / LANES * LANES;
     for from in (0..whole).step_by(LANES) {
-        block::<D, LANES>(&coefficients, grids, doubt, from, z, &mut m, out, exact);
+        block::<R, D, LANES>(&coefficients, made, doubt, from, &mut m, out, streamed);
     }
     for from in whole..len {
-        block::<D, 1>(&coefficients, grids, doubt, from, z, &mut m, out, exact);
+        block::<R, D, 1>(&coefficients, made, doubt, from, &mut m, out, false);
     }
 }
 
 #[inline(always)]
-fn lanes<const L: usize>(row: &[f64], from: usize) -> &[f64; L] {
+fn lanes<T, const L: usize>(row: &[T], from: usize) -> &[T; L] {
     row[from..].first_chunk().expect("a block lies in its row")
 }
 
 #[inline(always)]
-fn lanes_mut<const L: usize>(row: &mut [f64], from: usize) -> &mut [f64; L] {
+fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
     row[from..].first_chunk_mut().expect("a block lies in its row")
 }
 
+// Each line works on all lanes before the next: loops over lanes of several lines are not vectorised.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn block<const D: usize, const L: usize>(
+fn block<R: Points, const D: usize, const L: usize>(
     coefficients: &[(f64, f64); D],
-    grids: &[StepGrid],
+    made: &Made<'_>,
     doubt: f64,
     from: usize,
-    z: &[&[f64]],
     m: &mut [&mut [f64]; D],
-    out: &mut [&mut [f64]],
-    exact: Exact<'_>,
+    out: &mut [&mut [R]],
+    streamed: bool,
 ) {
     let mut now: [[f64; L]; D] = std::array::from_fn(|i| *lanes(m[i], from));
     let mut furthest = [0.0; L];
-    for ((grid, z), out) in grids.iter().zip(z).zip(out.iter_mut()) {
+    for ((grid, z), out) in made.grids.iter().zip(made.z).zip(out.iter_mut()) {
         let z: &[f64; L] = lanes(z, from);
         let mut x = [0.0; L];
         for i in 0..D {
             x = std::array::from_fn(|l| coefficients[i].0.mul_add(now[i][l], x[l]));
         }
         let value: [f64; L] = std::array::from_fn(|l| z[l] + x[l]);
-        let points: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, WHOLE) - WHOLE);
+        let sums: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, WHOLE));
+        let points: [f64; L] = std::array::from_fn(|l| sums[l] - WHOLE);
         let off: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, -points[l]));
         furthest = std::array::from_fn(|l| larger(distance(points[l], off[l]), furthest[l]));
         let noise: [f64; L] = std::array::from_fn(|l| points[l] * grid.unit);
         for i in 0..D {
             now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
         }
-        *lanes_mut(out, from) = noise;
+        R::put(&sums, &noise, lanes_mut(out, from), streamed);
     }
     if furthest.iter().any(|far| far + doubt >= 0.5) {
-        now = decide(coefficients, grids, from, z, std::array::from_fn(|i| *lanes(m[i], from)), out, exact);
+        now = decide(coefficients, made, from, std::array::from_fn(|i| *lanes(m[i], from)), out);
     }
     for i in 0..D {
         *lanes_mut(m[i], from) = now[i];
@@ -131,28 +176,39 @@ fn block<const D: usize, const L: usize>(
 /// The same where double precision does not decide for all, point by point.
 #[cold]
 #[inline(never)]
-fn decide<const D: usize, const L: usize>(
+fn decide<R: Points, const D: usize, const L: usize>(
     coefficients: &[(f64, f64); D],
-    grids: &[StepGrid],
+    made: &Made<'_>,
     from: usize,
-    z: &[&[f64]],
     mut now: [[f64; L]; D],
-    out: &mut [&mut [f64]],
-    exact: Exact<'_>,
+    out: &mut [&mut [R]],
 ) -> [[f64; L]; D] {
-    for (step, (grid, (z, out))) in grids.iter().zip(z.iter().zip(out.iter_mut())).enumerate() {
-        let out = &mut out[from..from + L];
-        for l in 0..L {
-            out[l] = (0..D).fold(0.0, |x, i| coefficients[i].0.mul_add(now[i][l], x));
-        }
-        grid.decide(1.0, &z[from..from + L], out, &|l| exact(step, from + l));
+    for (step, (grid, (z, out))) in made.grids.iter().zip(made.z.iter().zip(out.iter_mut())).enumerate() {
+        let mut noise: [f64; L] =
+            std::array::from_fn(|l| (0..D).fold(0.0, |x, i| coefficients[i].0.mul_add(now[i][l], x)));
+        grid.decide(1.0, &z[from..from + L], &mut noise, &|l| (made.exact)(step, from + l));
         for i in 0..D {
-            for l in 0..L {
-                now[i][l] = coefficients[i].1.mul_add(now[i][l], out[l]);
-            }
+            now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
         }
+        R::put(&noise.map(|noise| noise.mul_add(grid.per_unit, WHOLE)), &noise, lanes_mut(out, from), false);
     }
     now
+}
+
+/// Writes a block past the caches, so that its line is not read first.
+#[inline(always)]
+fn stream<const L: usize>(points: &[i32; L], out: &mut [i32; L]) {
+    #[cfg(target_arch = "x86_64")]
+    for (points, out) in points.as_chunks::<4>().0.iter().zip(out.as_chunks_mut::<4>().0) {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
+        // SAFETY: both hold 16 bytes, and `out` starts at a multiple of 16 since its block starts at a line; every
+        // x86-64 processor has these instructions.
+        unsafe { _mm_stream_si128(out.as_mut_ptr().cast(), _mm_loadu_si128(points.as_ptr().cast())) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        *out = *points;
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +261,9 @@ mod tests {
             for &isa in Isa::available() {
                 let (mut buffers, mut found) = (vec![0.0; order * LEN], vec![vec![0.0; LEN]; MOST_STEPS]);
                 let mut rows: Vec<&mut [f64]> = found.iter_mut().map(Vec::as_mut_slice).collect();
-                steps(isa, &blt, &[grid; MOST_STEPS], &z, &mut buffers, &mut rows, &exact);
+                let grids = &[grid; MOST_STEPS];
+                let made = Made { coefficients: &blt, grids, z: &z, exact: &exact };
+                noise(isa, &made, &mut buffers, &mut rows, false);
                 assert_eq!(found, expected, "order {order} on {isa:?}");
             }
         }

@@ -165,13 +165,15 @@ fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradi
 
 /// spacing (given / spacing, rounded, + noise), where noise is in whole points.
 #[inline(always)]
-#[allow(clippy::manual_clamp)] // `clamp` would let NaN through.
 fn released(spacing: f64, given: f64, noise: f64) -> f32 {
     /// Sums of two whole numbers up to this are exact.
     const BOUND: f64 = (1u64 << 51) as f64;
     // Exact: the spacing is a power of two.
     let per_spacing = 1.0 / spacing;
-    let points = (given * per_spacing).round_ties_even().max(-BOUND).min(BOUND);
+    let points = (given * per_spacing).round_ties_even();
+    // Not `clamp`, which would let NaN through.
+    let points = if points > -BOUND { points } else { -BOUND };
+    let points = if points < BOUND { points } else { BOUND };
     ((points + noise) * spacing) as f32
 }
 

@@ -3,6 +3,7 @@
 //! Each kernel takes this step's seed noise, reads and updates the tile's past, and leaves z~ in `out`. The order
 //! of operations on a coordinate is fixed (oldest first), so that every placement gives the same bits.
 
+pub(crate) mod ahead;
 mod blt;
 mod blt_on_grid;
 mod grid;
@@ -10,6 +11,7 @@ mod output;
 mod ring;
 mod sum;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use grid::StepGrid;
 pub(crate) use output::{Aside, Emit, Leave, PAST_CACHE, Portions, is_large, settle, write_scaled};
 pub(crate) use sum::Use;
@@ -124,8 +126,14 @@ pub(crate) trait Step: Real {
     /// Most steps that one call of [`Step::steps`] makes.
     fn at_once(correlator: &Correlator<Self>) -> usize;
 
-    /// Leaves z~ of each step in the scratch's noise, row after row, and brings `past` to the step after the last.
-    fn steps(scratch: &mut Scratch<Self>, steps: &TileSteps<'_, Self>, past: &mut [Self]);
+    /// Keeps z~ of each step ahead or, if rows are not kept, leaves the last one in the scratch's noise, and brings
+    /// `past` to the step after the last.
+    fn steps(
+        scratch: &mut Scratch<Self>,
+        steps: &TileSteps<'_, Self>,
+        past: &mut [Self],
+        ahead: &mut Ahead<'_, Self::Row>,
+    );
 
     /// A row of noise as it waits, in `room` if it is not what it was.
     fn waiting<'a>(
@@ -179,7 +187,12 @@ impl Step for f32 {
         1
     }
 
-    fn steps(scratch: &mut Scratch<f32>, steps: &TileSteps<'_, f32>, past: &mut [f32]) {
+    fn steps(
+        scratch: &mut Scratch<f32>,
+        steps: &TileSteps<'_, f32>,
+        past: &mut [f32],
+        ahead: &mut Ahead<'_, <Self as Step>::Row>,
+    ) {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (place, seed) = (&steps.places[0], &steps.seeds[0]);
         let mut aside = Aside::fetching(steps.near);
@@ -193,6 +206,7 @@ impl Step for f32 {
                 correlator.keep(isa, place, z, out, past);
             }
         }
+        scratch.keep_rows(steps.places, None, ahead);
     }
 }
 
@@ -223,11 +237,16 @@ impl Step for f64 {
 
     /// Rounds to the grid and feeds the rounding back: kept are the rounded noise, or the seed noise that would have
     /// given it.
-    fn steps(scratch: &mut Scratch<f64>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
+    fn steps(
+        scratch: &mut Scratch<f64>,
+        steps: &TileSteps<'_, f64>,
+        past: &mut [f64],
+        ahead: &mut Ahead<'_, <Self as Step>::Row>,
+    ) {
         if let Correlator::Blt(blt) = steps.correlator
             && blt.is_fused()
         {
-            return blt_on_grid::run(blt, scratch, steps, past);
+            return blt_on_grid::run(blt, scratch, steps, past, ahead);
         }
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (correlator, place, seed) = (steps.correlator, &steps.places[0], &steps.seeds[0]);
@@ -246,5 +265,6 @@ impl Step for f64 {
             z.iter_mut().zip(&*out).for_each(|(z, noise)| *z = (noise - *z) / weight);
         }
         correlator.keep(isa, place, z, out, past);
+        scratch.keep_rows(steps.places, steps.grid, ahead);
     }
 }
