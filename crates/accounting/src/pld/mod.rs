@@ -55,9 +55,12 @@ impl SampledGaussian {
     pub fn new(noise_multiplier: f64, sampling_rate: f64, steps: u64) -> Result<Self> {
         positive("noise_multiplier", noise_multiplier)?;
         if !(1e-6..=1e12).contains(&noise_multiplier) {
-            return Err(
-                InvalidParameter::new("noise_multiplier", noise_multiplier, "from 1e-6 to 1e12").into()
-            );
+            return Err(InvalidParameter::new(
+                "noise_multiplier",
+                format!("{noise_multiplier:?}"),
+                "from 1e-6 to 1e12",
+            )
+            .into());
         }
         if !(sampling_rate > 0.0 && sampling_rate <= 1.0) {
             return Err(InvalidParameter::new("sampling_rate", sampling_rate, "above 0 and at most 1").into());
