@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use zeroize::Zeroize;
 
 use crate::NoiseError;
-use crate::simd::LINE;
+use crate::simd::{LINE, per_line};
 
 /// Zeros at first, which take no memory before they are written.
 pub(crate) struct AlignedNumbers<T> {
@@ -16,25 +16,27 @@ pub(crate) struct AlignedNumbers<T> {
 }
 
 impl<T: Copy + Default> AlignedNumbers<T> {
-    const PER_LINE: usize = LINE / size_of::<T>();
-
     /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        let numbers = vec![T::default(); len + per_line::<T>()];
+        let first = numbers.as_ptr().align_offset(LINE).min(per_line::<T>());
+        Self { numbers, first, len }
+    }
+
+    /// The same, where it may be more than there is.
     ///
     /// # Errors
     /// When there is no such amount of memory.
-    pub(crate) fn zeros(count: u64) -> Result<Self, NoiseError> {
+    pub(crate) fn try_zeros(count: u64) -> Result<Self, NoiseError> {
         let refused = || {
             let bytes = u128::from(count) * size_of::<T>() as u128;
             NoiseError::input("memory", format!("{bytes} bytes"), "available")
         };
         let len = usize::try_from(count).map_err(|_| refused())?;
-        let all = len.checked_add(Self::PER_LINE).ok_or_else(refused)?;
         let mut check: Vec<T> = Vec::new();
-        check.try_reserve_exact(all).map_err(|_| refused())?;
+        check.try_reserve_exact(len.saturating_add(per_line::<T>())).map_err(|_| refused())?;
         drop(check);
-        let numbers = vec![T::default(); all];
-        let first = numbers.as_ptr().align_offset(LINE).min(Self::PER_LINE);
-        Ok(Self { numbers, first, len })
+        Ok(Self::zeros(len))
     }
 }
 

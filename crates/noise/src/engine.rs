@@ -4,7 +4,7 @@ use zeroize::Zeroize;
 
 use crate::aligned::AlignedNumbers;
 use crate::cipher::KeySource;
-use crate::correlator::{Correlator, Emit, Leave, PAST_CACHE, Scratch, Step, ahead, is_large};
+use crate::correlator::{Correlator, Emit, Leave, Scratch, Step, ahead, is_large};
 use crate::gaussian::TILE;
 use crate::pass::{Pass, TileParts, TileRun, each_tile};
 use crate::placement::{Limits, Numbers, Placement, State, history};
@@ -23,7 +23,6 @@ pub(crate) struct Engine<T: Step> {
     recipe: Recipe,
     correlator: Correlator<T>,
     placement: Placement,
-    steps: usize,
     noise_std: f64,
     spacing: Option<f64>,
     tiles: Vec<Tile>,
@@ -58,34 +57,32 @@ impl<T: Step> Engine<T> {
         if let Some(per_unit) = per_unit {
             check_grid(&recipe, plan.steps, per_unit)?;
         }
-        let rows_fit = per_unit.is_none_or(|per_unit| points_fit(&recipe, plan.steps, per_unit));
+        let rows_fit = || per_unit.is_none_or(|per_unit| points_fit(&recipe, plan.steps, per_unit));
         let numbers = Numbers {
             outputs,
             bytes: size_of::<T>() as u64,
-            row_bytes: rows_fit.then_some(size_of::<T::Row>() as u64),
+            row_bytes: size_of::<T::Row>() as u64,
             on_grid: plan.grid.is_some(),
         };
-        let placement = Placement::choose(&recipe, plan.steps, numbers, limits);
+        let placement = Placement::choose(&recipe, plan.steps, numbers, limits, rows_fit);
         let correlator = Correlator::new(&recipe.leaf);
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
         let kept = (past, placement.vectors - past);
-        let past = AlignedNumbers::zeros(kept.0 as u64 * outputs as u64)?;
-        let ahead = AlignedNumbers::zeros(kept.1 as u64 * outputs as u64)?;
+        let past = AlignedNumbers::try_zeros(kept.0 as u64 * outputs as u64)?;
+        let ahead = AlignedNumbers::try_zeros(kept.1 as u64 * outputs as u64)?;
         let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
         let scratch = (0..threads).map(|_| Scratch::new(isa, &correlator, rows, replayed)).collect();
         let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement, per_unit);
         // Sums of seeds are listed for all tiles at once.
         let staggered = placement.state == State::Stored;
         let turns = Turns::new(plan.steps, placement.look_ahead, staggered);
-        let (steps, noise_std) = (plan.steps, plan.noise_std);
         let spacing = plan.grid.map(Grid::spacing);
         Ok(Self {
             recipe,
             correlator,
             placement,
-            steps,
-            noise_std,
+            noise_std: plan.noise_std,
             spacing,
             tiles,
             outputs,
@@ -136,8 +133,6 @@ impl<T: Step> Engine<T> {
             _ => Waits::Apart(ahead::slot(step, slots)),
         };
         let Self { correlator, kept, past, ahead, pass, scratch, tiles, turns, .. } = self;
-        // What the caches hold is near.
-        let is_far = self.placement.bytes >= PAST_CACHE as u64;
         let work = |scratch: &mut Scratch<T>, tile: &Tile, parts: TileParts<'_, T>, following: &[T]| {
             let TileParts { past, ahead, out } = parts;
             let Some(start) = tile.start else {
@@ -148,7 +143,6 @@ impl<T: Step> Engine<T> {
             if turns.made(tile.number, step) == step {
                 let steps = step..turns.made(tile.number, step + 1);
                 let near = past_of_next(following, turns.idle(step), kept.0);
-                let near = if is_far { near } else { &[] };
                 let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, near };
                 pass.run_tile(correlator, scratch, run);
             }
@@ -168,7 +162,7 @@ impl<T: Step> Engine<T> {
         if step == self.turns.next() {
             return;
         }
-        if step == self.steps || self.placement.state != State::Stored {
+        if step == self.turns.steps() || self.placement.state != State::Stored {
             return self.turns.restore(step, step);
         }
         let place = self.recipe.place(step);

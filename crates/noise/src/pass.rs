@@ -15,7 +15,7 @@ const FETCHED_A_STEP: usize = 32 << 10;
 pub(crate) struct Pass {
     /// The grid of a step of factor 1, if there is one.
     grid: Option<StepGrid>,
-    /// Rows made ahead are read again when the caches hold other ones.
+    /// The caches do not hold all vectors: rows made ahead are read again when they hold other ones.
     past_caches: bool,
     keys: KeySource,
     first_seed: u64,
@@ -62,7 +62,9 @@ impl Pass {
         tile: TileRun<'_, T>,
     ) {
         let TileRun { start, len, past, ahead, steps, first_row, near } = tile;
-        let mut near = &near[..near.len().min(steps.len() * FETCHED_A_STEP / size_of::<T>())];
+        // What the caches hold is near.
+        let fetched = if self.past_caches { steps.len() * FETCHED_A_STEP / size_of::<T>() } else { 0 };
+        let mut near = &near[..near.len().min(fetched)];
         let first = self.places[0].step;
         let mut ahead = Ahead { rows: ahead, len, first: first_row, past_caches: self.past_caches };
         if matches!(correlator, Correlator::Sum) || !self.uses.is_empty() {

@@ -47,8 +47,8 @@ pub(crate) struct Limits {
 pub(crate) struct Numbers {
     pub(crate) outputs: usize,
     pub(crate) bytes: u64,
-    /// Those of a number in a row made ahead; none where such rows cannot be kept.
-    pub(crate) row_bytes: Option<u64>,
+    /// Those of a number in a row made ahead.
+    pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
 }
 
@@ -61,16 +61,23 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement within the limits.
-    pub(crate) fn choose(recipe: &Recipe, steps: usize, numbers: Numbers, limits: Limits) -> Self {
+    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be kept, and is asked only
+    /// where there would be any.
+    pub(crate) fn choose(
+        recipe: &Recipe,
+        steps: usize,
+        numbers: Numbers,
+        limits: Limits,
+        rows_fit: impl Fn() -> bool,
+    ) -> Self {
         let vector = numbers.outputs as u64 * numbers.bytes;
-        let row = numbers.row_bytes.map(|bytes| numbers.outputs as u64 * bytes);
+        let row = numbers.outputs as u64 * numbers.row_bytes;
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
         let stored = history(&recipe.leaf);
         let is_affordable = stored <= affordable(vector);
         let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
         let made_again = |state| {
-            let look_ahead = row.map_or(1, |row| ahead.min(affordable(row)).max(1));
+            let look_ahead = if rows_fit() { ahead.min(affordable(row)).max(1) } else { 1 };
             (state, look_ahead, 0, apart(look_ahead))
         };
         let (state, look_ahead, past, rows) = match &recipe.leaf {
@@ -89,13 +96,13 @@ impl Placement {
                 // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
                 let wanted = if numbers.on_grid { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
                 let left = limits.bytes - stored as u64 * vector;
-                let fits = row.is_some_and(|row| apart(wanted) as u64 * row <= left);
+                let fits = wanted > 1 && apart(wanted) as u64 * row <= left && rows_fit();
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
-        let bytes = past as u64 * vector + rows as u64 * row.unwrap_or(0);
+        let bytes = past as u64 * vector + rows as u64 * row;
         Self { state, look_ahead, vectors: past + rows, bytes }
     }
 }

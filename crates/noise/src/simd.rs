@@ -60,6 +60,11 @@ impl Isa {
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
+/// Numbers of a cache line.
+pub(crate) const fn per_line<T>() -> usize {
+    LINE / size_of::<T>()
+}
+
 /// Starts at a cache line, so that no vector of it lies across two.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -206,7 +211,7 @@ impl Lookup for Blended {
 #[inline(always)]
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in numbers.chunks(LINE / size_of::<T>()) {
+    for line in numbers.chunks(per_line::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, at an address inside the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };

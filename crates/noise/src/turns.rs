@@ -19,6 +19,10 @@ impl Turns {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
+    pub(crate) fn steps(&self) -> usize {
+        self.steps
+    }
+
     pub(crate) fn start(&self) -> usize {
         self.start
     }

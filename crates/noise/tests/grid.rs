@@ -130,6 +130,24 @@ fn a_large_stream_has_the_bits_of_its_small_shards() {
     }
 }
 
+/// A seek over many steps makes them in several passes over the state.
+#[test]
+fn far_seeks_change_no_bit() {
+    let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
+    let builder = NoiseStream::builder(recursion, 700, DIM, NOISE_STD).threads(2);
+    let start = || builder.clone().build_on_grid(grid(), key()).unwrap();
+    let (mut walked, mut sought) = (start(), start());
+    let (mut row, mut expected) = (vec![0.0; DIM], vec![0.0; DIM]);
+    for step in 0..700 {
+        walked.next_into(&mut expected).unwrap();
+        if [3, 4, 256, 521, 699].contains(&step) {
+            sought.seek(step).unwrap();
+            sought.next_into(&mut row).unwrap();
+            assert_eq!(row, expected, "step {step}");
+        }
+    }
+}
+
 /// Whole points wait in four bytes each where they are sure to fit.
 #[test]
 fn rows_are_made_ahead_where_their_points_fit() {

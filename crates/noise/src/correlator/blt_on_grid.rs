@@ -1,8 +1,8 @@
 //! A BLT on a grid, several steps of a few coordinates at a time: their buffers stay in registers all the while.
 
 use super::blt::{Blt, vectors};
-use super::grid::{StepGrid, WHOLE, distance, larger};
-use super::{Ahead, Aside, Scratch, TileSteps};
+use super::grid::{StepGrid, WHOLE, distance, larger, whole};
+use super::{Ahead, Scratch, TileSteps};
 use crate::gaussian::{Pair, TILE, exact_normal};
 use crate::simd::{LINE, per_isa};
 
@@ -24,9 +24,7 @@ pub(super) fn run(
     let mut nears = steps.near.chunks(steps.near.len().div_ceil(count).max(1));
     let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
-        let mut aside = Aside::fetching(nears.next().unwrap_or_default());
-        *z = tile.make_while(seed, steps.start, len, &mut aside);
-        aside.finish(isa);
+        *z = tile.make_near(seed, steps.start, len, nears.next().unwrap_or_default());
     }
     let grid = steps.grid.expect("double precision is for grids");
     let mut grids = [grid; MOST_STEPS];
@@ -73,14 +71,13 @@ impl Points for f64 {
 impl Points for i32 {
     #[inline(always)]
     fn put<const L: usize>(sums: &[f64; L], _: &[f64; L], out: &mut [i32; L], streamed: bool) {
-        // The last bits of a sum are the number of points.
-        let points: [i32; L] = std::array::from_fn(|l| sums[l].to_bits() as i32);
+        let points: [i32; L] = std::array::from_fn(|l| whole(sums[l]));
         if streamed { stream(&points, out) } else { *out = points }
     }
 }
 
 /// The exact normal of a step at an offset of the tile.
-pub(super) type Exact<'a> = &'a dyn Fn(usize, usize) -> Pair;
+type Exact<'a> = &'a dyn Fn(usize, usize) -> Pair;
 
 per_isa! {
     /// out\[s\] = the noise on the grid of step s; the buffers go on by all steps.

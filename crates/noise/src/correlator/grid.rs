@@ -125,6 +125,12 @@ pub(super) fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
+/// The number of points whose sum with [`WHOLE`] this is: its last bits.
+#[inline(always)]
+pub(super) fn whole(sum: f64) -> i32 {
+    sum.to_bits() as i32
+}
+
 per_isa! {
     fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) = whole_points_body
 }
@@ -132,8 +138,7 @@ per_isa! {
 #[inline(always)]
 fn whole_points_body(per_unit: f64, noise: &[f64], points: &mut [i32]) {
     for (points, noise) in points.iter_mut().zip(noise) {
-        // The last bits of the sum are the number of points.
-        *points = noise.mul_add(per_unit, WHOLE).to_bits() as i32;
+        *points = whole(noise.mul_add(per_unit, WHOLE));
     }
 }
 
@@ -144,10 +149,7 @@ per_isa! {
 
 #[inline(always)]
 fn release_points_body(spacing: f64, replace: bool, noise: &[i32], gradient: &mut [f32]) {
-    for (gradient, noise) in gradient.iter_mut().zip(noise) {
-        let given = if replace { 0.0 } else { f64::from(*gradient) };
-        *gradient = released(spacing, given, f64::from(*noise));
-    }
+    release_each(spacing, replace, noise, f64::from, gradient);
 }
 
 per_isa! {
@@ -157,9 +159,20 @@ per_isa! {
 
 #[inline(always)]
 fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) {
+    release_each(spacing, replace, noise, |noise| (noise * per_unit).round_ties_even(), gradient);
+}
+
+#[inline(always)]
+fn release_each<N: Copy>(
+    spacing: f64,
+    replace: bool,
+    noise: &[N],
+    points: impl Fn(N) -> f64,
+    gradient: &mut [f32],
+) {
     for (gradient, noise) in gradient.iter_mut().zip(noise) {
         let given = if replace { 0.0 } else { f64::from(*gradient) };
-        *gradient = released(spacing, given, (noise * per_unit).round_ties_even());
+        *gradient = released(spacing, given, points(*noise));
     }
 }
 

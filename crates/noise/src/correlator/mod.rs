@@ -191,13 +191,11 @@ impl Step for f32 {
         scratch: &mut Scratch<f32>,
         steps: &TileSteps<'_, f32>,
         past: &mut [f32],
-        ahead: &mut Ahead<'_, <Self as Step>::Row>,
+        ahead: &mut Ahead<'_, f32>,
     ) {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (place, seed) = (&steps.places[0], &steps.seeds[0]);
-        let mut aside = Aside::fetching(steps.near);
-        let z = scratch.normals[0].make_while(seed, steps.start, steps.len, &mut aside);
-        aside.finish(isa);
+        let z = scratch.normals[0].make_near(seed, steps.start, steps.len, steps.near);
         match steps.correlator {
             Correlator::Blt(blt) if blt.is_fused() => blt.step(isa, place, z, past, out),
             correlator => {
@@ -241,7 +239,7 @@ impl Step for f64 {
         scratch: &mut Scratch<f64>,
         steps: &TileSteps<'_, f64>,
         past: &mut [f64],
-        ahead: &mut Ahead<'_, <Self as Step>::Row>,
+        ahead: &mut Ahead<'_, i32>,
     ) {
         if let Correlator::Blt(blt) = steps.correlator
             && blt.is_fused()
@@ -250,9 +248,7 @@ impl Step for f64 {
         }
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (correlator, place, seed) = (steps.correlator, &steps.places[0], &steps.seeds[0]);
-        let mut aside = Aside::fetching(steps.near);
-        let z = scratch.normals[0].make_while(seed, steps.start, steps.len, &mut aside);
-        aside.finish(isa);
+        let z = scratch.normals[0].make_near(seed, steps.start, steps.len, steps.near);
         let grid = steps.grid.expect("double precision is for grids").at(place);
         let exact = grid::exact_at(seed, steps.start);
         correlator.recall(isa, place, past, out);

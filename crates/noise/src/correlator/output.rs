@@ -1,7 +1,7 @@
 //! The last touch of a step: the noise leaves, scaled.
 
 use crate::gaussian::Real;
-use crate::simd::{Isa, LINE, Level, per_isa, prefetch};
+use crate::simd::{Isa, LINE, Level, per_isa, per_line, prefetch};
 
 /// What is done with a row.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +51,6 @@ pub(crate) struct Portion {
 }
 
 impl<'a, T: Copy> Aside<'a, T> {
-    const PER_LINE: usize = LINE / size_of::<T>();
-
     /// Nothing to copy, and `near` to be fetched.
     pub(crate) fn fetching(near: &'a [T]) -> Self {
         Self { from: &[], to: &mut [], near }
@@ -69,7 +67,7 @@ impl<'a, T: Copy> Aside<'a, T> {
 
     /// What is left in `parts` portions, about equal.
     pub(crate) fn portion(&self, parts: usize) -> Portion {
-        let numbers = |left: usize| left.div_ceil(Self::PER_LINE).div_ceil(parts) * Self::PER_LINE;
+        let numbers = |left: usize| left.div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
         Portion { copied: numbers(self.to.len()), fetched: numbers(self.near.len()) }
     }
 
@@ -87,10 +85,10 @@ impl<'a, T: Copy> Aside<'a, T> {
         if portion.copied == 0 {
             return;
         }
-        let numbers = portion.copied.min(self.to.len() / Self::PER_LINE * Self::PER_LINE);
+        let numbers = portion.copied.min(self.to.len() / per_line::<T>() * per_line::<T>());
         let (from, from_rest) = self.from.split_at(numbers);
         let (to, to_rest) = std::mem::take(&mut self.to).split_at_mut(numbers);
-        for (from, to) in from.chunks_exact(Self::PER_LINE).zip(to.chunks_exact_mut(Self::PER_LINE)) {
+        for (from, to) in from.chunks_exact(per_line::<T>()).zip(to.chunks_exact_mut(per_line::<T>())) {
             // SAFETY: both hold 64 bytes; `to` starts at a multiple of 64 bytes, the load needs no alignment.
             unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
         }
@@ -126,8 +124,6 @@ pub(crate) struct Portions<'a, T> {
 }
 
 impl<'a, T: Real> Portions<'a, T> {
-    const PER_LINE: usize = LINE / size_of::<T>();
-
     /// Portions of `to`, in order.
     pub(crate) fn new(to: &'a mut [T]) -> Self {
         Self { to, line: [T::default(); 16], waiting: 0 }
@@ -140,7 +136,7 @@ impl<'a, T: Real> Portions<'a, T> {
     {
         let lacks = match self.waiting {
             0 => self.to.as_ptr().align_offset(LINE),
-            waiting => Self::PER_LINE - waiting,
+            waiting => per_line::<T>() - waiting,
         };
         let (first, from) = from.split_at(lacks.min(from.len()));
         copy_few(first, &mut self.line[self.waiting..][..first.len()]);
@@ -150,7 +146,7 @@ impl<'a, T: Real> Portions<'a, T> {
         }
         let to = self.take(self.waiting);
         Aside::copying(&self.line[..self.waiting], to).finish(isa);
-        let (whole, rest) = from.split_at(from.len() / Self::PER_LINE * Self::PER_LINE);
+        let (whole, rest) = from.split_at(from.len() / per_line::<T>() * per_line::<T>());
         copy_few(rest, &mut self.line[..rest.len()]);
         self.waiting = rest.len();
         Aside::copying(whole, self.take(whole.len()))
@@ -182,8 +178,8 @@ pub(crate) fn settle() {
 #[target_feature(enable = "avx512f")]
 fn stream_scaled<T: Real>(scale: T, x: &[T], out: &mut [T]) {
     use std::arch::x86_64::{_mm_sfence, _mm512_loadu_si512, _mm512_stream_si512};
-    let per_line = 64 / size_of::<T>();
-    let head = out.as_ptr().align_offset(64).min(out.len());
+    let per_line = per_line::<T>();
+    let head = out.as_ptr().align_offset(LINE).min(out.len());
     let (first, out) = out.split_at_mut(head);
     let (x_first, x) = x.split_at(head);
     store_scaled_body(scale, x_first, first);

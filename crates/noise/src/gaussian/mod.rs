@@ -10,10 +10,11 @@ pub(crate) use exact::{Pair, exact_normal};
 use std::fmt;
 use std::ops::{Add, Mul};
 
+use crate::aligned::AlignedNumbers;
 use crate::checkpoint::Stored;
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::correlator::{Aside, Portions, is_large};
-use crate::simd::{self, Isa, LINE, Level, Lookup};
+use crate::simd::{self, Isa, Level, Lookup};
 use crate::{Key, NOISE};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
@@ -86,9 +87,7 @@ fn groups_body<T: Real, L: Lookup>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) ->
 pub(crate) struct NormalTile<T> {
     isa: Isa,
     bits: Box<[u8]>,
-    normals: Box<[T]>,
-    /// Where a cache line starts.
-    first: usize,
+    normals: AlignedNumbers<T>,
 }
 
 impl<T: Real> NormalTile<T> {
@@ -100,23 +99,30 @@ impl<T: Real> NormalTile<T> {
     fn with_room(isa: Isa, room: usize) -> Self {
         let groups = (room / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice();
-        let normals = vec![T::default(); groups * T::PER_GROUP + LINE / size_of::<T>()].into_boxed_slice();
-        let first = normals.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
-        Self { isa, bits, normals, first }
+        Self { isa, bits, normals: AlignedNumbers::zeros(groups * T::PER_GROUP) }
     }
 
     /// Coordinates `start`, ..., `start + len - 1` of the keystream's vector; len is at most its room.
     pub(crate) fn make(&mut self, keystream: &Keystream, start: u64, len: usize) -> &[T] {
-        self.make_mut(keystream, start, len)
+        self.make_near(keystream, start, len, &[])
     }
 
-    /// The same, for a caller that works on in their place.
-    pub(crate) fn make_mut(&mut self, keystream: &Keystream, start: u64, len: usize) -> &mut [T] {
-        self.make_while(keystream, start, len, &mut Aside::fetching(&[]))
+    /// The same, for a caller that works on in their place, while `near` is fetched.
+    pub(crate) fn make_near(
+        &mut self,
+        keystream: &Keystream,
+        start: u64,
+        len: usize,
+        near: &[T],
+    ) -> &mut [T] {
+        let (isa, mut aside) = (self.isa, Aside::fetching(near));
+        let made = self.make_while(keystream, start, len, &mut aside);
+        aside.finish(isa);
+        made
     }
 
     /// The same, while `aside` goes on as far as it gets.
-    pub(crate) fn make_while(
+    fn make_while(
         &mut self,
         keystream: &Keystream,
         start: u64,
@@ -127,8 +133,8 @@ impl<T: Real> NormalTile<T> {
         let offset = (start % T::PER_GROUP as u64) as usize;
         let groups = (offset + len).div_ceil(T::PER_GROUP);
         let whole = groups.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        if !keystream.fused(self.isa, first_group, &mut self.normals[self.first..][..whole], aside) {
-            let normals = &mut self.normals[self.first..][..groups * T::PER_GROUP];
+        if !keystream.fused(self.isa, first_group, &mut self.normals[..whole], aside) {
+            let normals = &mut self.normals[..groups * T::PER_GROUP];
             let bits = &mut self.bits[..groups * GROUP_BYTES];
             keystream.fill(first_group, bits);
             let (bits, _) = bits.as_chunks();
@@ -138,7 +144,7 @@ impl<T: Real> NormalTile<T> {
                 }
             }
         }
-        &mut self.normals[self.first + offset..][..len]
+        &mut self.normals[offset..][..len]
     }
 
     /// The same, written to `out`.
@@ -227,13 +233,13 @@ fn fill_past_caches<T: Real>(
     let (len, mut waiting) = (out.len(), 0);
     let mut portions = Portions::new(out);
     for first in (0..len).step_by(portion::<T>()) {
-        let mut aside = portions.next(isa, &written.normals[written.first + offset..][..waiting]);
+        let mut aside = portions.next(isa, &written.normals[offset..][..waiting]);
         waiting = portion::<T>().min(len - first);
         made.make_while(keystream, start + first as u64, waiting, &mut aside);
         aside.finish(isa);
         std::mem::swap(&mut made, &mut written);
     }
-    portions.next(isa, &written.normals[written.first + offset..][..waiting]).finish(isa);
+    portions.next(isa, &written.normals[offset..][..waiting]).finish(isa);
     portions.finish();
 }
 
