@@ -10,17 +10,14 @@ use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workl
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, Request, Result, Sampler, Schedule, write_atomically};
+use crate::release::SUM_ALLOWANCE;
+use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
 
 /// The version of the file format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Relative difference that rounding may cause between a stated figure and the same figure recomputed on
 /// another machine.
 const ROUNDING: f64 = 1e-9;
-
-/// Noise is made in single precision, whose coefficients are off by up to 2^-24 each: the sensitivity of the
-/// strategy that really runs is within this factor of the stated one.
-const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
 
 /// How epsilon was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +74,8 @@ pub struct Plan {
     pub objective: Objective,
     /// The claim.
     pub privacy: Privacy,
+    /// How noisy sums are released.
+    pub release: Release,
     /// How batches are formed.
     pub sampler: Sampler,
     /// Pi: what the sampler keeps and the sensitivity is for. Where sampling amplifies it is single: the accountant
@@ -98,7 +97,22 @@ impl Plan {
         strategy: Strategy,
         noise_multiplier: f64,
     ) -> Result<Self> {
-        let sensitivity = strategy.mechanism().sensitivity(&schedule.participation)?.under(request.adjacency);
+        let mechanism = strategy.mechanism();
+        let sensitivity = mechanism.sensitivity(&schedule.participation)?.under(request.adjacency);
+        let release = match request.release {
+            ReleaseKind::Grid => {
+                let std_per_clip_norm = noise_multiplier * sensitivity.value;
+                let recursion = mechanism.recursion()?;
+                Release::on_grid(
+                    request.clip_norm,
+                    request.dim,
+                    std_per_clip_norm,
+                    &recursion,
+                    schedule.steps,
+                )?
+            }
+            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
+        };
         let mut plan = Self {
             version: VERSION,
             examples: request.examples,
@@ -115,6 +129,7 @@ impl Plan {
                 adjacency: request.adjacency,
                 accountant: schedule.accountant(),
             },
+            release,
             sampler: schedule.sampler,
             participation: schedule.participation.clone(),
             workload: request.workload.clone(),
@@ -167,10 +182,28 @@ impl Plan {
         })
     }
 
-    /// nu = sigma sens(C, Pi) clip_norm: the standard deviation of seed noise, a millionth above. It goes on the
-    /// *sum* of clipped gradients.
+    /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is enlarged by
+    /// what rounding the coefficients of C may add: the standard deviation of seed noise. It goes on the *sum* of
+    /// clipped gradients.
     pub fn noise_std(&self) -> f64 {
-        self.noise_multiplier * self.sensitivity.value * self.clip_norm * SINGLE_PRECISION_MARGIN
+        let sensitivity = (self.sensitivity.value * self.release.coefficients_margin()).next_up();
+        ((self.noise_multiplier * sensitivity).next_up() * self.widened_clip_norm()).next_up()
+    }
+
+    /// w: the most that one unit can move a step's released sum by, in l2 norm: clip_norm (1 + [`SUM_ALLOWANCE`]), and
+    /// spacing sqrt(dim) more on a grid; rounded up.
+    ///
+    /// NaN where the release's numbers are out of range, which no verified plan's are.
+    ///
+    /// [`SUM_ALLOWANCE`]: crate::SUM_ALLOWANCE
+    pub fn widened_clip_norm(&self) -> f64 {
+        self.release.widened(self.clip_norm).unwrap_or(f64::NAN)
+    }
+
+    /// The most that floating point may add to a unit's effect on a clipped sum, in l2 norm: whoever computes sums
+    /// must stay below it.
+    pub fn sum_allowance(&self) -> f64 {
+        self.clip_norm * SUM_ALLOWANCE
     }
 
     /// What the noisy sum is divided by.
@@ -191,6 +224,7 @@ impl Plan {
         if mechanism.steps() != self.steps {
             return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
         }
+        self.release.check(self.noise_std(), &mechanism.recursion()?, self.steps)?;
         let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
         let same_proof = stated.kind == found.kind && stated.source == found.source;
@@ -209,10 +243,7 @@ impl Plan {
     }
 
     fn check_numbers(&self) -> Result<()> {
-        if self.version != VERSION {
-            let must_be = format!("{VERSION}, the version that this program reads");
-            return Err(InvalidParameter::new("version", self.version, must_be).into());
-        }
+        check_version(self.version)?;
         at_least("examples", self.examples, 1)?;
         between("batch_size", self.batch_size, 1, self.examples, "examples")?;
         positive("clip_norm", self.clip_norm)?;
@@ -272,6 +303,14 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<Self> {
+        /// What is read first: another version has other fields.
+        #[derive(Deserialize)]
+        struct Header {
+            version: u32,
+        }
+        if let Ok(Header { version }) = toml::from_str(text) {
+            check_version(version)?;
+        }
         let plan: Self = toml::from_str(text).map_err(|error| {
             InvalidParameter::new("plan", "text that cannot be read", format!("a plan in TOML: {error}"))
         })?;
@@ -303,6 +342,18 @@ impl Plan {
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.to_toml().as_bytes()).into()
     }
+}
+
+fn check_version(version: u32) -> Result<()> {
+    let must_be = match version {
+        VERSION => return Ok(()),
+        1 => format!(
+            "{VERSION}: a plan of version 1 does not say how noisy sums are released, and its noise covers no \
+             rounding; make it anew by `antinoise plan` with the same options and --out"
+        ),
+        _ => format!("{VERSION}, the version that this program reads"),
+    };
+    Err(InvalidParameter::new("version", version, must_be).into())
 }
 
 fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
