@@ -21,6 +21,7 @@
 //! | [`loss`] | errors and losses |
 //! | [`optimize`] | the solvers |
 //! | [`Recursion`] | C^-1 Z step by step |
+//! | [`RowNorms`] | how large that noise becomes |
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 
@@ -48,6 +49,7 @@ pub use error::{Error, Result};
 pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;
+pub use row_norms::RowNorms;
 pub use strategy::{Class, Mechanism, Problem, Strategy};
 pub use workload::Workload;
 

@@ -3,6 +3,52 @@
 use crate::Recursion;
 use crate::columns::Columns;
 
+/// Bounds on what noise of unit variance becomes on its way, each from below and above.
+///
+/// ```
+/// use antinoise_mechanism::{Recursion, RowNorms};
+/// let differences = Box::new(Recursion::MovingAverage { taps: vec![4.0, -3.0] });
+/// let recursion = Recursion::Scaled { inner: differences, factors: vec![0.5, 2.0] };
+/// assert_eq!(RowNorms::new(&recursion, 2), RowNorms { inner: (4.0, 5.0), factors: (0.5, 2.0) });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowNorms {
+    /// The norms of C^-1's rows before scaling: the standard deviations of the innermost recursion's noise.
+    pub inner: (f64, f64),
+    /// The products of the factors that a step's noise is multiplied by; 1 where nothing is scaled.
+    pub factors: (f64, f64),
+}
+
+impl RowNorms {
+    /// Those of `steps` steps of `recursion`, within rounding. A row's norm lies between the products of the lower and
+    /// of the upper bounds.
+    pub fn new(recursion: &Recursion, steps: usize) -> Self {
+        let one = (1.0, 1.0);
+        let inner = match recursion {
+            Recursion::Scaled { inner, factors } => {
+                let found = Self::new(inner, steps);
+                return Self { factors: scaled(found.factors, &factors[..steps]), ..found };
+            }
+            Recursion::Restarted { inner, period } => return Self::new(inner, steps.min(*period)),
+            Recursion::Independent => one,
+            Recursion::MovingAverage { taps } => {
+                (taps[0].abs(), norm(taps[..taps.len().min(steps)].iter().copied()))
+            }
+            Recursion::AutoRegressive { .. } | Recursion::Blt { .. } => {
+                let mut unit = vec![0.0; steps];
+                unit[0] = 1.0;
+                let response = recursion.apply(steps, &unit);
+                (response[0].abs(), norm(response))
+            }
+            Recursion::Banded { .. } => extremes(banded(recursion, steps)),
+            Recursion::Combination { rows } => {
+                extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|&(_, weight)| weight))))
+            }
+        };
+        Self { inner, factors: one }
+    }
+}
+
 impl Recursion {
     /// Bounds on |(C^-1)_tt| over the steps t, from below and above: the part of a step's noise that no earlier step
     /// has seen, for seed noise of standard deviation 1. Exact but for scaled recursions whose inner one differs by
@@ -27,49 +73,22 @@ impl Recursion {
             Self::Restarted { inner, period } => return inner.fresh_weight_bounds(steps.min(*period)),
         })
     }
-
-    /// Bounds on the norms of C^-1's rows, from below and above: the standard deviations of the steps' noise for seed
-    /// noise of standard deviation 1. Within rounding, and within the range of the factors of a scaled recursion.
-    ///
-    /// ```
-    /// use antinoise_mechanism::Recursion;
-    /// let (least, most) = Recursion::MovingAverage { taps: vec![4.0, -3.0] }.row_norm_bounds(3);
-    /// assert_eq!((least, most), (4.0, 5.0));
-    /// ```
-    pub fn row_norm_bounds(&self, steps: usize) -> (f64, f64) {
-        match self {
-            Self::Independent => (1.0, 1.0),
-            Self::MovingAverage { taps } => (taps[0].abs(), norm(taps[..taps.len().min(steps)].iter())),
-            Self::AutoRegressive { .. } | Self::Blt { .. } => {
-                let mut unit = vec![0.0; steps];
-                unit[0] = 1.0;
-                let response = self.apply(steps, &unit);
-                (response[0].abs(), norm(response.iter()))
-            }
-            Self::Banded { .. } => extremes(self.banded_row_norms(steps)),
-            Self::Combination { rows } => {
-                extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|(_, weight)| weight))))
-            }
-            Self::Scaled { inner, factors } => scaled(inner.row_norm_bounds(steps), &factors[..steps]),
-            Self::Restarted { inner, period } => inner.row_norm_bounds(steps.min(*period)),
-        }
-    }
-
-    /// O(steps^2 bands): what this class's design costs too.
-    fn banded_row_norms(&self, steps: usize) -> Vec<f64> {
-        let columns = Columns::new(self, steps);
-        let (mut squares, mut space) = (vec![0.0; steps], Vec::new());
-        for seed in 0..steps {
-            let mut column = vec![0.0; steps];
-            columns.write(seed, &mut space, &mut column);
-            squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
-        }
-        squares.into_iter().map(f64::sqrt).collect()
-    }
 }
 
-fn norm<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
-    values.map(|x| x * x).sum::<f64>().sqrt()
+/// O(steps^2 bands): what this class's design costs too.
+fn banded(recursion: &Recursion, steps: usize) -> Vec<f64> {
+    let columns = Columns::new(recursion, steps);
+    let (mut squares, mut space) = (vec![0.0; steps], Vec::new());
+    for seed in 0..steps {
+        let mut column = vec![0.0; steps];
+        columns.write(seed, &mut space, &mut column);
+        squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
+    }
+    squares.into_iter().map(f64::sqrt).collect()
+}
+
+fn norm(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// The least and the most; NaN if one is NaN, so that no range holds it.
@@ -118,7 +137,8 @@ mod tests {
                     assert!(least <= fresh && fresh <= most, "{recursion:?}: {least} {fresh} {most}");
                 }
             }
-            let (least, most) = recursion.row_norm_bounds(steps);
+            let RowNorms { inner, factors } = RowNorms::new(&recursion, steps);
+            let (least, most) = (inner.0 * factors.0, inner.1 * factors.1);
             let (smallest, largest) = extremes(squares.into_iter().map(f64::sqrt));
             assert!(least <= smallest * (1.0 + 1e-14) && largest <= most * (1.0 + 1e-14), "{recursion:?}");
             assert!(!reached || (most / largest - 1.0).abs() < 1e-14, "{recursion:?}: {most} {largest}");

@@ -1,7 +1,7 @@
 //! How a step's noisy sum leaves the machine, and what that adds to a unit's effect on it.
 
 use antinoise_input::{InvalidParameter, between};
-use antinoise_mechanism::{Grid, Recursion};
+use antinoise_mechanism::{Grid, Recursion, RowNorms};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -42,6 +42,9 @@ const DEFAULT_DIM: usize = 1 << 30;
 const INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
 /// The same where noise is so large that a grid that fine would not be decided.
 const MOST_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
+/// Grid points may be as near as this part of the largest noise of all steps: nearer, noise in whole points would not
+/// be sure to stay below 2^52.
+const FINEST_OF_ALL: f64 = 1.0 / (1u64 << 46) as f64;
 
 impl Release {
     /// What [`ReleaseKind`] it is.
@@ -70,19 +73,15 @@ impl Release {
         clip_norm: f64,
         dim: usize,
         std_per_clip_norm: f64,
-        recursion: &Recursion,
-        steps: usize,
+        noise: NoiseSize,
     ) -> Result<Self> {
         let dim = if dim == 0 { DEFAULT_DIM } else { dim };
         let mut increase = INCREASE;
         loop {
             let spacing = Grid::for_clip_norm(clip_norm, dim, increase)?.spacing();
             let release = Self::Grid { spacing, dim };
-            let noise_std = std_per_clip_norm * release.widened(clip_norm)?;
-            match release.check(noise_std, recursion, steps) {
-                Err(_) if increase < MOST_INCREASE && recursion.fresh_weight_bounds(steps).is_some() => {
-                    increase *= 2.0;
-                }
+            match release.check(std_per_clip_norm * release.widened(clip_norm)?, noise) {
+                Err(_) if increase < MOST_INCREASE => increase *= 2.0,
                 checked => return checked.map(|()| release),
             }
         }
@@ -112,24 +111,41 @@ impl Release {
         }
     }
 
-    /// Refuses a grid on which `recursion` cannot release with seed noise of `noise_std`.
-    pub(crate) fn check(self, noise_std: f64, recursion: &Recursion, steps: usize) -> Result<()> {
+    /// Refuses a grid on which noise of this size, for seed noise of `noise_std`, cannot be released.
+    pub(crate) fn check(self, noise_std: f64, noise: NoiseSize) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
-        let Some((_, fresh)) = recursion.fresh_weight_bounds(steps) else {
+        let Some(fresh) = noise.fresh else {
             let must_be = "plain for this strategy: its noise is a combination of seeds, for which no release on a \
                            grid is offered (antinoise plan --release plain)";
             return Err(InvalidParameter::new("release", "grid", must_be).into());
         };
-        if noise_std * fresh * Grid::FINEST > grid.spacing() {
-            let got = format!("a grid of spacing {:e}", grid.spacing());
-            let must_be = format!(
-                "plain, or a grid of spacing {:e} at least, 2^-36 of a step's fresh noise (a smaller --dim, the number \
-                 of model parameters, allows a coarser grid)",
-                noise_std * fresh * Grid::FINEST
-            );
-            return Err(InvalidParameter::new("release", got, must_be).into());
+        let largest = noise.norms.inner.1 * noise.norms.factors.1;
+        let least = noise_std * (fresh * Grid::FINEST).max(largest * FINEST_OF_ALL);
+        if grid.spacing() >= least {
+            return Ok(());
         }
-        Ok(())
+        let got = format!("a grid of spacing {:e}", grid.spacing());
+        let must_be = format!(
+            "plain, or a grid of spacing {least:e} at least, so that double precision decides each point (a smaller \
+             --dim, the number of model parameters, allows a coarser grid)"
+        );
+        Err(InvalidParameter::new("release", got, must_be).into())
+    }
+}
+
+/// How large a strategy's noise is for seed noise of standard deviation 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoiseSize {
+    /// The largest part of a step's noise that is its own; none for a combination of seeds.
+    fresh: Option<f64>,
+    /// Bounds on its standard deviations.
+    pub(crate) norms: RowNorms,
+}
+
+impl NoiseSize {
+    pub(crate) fn new(recursion: &Recursion, steps: usize) -> Self {
+        let fresh = recursion.fresh_weight_bounds(steps).map(|(_, most)| most);
+        Self { fresh, norms: RowNorms::new(recursion, steps) }
     }
 }
 
