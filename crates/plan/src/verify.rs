@@ -150,7 +150,7 @@ impl Plan {
 }
 
 /// Refuses what single precision cannot hold with room on both sides: its normal numbers are 2^-126 to 2^127.
-fn in_single_precision(what: &str, value: f64) -> Result<()> {
+pub(crate) fn in_single_precision(what: &str, value: f64) -> Result<()> {
     if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
         return Ok(());
     }
