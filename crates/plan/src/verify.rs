@@ -38,8 +38,8 @@ impl Plan {
         let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
         let same_proof = stated.kind == found.kind && stated.source == found.source;
-        // As what is wanted, so that no comparison takes what is no number.
-        if !(stated.value >= found.value * (1.0 - ROUNDING) && same_proof) {
+        let covers = stated.value >= found.value * (1.0 - ROUNDING);
+        if !covers || !same_proof {
             let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
@@ -52,10 +52,13 @@ impl Plan {
     fn check_claim(&self) -> Result<()> {
         let Bracket { lower, upper } = self.account()?;
         let privacy = &self.privacy;
-        if !(privacy.epsilon >= upper * (1.0 - ROUNDING)) {
+        // As what is wanted, so that no comparison takes what is no number.
+        let (covers, reached) =
+            (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
+        if !covers {
             return Err(unsound("epsilon", privacy.epsilon, upper));
         }
-        if !(privacy.epsilon_lower <= lower * (1.0 + ROUNDING)) {
+        if !reached {
             return Err(unsound("epsilon_lower", privacy.epsilon_lower, lower));
         }
         Ok(())
