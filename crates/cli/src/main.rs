@@ -38,6 +38,7 @@ enum Command {
     Plan(commands::plan::Arguments),
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
+    Batches(commands::batches::Arguments),
     Bench(commands::bench::Arguments),
 }
 
@@ -52,6 +53,7 @@ fn run(cli: &Cli) -> failure::Result<()> {
         Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
+        Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
         Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
     }
 }
