@@ -216,6 +216,17 @@ mod tests {
         }
     }
 
+    /// Held by the compiler: whatever holds a key wipes it.
+    #[test]
+    fn keys_are_wiped_on_drop() {
+        fn wiped<T: zeroize::ZeroizeOnDrop>() {}
+        wiped::<Aes256Enc>();
+        wiped::<Zeroizing<[u8; 32]>>();
+        wiped::<sha2::Sha256>();
+        #[cfg(target_arch = "x86_64")]
+        wiped::<vaes::RoundKeys>();
+    }
+
     #[test]
     fn block_n_of_a_keystream_is_the_cipher_of_n() {
         let cipher = Aes256Enc::new(&Array([9; 32]));

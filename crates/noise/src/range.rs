@@ -87,7 +87,7 @@ fn fresh_weight(leaf: &Leaf, local: usize) -> f64 {
     match leaf {
         Leaf::Ring { weights, .. } => weights.row(local)[0].abs(),
         Leaf::Blt { .. } => 1.0,
-        Leaf::Sum { rows } => rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt(),
+        Leaf::Sum { rows } => rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs(),
     }
 }
 
