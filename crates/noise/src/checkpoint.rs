@@ -15,9 +15,10 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::builder::StreamBuilder;
 use crate::correlator::Step;
 use crate::run::{RunKey, describe};
-use crate::stream::{Core, StreamBuilder};
+use crate::stream::Core;
 use crate::{Key, NoiseError, Shard};
 
 /// Raised whenever the same key would make other noise.

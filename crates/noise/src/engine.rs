@@ -1,6 +1,7 @@
 //! Runs a recipe over all tiles of a shard, on all threads, a window of steps at a time.
 
 use crate::aligned::AlignedNumbers;
+use crate::builder::Plan;
 use crate::cipher::KeySource;
 use crate::correlator::{Correlator, Emit, Leave, Scratch, Step, ahead, is_large};
 use crate::gaussian::TILE;
@@ -10,7 +11,6 @@ use crate::recipe::{Keeps, Leaf, Recipe};
 use crate::release::{Grid, check_grid, points_fit};
 use crate::shard::Tile;
 use crate::simd::Isa;
-use crate::stream::Plan;
 use crate::turns::Turns;
 use crate::{Key, NoiseError, range};
 

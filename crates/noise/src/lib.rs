@@ -26,6 +26,7 @@
 
 mod aligned;
 pub mod bench;
+mod builder;
 mod checkpoint;
 mod cipher;
 mod correlator;
@@ -48,6 +49,7 @@ mod turns;
 #[cfg(target_arch = "x86_64")]
 mod vaes;
 
+pub use builder::StreamBuilder;
 pub use cipher::Cipher;
 pub use error::NoiseError;
 pub use gaussian::SeedNoise;
@@ -57,4 +59,4 @@ pub use release::{Grid, GridStream};
 pub use rng::{KeyedRng, Purpose};
 pub use run::RunId;
 pub use shard::Shard;
-pub use stream::{NoiseStream, StreamBuilder};
+pub use stream::NoiseStream;

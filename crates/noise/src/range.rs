@@ -4,8 +4,8 @@
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::toeplitz;
 
+use crate::builder::Plan;
 use crate::recipe::{Keeps, Leaf, Recipe, Weights};
-use crate::stream::Plan;
 
 /// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
 const LEAST: f64 = 1.0 / MOST;

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
+use crate::builder::StreamBuilder;
 use crate::correlator::Emit;
 use crate::recipe::{Leaf, Recipe};
-use crate::stream::{Core, StreamBuilder};
+use crate::stream::Core;
 use crate::{Key, KeyedRng, NoiseError, Placement, Purpose, SeedNoise};
 
 /// Grid points may be as near as this part of a step's fresh noise: nearer, double precision would often not know

@@ -6,8 +6,8 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::Recursion;
 
 use crate::Key;
+use crate::builder::Plan;
 use crate::derive::{BYTES, Description};
-use crate::stream::Plan;
 
 /// The name of a run: under one key, two runs never share a bit, be it of noise or of samples.
 ///
