@@ -3,141 +3,22 @@
 use std::fmt;
 use std::path::Path;
 
-use antinoise_input::{at_least, between, positive};
+use antinoise_input::between;
 use antinoise_mechanism::Recursion;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
+use crate::builder::{Plan, StreamBuilder};
 use crate::correlator::{Emit, Step};
 use crate::engine::Engine;
-use crate::placement::Limits;
-use crate::{Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
+use crate::run::{RunId, RunKey};
+use crate::{Key, KeyedRng, NoiseError, Placement, Purpose, checkpoint, range};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
 ///
 /// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
 /// difference of the two releases would have none.
 #[derive(Debug)]
-pub struct NoiseStream(Core<f32>);
-
-/// What a stream makes, and how; see [`NoiseStream::builder`].
-///
-/// ```
-/// use antinoise_mechanism::Recursion;
-/// use antinoise_noise::{Cipher, Key, NoiseStream, Shard};
-/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
-/// let stream = NoiseStream::builder(recursion, 100, 1_000_000, 1.0)
-///     .shard(Shard::part(3, 7, 1_000_000)?)
-///     .cipher(Cipher::ChaCha20)
-///     .memory_budget(1 << 30)
-///     .threads(1)
-///     .build(Key::from_os()?)?;
-/// assert_eq!(stream.placement().vectors, 1);
-/// # Ok::<(), antinoise_noise::NoiseError>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct StreamBuilder {
-    plan: Plan,
-    memory_budget: Option<u64>,
-    look_ahead: usize,
-    threads: Option<usize>,
-}
-
-/// What the noise of a stream is a function of, apart from its key.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) recursion: Recursion,
-    pub(crate) steps: usize,
-    pub(crate) dim: usize,
-    pub(crate) noise_std: f64,
-    pub(crate) shard: Shard,
-    pub(crate) cipher: Cipher,
-    pub(crate) grid: Option<Grid>,
-}
-
-impl StreamBuilder {
-    /// Only these coordinates; all of them if not called.
-    #[must_use]
-    pub fn shard(mut self, shard: Shard) -> Self {
-        self.plan.shard = shard;
-        self
-    }
-
-    /// The cipher; AES-256 in counter mode if not called.
-    #[must_use]
-    pub fn cipher(mut self, cipher: Cipher) -> Self {
-        self.plan.cipher = cipher;
-        self
-    }
-
-    /// Most bytes that past and coming noise may take; half of the memory that is free if not called. Below what the
-    /// recursion's state takes, noise is made again instead of stored, which costs time and changes no bit.
-    #[must_use]
-    pub fn memory_budget(mut self, bytes: u64) -> Self {
-        self.memory_budget = Some(bytes);
-        self
-    }
-
-    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, parts of
-    /// the shard take turns, so that every step takes about the same time; seed noise made again is made for all
-    /// steps of a pass when the first of them is asked for.
-    #[must_use]
-    pub fn look_ahead(mut self, steps: usize) -> Self {
-        self.look_ahead = steps;
-        self
-    }
-
-    /// Threads of the stream's own; those of rayon's global pool if not called.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads);
-        self
-    }
-
-    /// The stream at step 0.
-    ///
-    /// # Errors
-    /// [`NoiseError::Input`] names the parameter that cannot be used.
-    pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
-        self.on(None).core(key).map(NoiseStream)
-    }
-
-    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
-    /// have given there. The builder must describe the same stream; budget and threads may differ.
-    ///
-    /// # Errors
-    /// [`NoiseError::Checkpoint`] for a file of another stream or version, a truncated or an altered one;
-    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
-    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
-        Core::resume(self.on(None), path.as_ref()).map(NoiseStream)
-    }
-
-    pub(crate) fn on(mut self, grid: Option<Grid>) -> Self {
-        self.plan.grid = grid;
-        self
-    }
-
-    pub(crate) fn core<T: Step>(self, key: Key) -> Result<Core<T>, NoiseError> {
-        let plan = self.plan;
-        positive("noise_std", plan.noise_std)?;
-        between("dim", plan.dim, 1, 1 << 56, "2^56")?;
-        if let Some(threads) = self.threads {
-            between("threads", threads, 1, 1 << 12, "2^12")?;
-        }
-        let pool = match self.threads {
-            Some(threads) if threads > 1 => Some(ThreadPoolBuilder::new().num_threads(threads).build()?),
-            _ => None,
-        };
-        let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
-        let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
-        let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
-        let engine = Engine::new(&plan, &key, limits, threads)?;
-        Ok(Core { plan, key, engine, pool })
-    }
-
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-}
+pub struct NoiseStream(pub(crate) Core<f32>);
 
 impl NoiseStream {
     /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
@@ -156,9 +37,7 @@ impl NoiseStream {
 
     /// The same with options, which are checked when the stream is built.
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
-        let shard = Shard::of_range(0..dim as u64);
-        let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default(), grid: None };
-        StreamBuilder { plan, memory_budget: None, look_ahead: usize::MAX, threads: None }
+        StreamBuilder::new(recursion, steps, dim, noise_std)
     }
 
     /// Writes the next row into `out`, which has one place for each output of the shard.
@@ -173,11 +52,10 @@ impl NoiseStream {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite.
+    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite, or for which
+    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
-        if !scale.is_finite() {
-            return Err(NoiseError::input("scale", scale, "finite"));
-        }
+        range::scale(scale, self.0.parts().0.noise_std)?;
         self.0.emit(gradient, Emit::Add(scale))
     }
 
@@ -203,7 +81,8 @@ impl NoiseStream {
         self.0.seek(step)
     }
 
-    /// Saves the stream's key, step and state to a file that only its owner can read, whole or not at all.
+    /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
+    /// [`antinoise_input::file`] for what a killed process may leave beside it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -229,7 +108,36 @@ impl NoiseStream {
         self.0.save(path.as_ref())
     }
 
-    /// Random numbers from the stream's key, other bits than its noise: for the sampler of the run that the noise
+    /// What ties files to each other: a digest, keyed by the run's key, of run, description,
+    /// [context](StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
+    /// of the rest of the run that stores it can tell, after [`StreamBuilder::resume`] and a seek to its own
+    /// step, that the noise is its own.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let start = |context| {
+    ///     let builder = NoiseStream::builder(Recursion::Independent, 10, 4, 1.0).context(context);
+    ///     builder.build(Key::from_seed_insecure(7))
+    /// };
+    /// let mut stream = start([1; 32])?;
+    /// assert_eq!(stream.commitment(), start([1; 32])?.commitment());
+    /// assert_ne!(stream.commitment(), start([2; 32])?.commitment());
+    /// stream.seek(3)?;
+    /// assert_ne!(stream.commitment(), start([1; 32])?.commitment());
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    pub fn commitment(&self) -> [u8; 32] {
+        self.0.commitment()
+    }
+
+    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must
+    /// agree on it.
+    pub fn description(&self) -> [u8; 32] {
+        self.0.description()
+    }
+
+    /// Random numbers from the run's key, other bits than its noise: for the sampler of the run that the noise
     /// is for, which thereby resumes with it.
     ///
     /// ```
@@ -273,10 +181,14 @@ impl NoiseStream {
 
 /// A stream in the precision of its noise: single, or double on a grid.
 pub(crate) struct Core<T: Step> {
-    plan: Plan,
-    key: Key,
-    engine: Engine<T>,
-    pool: Option<ThreadPool>,
+    pub(crate) plan: Plan,
+    pub(crate) run: RunId,
+    pub(crate) context: [u8; 32],
+    /// Of the plan.
+    pub(crate) description: [u8; 32],
+    pub(crate) key: RunKey,
+    pub(crate) engine: Engine<T>,
+    pub(crate) pool: Option<ThreadPool>,
 }
 
 impl<T: Step> Core<T> {
@@ -322,14 +234,26 @@ impl<T: Step> Core<T> {
     }
 
     pub(crate) fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
-        KeyedRng::new(&self.key, purpose, step)
+        KeyedRng::of(&self.key, purpose, step)
+    }
+
+    pub(crate) fn commitment(&self) -> [u8; 32] {
+        self.key.commitment(&self.description, &self.context, self.step())
+    }
+
+    pub(crate) fn description(&self) -> [u8; 32] {
+        self.description
+    }
+
+    pub(crate) fn run(&self) -> &RunId {
+        &self.run
     }
 
     pub(crate) fn placement(&self) -> Placement {
         self.engine.placement()
     }
 
-    pub(crate) fn parts(&self) -> (&Plan, &Key, &Engine<T>) {
+    pub(crate) fn parts(&self) -> (&Plan, &RunKey, &Engine<T>) {
         (&self.plan, &self.key, &self.engine)
     }
 

@@ -3,6 +3,7 @@
 //! A sampler draws no randomness of its own: it takes a secure generator from its caller, so that a run can
 //! be resumed with the same batches.
 
+use antinoise_input::InvalidParameter;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,28 @@ pub struct Batches {
 const ALL: u128 = 1 << 64;
 
 impl Batches {
+    /// The batches of `sampler` over `examples` examples, of expected size `batch_size` where it draws them, in an order
+    /// drawn from `rng`.
+    ///
+    /// # Errors
+    /// For [`Sampler::External`], whose batches are not formed here.
+    pub fn new(
+        sampler: Sampler,
+        examples: usize,
+        batch_size: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Self, InvalidParameter> {
+        match sampler {
+            Sampler::Cyclic { groups } => Ok(Self::cyclic(examples, groups, rng)),
+            Sampler::Poisson { groups } => Ok(Self::poisson(examples, batch_size, groups, rng)),
+            Sampler::External => Err(InvalidParameter::new(
+                "sampler of the plan",
+                "external",
+                "cyclic or Poisson: whoever runs this plan forms its batches",
+            )),
+        }
+    }
+
     /// Cyclic batches over `examples` examples in an order drawn from `rng` (Fisher-Yates).
     pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Self {
         let mut order: Vec<usize> = (0..examples).collect();
@@ -86,10 +109,10 @@ impl Batches {
     /// cyclic batches do not use.
     ///
     /// ```
-    /// use antinoise_noise::{Key, KeyedRng, Purpose};
+    /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
     /// use antinoise_plan::Batches;
-    /// let key = Key::from_seed_insecure(1);
-    /// let mut rng = |purpose, step| KeyedRng::new(&key, purpose, step);
+    /// let (key, run) = (Key::from_seed_insecure(1), RunId::default());
+    /// let mut rng = |purpose, step| KeyedRng::new(&key, &run, purpose, step);
     /// let batches = Batches::cyclic(10, 3, &mut rng(Purpose::DataOrder, 0));
     /// let epoch: Vec<usize> = (0..3).flat_map(|t| batches.at(t, &mut rng(Purpose::BatchSampling, t as u64))).collect();
     /// assert_eq!(epoch.len(), 10); // everyone once
@@ -122,12 +145,12 @@ fn below(bound: u64, rng: &mut impl Rng) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use antinoise_noise::{Key, KeyedRng, Purpose};
+    use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 
     use super::*;
 
     fn rng(seed: u64, step: u64) -> KeyedRng {
-        KeyedRng::new(&Key::from_seed_insecure(seed), Purpose::BatchSampling, step)
+        KeyedRng::new(&Key::from_seed_insecure(seed), &RunId::default(), Purpose::BatchSampling, step)
     }
 
     #[test]

@@ -222,19 +222,6 @@ impl Setup<'_> {
 
     fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, sampler, .. } = *self.plan;
-        match sampler {
-            Sampler::Cyclic { groups } => {
-                Ok(Batches::cyclic(examples, groups, &mut noise.rng(Purpose::DataOrder, 0)))
-            }
-            Sampler::Poisson { groups } => {
-                let mut rng = noise.rng(Purpose::DataOrder, 0);
-                Ok(Batches::poisson(examples, batch_size, groups, &mut rng))
-            }
-            Sampler::External => Err(InvalidParameter::new(
-                "sampler of the plan",
-                "external",
-                "cyclic or Poisson: this trainer forms its own batches",
-            )),
-        }
+        Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
     }
 }
