@@ -14,6 +14,7 @@
 //! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
 //! what a layer is. Results do not depend on the number of threads.
 
+mod date;
 mod error;
 
 pub mod clip;

@@ -2,7 +2,6 @@
 
 mod checkpoint;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -15,6 +14,8 @@ use crate::clip::clipped_sum;
 use crate::data::Dataset;
 use crate::model::Model;
 use crate::optimizer::{Optimizer, Rule};
+
+pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +53,9 @@ pub struct History {
 pub struct Options<'a> {
     /// Steps from one test to the next; the last step is always tested.
     pub test_every: usize,
-    /// The folder for checkpoints and the steps from one to the next; there is always one at the end.
-    pub checkpoints: Option<(&'a Path, usize)>,
+    /// The folder for checkpoints and the steps from one to the next; after the last step it holds the results, and
+    /// the key is wiped.
+    pub checkpoints: Option<(&'a Checkpoints, usize)>,
 }
 
 /// How a run ended.
@@ -183,10 +185,10 @@ impl<'a> Trainer<'a> {
                 }
                 progress(self);
             }
-            if let Some((folder, every)) = options.checkpoints
+            if let Some((checkpoints, every)) = options.checkpoints
                 && (stopped || self.step_count() == steps || self.step_count().is_multiple_of(every))
             {
-                self.save(folder)?;
+                self.save(checkpoints)?;
             }
             if stopped {
                 return Ok(Outcome::Stopped);
