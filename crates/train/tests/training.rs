@@ -1,64 +1,21 @@
-//! Runs: what a step does, resumption to the last bit, checkpoints that must be refused.
+//! Runs: what a step does, and what does not fit.
 
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod common;
+
+use std::sync::atomic::AtomicBool;
 
 use antinoise_noise::{Key, KeyedRng, Purpose};
-use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Request, Setting, choose};
+use antinoise_plan::{Batches, Length, PrivacyUnit, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
-use antinoise_train::data::{Dataset, Examples, digits};
+use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
-use antinoise_train::trainer::{Options, Outcome, Setup, Trainer};
-use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
-
-const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
-const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-const FILES: [&str; 2] = ["noise.safetensors", "training.safetensors"];
-const KEY: u64 = 5;
-
-/// A plan of 24 steps on the digits.
-fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> Plan {
-    let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
-    let mut request = Request::new(1440, 120, length, setting);
-    (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
-    choose(&request).unwrap().plan
-}
-
-struct Case {
-    plan: Plan,
-    model: Model,
-    dataset: Dataset,
-    rule: Rule,
-}
-
-impl Case {
-    fn new(plan: Plan, rule: Rule) -> Self {
-        let dataset = digits();
-        let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, rule }
-    }
-
-    fn setup(&self) -> Setup<'_> {
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, rule: self.rule }
-    }
-
-    fn start(&self) -> Vec<f32> {
-        self.model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(11))
-    }
-
-    fn trainer(&self) -> Trainer<'_> {
-        Trainer::new(self.setup(), self.start(), Key::from_seed_insecure(KEY)).unwrap()
-    }
-}
-
-fn options(folder: Option<&Path>) -> Options<'_> {
-    Options { test_every: 5, checkpoints: folder.map(|folder| (folder, 4)) }
-}
+use antinoise_train::trainer::{Checkpoints, Options, Outcome, Setup, Trainer};
+use common::{Case, KEY, SGD, plan};
 
 fn run(trainer: &mut Trainer) {
-    let outcome = trainer.run(&options(None), &AtomicBool::new(false), |_| ()).unwrap();
+    let options = Options { test_every: 5, checkpoints: None };
+    let outcome = trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap();
     assert_eq!(outcome, Outcome::Finished);
 }
 
@@ -116,110 +73,6 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 }
 
 #[test]
-fn a_killed_run_resumes_to_the_same_bits() {
-    for (setting, rule) in [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)] {
-        let case = Case::new(plan(setting, 4.0, 1.0), rule);
-        let mut whole = case.trainer();
-        run(&mut whole);
-        let folder = tempfile::tempdir().unwrap();
-        // Killed right after step 10: the last checkpoint is of step 8.
-        let mut killed = case.trainer();
-        let stop = AtomicBool::new(false);
-        let mut saved = Vec::new();
-        killed
-            .run(&options(Some(folder.path())), &stop, |trainer| {
-                if trainer.step_count() == 10 {
-                    saved = FILES.map(|name| (name, fs::read(folder.path().join(name)).unwrap())).to_vec();
-                    stop.store(true, Ordering::Relaxed);
-                }
-            })
-            .unwrap();
-        drop(killed);
-        for (name, bytes) in saved {
-            fs::write(folder.path().join(name), bytes).unwrap();
-        }
-        let mut resumed = Trainer::resume(case.setup(), folder.path()).unwrap();
-        assert_eq!(resumed.step_count(), 8);
-        run(&mut resumed);
-        assert_eq!(resumed.parameters(), whole.parameters(), "{setting:?}, {rule:?}");
-        assert_eq!(resumed.history().losses, whole.history().losses);
-        assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
-        assert_eq!(resumed.history().accuracies, whole.history().accuracies);
-    }
-}
-
-#[test]
-fn a_run_that_is_told_to_stop_leaves_a_private_checkpoint_and_nothing_else() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().join("made/by/the/run");
-    let mut trainer = case.trainer();
-    let outcome = trainer.run(&options(Some(&folder)), &AtomicBool::new(true), |_| ()).unwrap();
-    assert_eq!((outcome, trainer.step_count()), (Outcome::Stopped, 0));
-    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, FILES);
-    #[cfg(unix)]
-    for name in FILES {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    let resumed = Trainer::resume(case.setup(), &folder).unwrap();
-    assert_eq!((resumed.step_count(), resumed.parameters()), (0, trainer.parameters()));
-}
-
-#[test]
-fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
-    let folder = tempfile::tempdir().unwrap();
-    let mut trainer = case.trainer();
-    trainer.step().unwrap();
-    trainer.save(folder.path()).unwrap();
-    let refusal = |case: &Case| {
-        let error = Trainer::resume(case.setup(), folder.path()).err().unwrap();
-        assert!(error.is_bad_input(), "{error:?}");
-        error.to_string()
-    };
-    assert!(refusal(&Case::new(plan(Setting::Cyclic, 3.0, 1.0), SGD)).contains("another plan"));
-    assert!(refusal(&Case::new(case.plan.clone(), ADAM)).contains("another optimizer"));
-    let mut other = Case::new(case.plan.clone(), SGD);
-    other.model = Model::mlp(other.dataset.shape, 10, 8).unwrap();
-    assert!(refusal(&other).contains("another model"));
-    let mut other = Case::new(case.plan.clone(), SGD);
-    let mut features: Vec<f32> = (0..1440).flat_map(|i| other.dataset.train.features(i).to_vec()).collect();
-    features[1000] += 1.0;
-    other.dataset.train = Examples::new(features, other.dataset.train.labels().to_vec(), 64).unwrap();
-    assert!(refusal(&other).contains("another data set"));
-}
-
-#[test]
-fn a_checkpoint_that_is_not_whole_is_refused_by_name() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), ADAM);
-    let folder = tempfile::tempdir().unwrap();
-    case.trainer().save(folder.path()).unwrap();
-    for name in FILES {
-        let path = folder.path().join(name);
-        let whole = fs::read(&path).unwrap();
-        let refuse = |contents: Option<&[u8]>| {
-            match contents {
-                Some(contents) => fs::write(&path, contents).unwrap(),
-                None => fs::remove_file(&path).unwrap(),
-            }
-            let error = Trainer::resume(case.setup(), folder.path()).err().unwrap();
-            assert!(error.is_bad_input(), "{error:?}");
-            assert!(error.to_string().contains(name), "{error}");
-        };
-        for length in [0, 1, 7, 8, 9, 100, whole.len() / 2, whole.len() - 1] {
-            refuse(Some(&whole[..length]));
-        }
-        refuse(Some(&[whole.as_slice(), &[0]].concat()));
-        refuse(None);
-        fs::write(&path, whole).unwrap();
-    }
-    assert!(Trainer::resume(case.setup(), folder.path()).is_ok());
-}
-
-#[test]
 fn what_does_not_fit_is_refused_by_name() {
     let mut case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
     let refusal = |setup: Setup, start: Vec<f32>| {
@@ -247,7 +100,9 @@ fn what_does_not_fit_is_refused_by_name() {
     let never = AtomicBool::new(false);
     let zero = Options { test_every: 0, checkpoints: None };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("test_every"));
-    let zero = Options { test_every: 1, checkpoints: Some((Path::new("absent"), 0)) };
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::open(folder.path(), "run").unwrap();
+    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, 0)) };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("checkpoint_every"));
     run(&mut trainer);
     let last = trainer.parameters().to_vec();

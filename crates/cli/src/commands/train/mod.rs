@@ -2,20 +2,22 @@
 
 mod folder;
 mod options;
+mod released;
+mod signals;
+mod statement;
 mod study;
 mod summary;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use options::Arguments;
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output;
 use folder::Folder;
+use signals::Stop;
 use study::Study;
 
 /// What the command prints.
@@ -43,26 +45,26 @@ pub struct Row {
     /// Mean accuracy at each learning rate tried.
     by_learning_rate: Vec<(f64, f64)>,
     rms_loss: f64,
+    /// How many models of this mechanism were trained: learning rates times repeats.
+    models_trained: usize,
+    /// How many models epsilon covers.
+    models_released: usize,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     insecure_seed: bool,
 }
 
 /// Trains, or resumes, and writes the report.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130); // asked twice
-        }
-        eprintln!("\nstopping after this step; the run can be resumed");
-    })
-    .map_err(Failure::other)?;
     let (study, folder) = match &arguments.resume {
         Some(path) => {
             arguments.refuse_with_resume()?;
             let folder = Folder::open(path)?;
-            (folder.study()?, folder)
+            let mut study = folder.study()?;
+            if let Some(released) = arguments.released_models {
+                study.release(released)?;
+                folder.save_study(&study)?;
+            }
+            (study, folder)
         }
         None => {
             let study = Study::new(arguments)?;
@@ -71,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
             (study, folder)
         }
     };
-    study.run(&folder, &stop)
+    study.run(&folder, &Stop::on_signals()?)
 }
 
 impl fmt::Display for Report {
@@ -119,6 +121,12 @@ impl fmt::Display for Report {
         if self.runs.iter().any(|row| row.insecure_seed) {
             writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;
         }
+        let trained: usize = self.runs.iter().map(|row| row.models_trained).sum();
+        let covered = match self.runs[0].models_released {
+            1 => "each one of them".into(),
+            several => format!("{several} of them together"),
+        };
+        writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?;
         writeln!(f, "Report: {}", self.report.display())
     }
 }
