@@ -49,6 +49,8 @@ pub struct Row {
     models_trained: usize,
     /// How many models epsilon covers.
     models_released: usize,
+    /// grid or plain.
+    release: &'static str,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     insecure_seed: bool,
 }

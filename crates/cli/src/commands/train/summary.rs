@@ -43,6 +43,7 @@ pub fn summarize(
             rms_loss: rms(&prefix_errors),
             models_trained: of_plan.len(),
             models_released: cost.models,
+            release: plan.release.kind().name(),
             insecure_seed: study.insecure_seed(),
         });
         let statement = statement(study, plan, &cost, &of_plan, dataset);
