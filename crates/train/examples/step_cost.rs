@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use antinoise_noise::Key;
+use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::clip::plain_sum;
 use antinoise_train::data::{Dataset, Examples, ImageShape};
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rule = Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 };
     let start = vec![0.01; model.parameters()];
     let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
-    let mut trainer = Trainer::new(setup, start.clone(), Key::from_os()?)?;
+    let mut trainer = Trainer::new(setup, RunId::default(), start.clone(), Key::from_os()?)?;
 
     let (mut parameters, mut optimizer) = (start, Optimizer::new(rule, model.parameters())?);
     let batch: Vec<usize> = (0..BATCH).collect();

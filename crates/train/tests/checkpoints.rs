@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use antinoise_noise::RunId;
 use antinoise_plan::Setting;
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
@@ -20,7 +21,7 @@ fn small() -> Case {
 }
 
 fn open(folder: &Path) -> Checkpoints {
-    Checkpoints::open(folder, "run").unwrap()
+    Checkpoints::open(folder, RunId::default()).unwrap()
 }
 
 /// A folder with the checkpoint of step 8, its second, of a run with a key of its own.
@@ -44,7 +45,8 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Why the run in `folder` is not resumed.
 fn refusal(case: &Case, folder: &Path) -> String {
-    let resumed = Checkpoints::open(folder, "run").and_then(|found| Trainer::resume(case.setup(), &found));
+    let resumed =
+        Checkpoints::open(folder, RunId::default()).and_then(|found| Trainer::resume(case.setup(), &found));
     let error = resumed.err().expect("a refusal");
     assert!(error.is_bad_input(), "{error:?}");
     error.to_string()
@@ -206,7 +208,7 @@ fn files_that_are_cut_or_absent_are_refused_by_name() {
 fn a_folder_has_one_run_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let held = open(folder.path());
-    let message = Checkpoints::open(folder.path(), "run").unwrap_err().to_string();
+    let message = Checkpoints::open(folder.path(), RunId::default()).unwrap_err().to_string();
     assert!(message.contains("in use by another run"), "{message}");
     assert!(message.contains(&folder.path().display().to_string()), "{message}");
     drop(held);
@@ -217,8 +219,8 @@ fn a_folder_has_one_run_at_a_time() {
 fn a_folder_has_one_run_for_ever() {
     let case = small();
     let folder = saved(&case, 1);
-    let message = Checkpoints::open(folder.path(), "another").unwrap_err().to_string();
-    assert!(message.contains("of run \"run\""), "{message}");
+    let message = Checkpoints::open(folder.path(), RunId::from(1)).unwrap_err().to_string();
+    assert!(message.contains("of run \"0\""), "{message}");
     let checkpoints = open(folder.path());
     let message = case.trainer_with(2).save(&checkpoints).unwrap_err().to_string();
     assert!(message.contains("another key"), "{message}");

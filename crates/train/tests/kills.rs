@@ -15,12 +15,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use antinoise_noise::Key;
-use antinoise_plan::{Plan, Setting};
+use antinoise_noise::RunId;
+use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use common::{Case, SGD, plan};
+use common::{Case, SGD};
 use sha2::{Digest, Sha256};
 
 /// The folder of the run whose life this process is.
@@ -56,7 +56,7 @@ fn life() {
     let case = case(folder);
     let mut diary = OpenOptions::new().append(true).create(true).open(folder.join(DIARY)).unwrap();
     println!("\nborn");
-    let checkpoints = Checkpoints::open(&folder.join(RUN), RUN).unwrap();
+    let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
     let mut trainer = match checkpoints.committed().unwrap() {
         Committed::Nothing => {
             let mut seed = [0; 8];
@@ -167,7 +167,7 @@ fn compare(folder: &Path) {
             _ => panic!("{line:?}"),
         }
     }
-    let checkpoints = Checkpoints::open(&folder.join(RUN), RUN).unwrap();
+    let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
     let finished = Finished::read(case.setup(), &checkpoints).unwrap();
     let mut digest = Sha256::new();
     finished.parameters.iter().for_each(|x| digest.update(x.to_le_bytes()));
@@ -197,10 +197,15 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
             let kills = KILLS_A_RUN.min(wanted.div_ceil(2) - count.kills);
             kill_and_compare(&plan, kills, whole_life, &mut rng, &mut count);
         }
-        println!("a life of {whole_life:?}: {count:?}");
+        println!("{:?}, a life of {whole_life:?}: {count:?}", plan.release);
     }
 }
 
-fn plans() -> Vec<Plan> {
-    vec![plan(Setting::Cyclic, 4.0, 1.0), plan(Setting::Poisson, 4.0, 1.0)]
+fn plans() -> [Plan; 2] {
+    [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid].map(|release| {
+        let mut request = Request::new(1440, 120, Length::Epochs(2), Setting::Cyclic);
+        request.release = release;
+        request.recipes = Some(vec!["blt:2".parse().unwrap()]);
+        choose(&request).unwrap().plan
+    })
 }

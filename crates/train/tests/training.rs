@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use antinoise_noise::{Key, KeyedRng, Purpose};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Batches, Length, PrivacyUnit, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
@@ -28,7 +28,7 @@ fn without_noise_and_clipping_it_is_plain_sgd() {
     let mut trainer = case.trainer();
     run(&mut trainer);
 
-    let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(KEY), purpose, step);
+    let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(KEY), &RunId::default(), purpose, step);
     let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder, 0));
     let (mut parameters, mut velocity) = (case.start(), vec![0.0; case.model.parameters()]);
     for step in 0..24 {
@@ -59,7 +59,9 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
     let sum = clipped_sum(&case.model, &start, &case.dataset.train, &all, 0.3).unwrap();
     let (mut total, mut squares, mut count) = (0f64, 0f64, 0f64);
     for seed in 0..40 {
-        let mut trainer = Trainer::new(case.setup(), start.clone(), Key::from_seed_insecure(seed)).unwrap();
+        let mut trainer =
+            Trainer::new(case.setup(), RunId::default(), start.clone(), Key::from_seed_insecure(seed))
+                .unwrap();
         trainer.step().unwrap();
         for i in 0..start.len() {
             let moved = f64::from(trainer.parameters()[i]) - f64::from(start[i]);
@@ -76,7 +78,7 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 fn what_does_not_fit_is_refused_by_name() {
     let mut case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
     let refusal = |setup: Setup, start: Vec<f32>| {
-        let error = Trainer::new(setup, start, Key::from_seed_insecure(0)).err().unwrap();
+        let error = Trainer::new(setup, RunId::default(), start, Key::from_seed_insecure(0)).err().unwrap();
         assert!(error.is_bad_input(), "{error:?}");
         error.to_string()
     };
@@ -101,7 +103,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let zero = Options { test_every: 0, checkpoints: None };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("test_every"));
     let folder = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::open(folder.path(), "run").unwrap();
+    let checkpoints = Checkpoints::open(folder.path(), RunId::default()).unwrap();
     let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, 0)) };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("checkpoint_every"));
     run(&mut trainer);

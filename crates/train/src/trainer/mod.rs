@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, at_least};
-use antinoise_noise::{Key, NoiseStream, Purpose};
+use antinoise_noise::{Key, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Plan, PrivacyUnit, Release, SUM_ALLOWANCE, Sampler};
 
 use crate::Error;
@@ -15,6 +15,7 @@ use crate::clip::{clipped_sum, sum_margin};
 use crate::data::Dataset;
 use crate::model::Model;
 use crate::optimizer::{Optimizer, Rule};
+use checkpoint::{Identity, Lineage};
 use noise::{Noise, NoiseBuilder};
 
 pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
@@ -75,7 +76,7 @@ pub enum Outcome {
 /// of threads and however often the run was interrupted.
 ///
 /// ```
-/// use antinoise_noise::Key;
+/// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, Request, Setting, choose};
 /// use antinoise_train::{data, model::Model, optimizer::Rule, trainer::{Setup, Trainer}};
 /// let dataset = data::digits();
@@ -83,7 +84,7 @@ pub enum Outcome {
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
 /// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
-/// let mut trainer = Trainer::new(setup, vec![0.0; model.parameters()], Key::from_os()?)?;
+/// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
 /// trainer.step()?;
 /// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
 /// # Ok::<(), antinoise_train::Error>(())
@@ -95,19 +96,23 @@ pub struct Trainer<'a> {
     optimizer: Optimizer,
     parameters: Vec<f32>,
     history: History,
+    lineage: Lineage,
 }
 
 impl<'a> Trainer<'a> {
-    /// A run from the parameters `start`, its noise and batches from `key`.
+    /// The run called `run` from the parameters `start`, its noise and batches from `key`. Under one key, runs of other
+    /// names share no bit.
     ///
     /// # Errors
     /// When the plan does not verify, or plan, model, data, optimiser and `start` do not fit each other.
-    pub fn new(setup: Setup<'a>, start: Vec<f32>, key: Key) -> Result<Self, Error> {
+    pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
-        let noise = setup.noise()?.build(key)?;
+        let identity = setup.identity();
+        let noise = setup.noise(run, &identity)?.build(key)?;
+        let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::new(setup.rule, start.len())?;
         let batches = setup.batches(&noise)?;
-        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default() })
+        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default(), lineage })
     }
 
     /// Steps done.
@@ -200,7 +205,13 @@ impl<'a> Trainer<'a> {
 }
 
 impl Setup<'_> {
-    fn check(&self, start: &[f32]) -> Result<(), Error> {
+    /// Refuses a plan that does not verify, or plan, model, data, optimiser and `start` that do not fit each other:
+    /// what [`Trainer::new`] would refuse.
+    ///
+    /// # Errors
+    /// It names what does not fit.
+    pub fn check(&self, start: &[f32]) -> Result<(), Error> {
+        self.rule.check()?;
         self.plan.verify()?;
         if self.plan.privacy.unit == PrivacyUnit::User && self.plan.sampler != Sampler::External {
             let must_be = "example: this trainer clips and samples examples";
@@ -243,10 +254,12 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn noise(&self) -> Result<NoiseBuilder, antinoise_plan::Error> {
+    fn noise(&self, run: RunId, identity: &Identity) -> Result<NoiseBuilder, antinoise_plan::Error> {
         let recursion = self.plan.strategy.mechanism().recursion()?;
         let dim = self.model.parameters();
-        let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std());
+        let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std())
+            .run(run)
+            .context(identity.digest());
         Ok(NoiseBuilder { builder, grid: self.plan.release.grid()? })
     }
 

@@ -54,10 +54,10 @@ impl Noise {
         }
     }
 
-    pub(super) fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+    pub(super) fn commitment(&self) -> [u8; 32] {
         match self {
-            Self::Grid(stream) => stream.seek(step),
-            Self::Plain(stream) => stream.seek(step),
+            Self::Grid(stream) => stream.commitment(),
+            Self::Plain(stream) => stream.commitment(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use antinoise_noise::Key;
+use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Plan, Request, Setting, choose};
 use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
@@ -57,6 +57,6 @@ impl Case {
 
     /// A run whose key is made from `seed`.
     pub fn trainer_with(&self, seed: u64) -> Trainer<'_> {
-        Trainer::new(self.setup(), self.start(), Key::from_seed_insecure(seed)).unwrap()
+        Trainer::new(self.setup(), RunId::default(), self.start(), Key::from_seed_insecure(seed)).unwrap()
     }
 }

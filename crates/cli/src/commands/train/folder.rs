@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_input::file::remove_stale;
+use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::trainer::{Checkpoints, FolderLock};
 
@@ -48,7 +50,12 @@ impl Folder {
     }
 
     fn lock(path: &Path) -> Result<Self> {
-        Ok(Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? })
+        let folder = Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? };
+        for path in [path.to_path_buf(), path.join(MODELS)] {
+            let stale = if path.is_dir() { remove_stale(&path) } else { Ok(0) };
+            stale.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        }
+        Ok(folder)
     }
 
     /// Where it is.
@@ -74,7 +81,7 @@ impl Folder {
     }
 
     /// One run's checkpoints; `id` names the run among those of all folders.
-    pub fn checkpoints(&self, run: &str, id: &str) -> Result<Checkpoints> {
+    pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
         Ok(Checkpoints::open(&self.path.join("checkpoints").join(run), id)?)
     }
 

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use antinoise_input::{InvalidParameter, at_least, positive};
-use antinoise_noise::{Key, KeyedRng, Purpose};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Plan, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
 use indicatif::{ProgressBar, ProgressStyle};
+use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
@@ -178,12 +179,13 @@ impl Study {
         folder: &Folder,
         stop: &Stop,
     ) -> Result<trainer::Finished> {
-        let checkpoints = folder.checkpoints(name, &format!("{}/{name}", self.id))?;
+        let run = RunId::new(format!("{}/{name}", self.id))?;
+        let checkpoints = folder.checkpoints(name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
             Committed::Nothing => {
                 let key = self.key(repeat)?;
-                let mut rng = KeyedRng::new(&key, Purpose::Initialization, 0);
-                Trainer::new(setup, setup.model.initial_parameters(&mut rng), key)?
+                let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
+                Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
             }
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
             Committed::Finished => return Ok(trainer::Finished::read(setup, &checkpoints)?),
@@ -216,7 +218,10 @@ impl Study {
 fn fresh_id(seed: Option<u64>) -> Result<String> {
     Ok(match seed {
         Some(seed) => format!("seed {seed}"),
-        None => format!("{:016x}", KeyedRng::new(&Key::from_os()?, Purpose::DataOrder, 0).next_u64()),
+        None => {
+            let mut rng = KeyedRng::new(&Key::from_os()?, &RunId::default(), Purpose::DataOrder, 0);
+            format!("{:016x}", rng.next_u64())
+        }
     })
 }
 

@@ -1,15 +1,14 @@
 //! Files for their owner's eyes: whole or absent, and overwritten before they are removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
+use antinoise_input::file::{Access, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// How names of files begin that are not yet whole.
-const TEMPORARY: &str = ".antinoise-";
 const PORTION: usize = 1 << 16;
 
 /// Makes `folder` and those above it that are absent, for their owner alone.
@@ -28,18 +27,9 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Writes `contents` under a temporary name, then renames: `path` holds all of it or what it held.
+/// Writes `contents` for their owner's eyes: `path` holds all of them or what it held.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let write = || {
-        // Temporary files are readable by their owner alone, and stay so under their new name.
-        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
-        file.write_all(contents)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(Error::file(path))
+    write_whole(path, Access::Owner, contents).map_err(Error::file(path))
 }
 
 /// Brings the names in `folder` to the disk.
@@ -77,9 +67,9 @@ fn overwrite(file: &mut File, length: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Wipes the files of `folder` whose names are `leftover`s, temporary ones among them.
+/// Wipes the files of `folder` whose names are `leftover`s.
 pub(super) fn wipe_all(folder: &Path, leftover: impl Fn(&str) -> bool) -> Result<(), Error> {
-    while let Some(name) = find(folder, |name| name.starts_with(TEMPORARY) || leftover(name))? {
+    while let Some(name) = find(folder, &leftover)? {
         wipe(&folder.join(name))?;
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_noise::RunId;
+
 use super::manifest::{self, Manifest};
 use super::{FolderLock, files, refuse};
 use crate::Error;
@@ -27,16 +29,17 @@ pub enum Committed {
 /// All of them are readable by their owner alone: whoever reads them knows the noise and the unprotected history.
 ///
 /// ```
+/// use antinoise_noise::RunId;
 /// use antinoise_train::trainer::{Checkpoints, Committed};
 /// let folder = tempfile::tempdir().unwrap();
-/// let checkpoints = Checkpoints::open(&folder.path().join("run"), "my run")?;
+/// let checkpoints = Checkpoints::open(&folder.path().join("run"), RunId::new("my run")?)?;
 /// assert_eq!(checkpoints.committed()?, Committed::Nothing);
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Checkpoints {
     path: PathBuf,
-    run: String,
+    run: RunId,
     _lock: FolderLock,
 }
 
@@ -46,10 +49,10 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When another process is writing into the folder, it holds another run, or its manifest is not whole.
-    pub fn open(path: &Path, run: &str) -> Result<Self, Error> {
+    pub fn open(path: &Path, run: RunId) -> Result<Self, Error> {
         files::make_folder(path)?;
         let lock = FolderLock::take(path)?;
-        let checkpoints = Self { path: path.to_owned(), run: run.to_owned(), _lock: lock };
+        let checkpoints = Self { path: path.to_owned(), run, _lock: lock };
         checkpoints.clean(checkpoints.manifest()?.as_ref())?;
         Ok(checkpoints)
     }
@@ -67,14 +70,14 @@ impl Checkpoints {
     }
 
     /// The name of the run.
-    pub fn run(&self) -> &str {
+    pub fn run(&self) -> &RunId {
         &self.run
     }
 
     pub(super) fn manifest(&self) -> Result<Option<Manifest>, Error> {
         let manifest = Manifest::read(&self.path)?;
         if let Some(manifest) = &manifest
-            && manifest.run != self.run
+            && manifest.run != self.run.as_str()
         {
             return Err(refuse(&self.path.join(manifest::NAME), format!("of run {:?}", manifest.run)));
         }
@@ -125,7 +128,9 @@ impl Checkpoints {
             [noise, Some(training_name(manifest.save))]
         });
         let first = [noise_name(0), training_name(0)];
-        let leftover = |name: &str| is_ours(name) && !keep.iter().flatten().any(|kept| kept == name);
+        let leftover = |name: &str| {
+            is_temporary(name) || is_ours(name) && !keep.iter().flatten().any(|kept| kept == name)
+        };
         if manifest.is_none()
             && let Some(name) =
                 files::find(&self.path, |name| is_ours(name) && !first.iter().any(|x| x == name))?
@@ -151,6 +156,12 @@ fn is_ours(name: &str) -> bool {
         .strip_suffix(".safetensors")
         .and_then(|stem| stem.strip_prefix("noise-").or_else(|| stem.strip_prefix("training-")));
     save.is_some_and(|save| save.parse::<u64>().is_ok_and(|number| number.to_string() == save))
+}
+
+/// What a file of ours is called before it is whole: `.NAME.tmp-PID-N`.
+fn is_temporary(name: &str) -> bool {
+    let name = name.strip_prefix('.').and_then(|name| name.rsplit_once(".tmp-"));
+    name.is_some_and(|(name, _)| name == manifest::NAME || is_ours(name))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use antinoise_noise::RunId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,8 +27,10 @@ pub(super) struct Manifest {
     pub save: u64,
     /// Steps done.
     pub step: usize,
-    /// To the key, the plan, the run and the step.
+    /// To the key, the run, its plan, model, data and optimiser, and the step.
     pub commitment: String,
+    /// The commitment of step 0: the same for all checkpoints of a run, and for no other key.
+    pub origin: String,
     /// SHA-256 of the training file.
     pub training: String,
     /// SHA-256 of the noise file; absent once the run is finished and its key wiped.
@@ -40,9 +43,9 @@ pub(super) struct Manifest {
 
 impl Manifest {
     /// Of a run that goes on.
-    pub fn new(run: &str, save: u64, step: usize, commitment: String) -> Self {
-        let (run, training) = (run.to_owned(), String::new());
-        Self { version: VERSION, run, save, step, commitment, training, noise: None, finished: None }
+    pub fn new(run: &RunId, save: u64, step: usize, (origin, commitment): (String, String)) -> Self {
+        let (run, training) = (run.to_string(), String::new());
+        Self { version: VERSION, run, save, step, commitment, origin, training, noise: None, finished: None }
     }
 
     /// The manifest in `folder`; `None` when nothing was committed there.
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn any_altered_byte_is_noticed() {
-        let mut manifest = Manifest::new("a run", 3, 400, "00ff".into());
+        let mut manifest = Manifest::new(&RunId::default(), 3, 400, ("11".into(), "00ff".into()));
         (manifest.training, manifest.noise) = ("12".into(), Some("34".into()));
         let text = manifest.to_text();
         assert_eq!(Manifest::parse(&text), Ok(manifest));

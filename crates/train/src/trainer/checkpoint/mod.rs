@@ -4,28 +4,27 @@
 mod files;
 mod folder;
 mod format;
+mod identity;
 mod lock;
 mod manifest;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
 use antinoise_input::InvalidParameter;
-use antinoise_noise::{NoiseStream, Purpose};
-use rand_core::Rng;
-use sha2::{Digest, Sha256};
 
 pub use folder::{Checkpoints, Committed};
 pub use lock::FolderLock;
 
 use self::files::hex;
 use self::format::Training;
+use self::identity::PROGRAM;
 use self::manifest::Manifest;
 use super::{History, Setup, Trainer};
 use crate::Error;
 use crate::date::utc_day;
 use crate::optimizer::Optimizer;
+pub(super) use identity::{Identity, Lineage};
 
 /// What a finished run left behind.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,28 +83,28 @@ impl<'a> Trainer<'a> {
         let manifest = checkpoints.manifest()?.filter(|manifest| manifest.noise.is_some());
         let manifest =
             manifest.ok_or_else(|| refuse(&checkpoints.training_file(0), "of no run that goes on"))?;
-        let Training { parameters, moments, history, .. } = read_training(&setup, checkpoints, &manifest)?;
+        let identity = setup.identity();
+        let Training { parameters, moments, history, .. } = read_training(&identity, checkpoints, &manifest)?;
         setup.check(&parameters)?;
         let path = checkpoints.noise_file(manifest.save);
-        let noise = setup.noise()?.resume(&path)?;
-        if noise.step() != manifest.step
-            || commitment(&setup, &noise, &manifest.run, manifest.step) != manifest.commitment
-        {
+        let noise = setup.noise(checkpoints.run().clone(), &identity)?.resume(&path)?;
+        if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
             return Err(refuse(&path, "of another run or step"));
         }
         let optimizer = Optimizer::resume(setup.rule, parameters.len(), manifest.step as u64, moments)?;
         let batches = setup.batches(&noise)?;
-        Ok(Self { setup, batches, noise, optimizer, parameters, history })
+        let lineage = Lineage { identity, origin: manifest.origin };
+        Ok(Self { setup, batches, noise, optimizer, parameters, history, lineage })
     }
 
     /// The manifest that follows the committed one, which must be of this very run; `None` when that is finished.
     fn next_manifest(&self, checkpoints: &Checkpoints) -> Result<Option<Manifest>, Error> {
-        let (run, step) = (checkpoints.run(), self.step_count());
-        let commitment = |step| commitment(&self.setup, &self.noise, run, step);
-        let next = |save| Some(Manifest::new(run, save, step, commitment(step)));
+        let step = self.step_count();
+        let commitments = || (self.lineage.origin.clone(), hex(&self.noise.commitment()));
+        let next = |save| Some(Manifest::new(checkpoints.run(), save, step, commitments()));
         let Some(before) = checkpoints.manifest()? else { return Ok(next(0)) };
         let refuse = |got| Err(refuse(&checkpoints.training_file(before.save), got));
-        if before.commitment != commitment(before.step) {
+        if before.origin != self.lineage.origin {
             return refuse("of a run with another key".into());
         }
         if before.step > step {
@@ -121,65 +120,36 @@ impl<'a> Trainer<'a> {
         moments: (&[f32], &[f32]),
     ) -> Result<(), Error> {
         let path = checkpoints.training_file(manifest.save);
-        let mut metadata = self.setup.identity();
-        metadata.extend(marks(manifest));
+        let identity = self.lineage.identity.parts().chain(marks(manifest));
+        let metadata = identity.map(|(what, mark)| (what.to_owned(), mark)).collect();
         let bytes = format::to_bytes(metadata, &self.parameters, moments, &self.history)
             .map_err(|error| Error::file(&path)(std::io::Error::other(error)))?;
         files::write(&path, &bytes)
     }
 }
 
-impl Setup<'_> {
-    /// What a checkpoint must share with the run that resumes it.
-    fn identity(&self) -> HashMap<String, String> {
-        let identity = [
-            ("plan", hex(&self.plan.digest())),
-            ("model", hex(&Sha256::digest(format!("{:?}", self.model)))),
-            ("optimizer", format!("{:?}", self.rule)),
-            (
-                "data set",
-                format!("{} {}", hex(&self.dataset.train.sha256()), hex(&self.dataset.test.sha256())),
-            ),
-            (PROGRAM, env!("CARGO_PKG_VERSION").to_owned()),
-        ];
-        identity.map(|(what, identity)| (what.to_owned(), identity)).into()
-    }
-}
-
-/// Another version may add up the same gradients to other bits, and would hide them with the same noise.
-const PROGRAM: &str = "version of this program";
-
 /// What the training file repeats of its manifest.
-fn marks(manifest: &Manifest) -> [(String, String); 2] {
-    [("step".into(), manifest.step.to_string()), ("commitment".into(), manifest.commitment.clone())]
+fn marks(manifest: &Manifest) -> [(&'static str, String); 2] {
+    [("step", manifest.step.to_string()), ("commitment", manifest.commitment.clone())]
 }
 
-fn read_training(setup: &Setup, checkpoints: &Checkpoints, manifest: &Manifest) -> Result<Training, Error> {
+fn read_training(
+    identity: &Identity,
+    checkpoints: &Checkpoints,
+    manifest: &Manifest,
+) -> Result<Training, Error> {
     checkpoints.check_files(manifest)?;
     let path = checkpoints.training_file(manifest.save);
     let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
     let training = format::from_bytes(&bytes).map_err(|reason| refuse(&path, reason))?;
-    for (what, mark) in setup.identity().into_iter().chain(marks(manifest)) {
+    for (what, mark) in identity.parts().chain(marks(manifest)) {
         // A finished run makes no noise any more.
         let matters = what != PROGRAM || manifest.noise.is_some();
-        if matters && training.metadata.get(&what) != Some(&mark) {
+        if matters && training.metadata.get(what) != Some(&mark) {
             return Err(refuse(&path, format!("of another {what}")));
         }
     }
     Ok(training)
-}
-
-/// SHA-256 of what the noise of `step` is a function of, and of the run that it is for.
-fn commitment(setup: &Setup, noise: &NoiseStream, run: &str, step: usize) -> String {
-    let mut key = [0; 32];
-    // No run draws its first parameters there: the key cannot be told from these bits.
-    noise.rng(Purpose::Initialization, u64::MAX).fill_bytes(&mut key);
-    let mut digest = Sha256::new_with_prefix(b"antinoise checkpoint\0");
-    digest.update(key);
-    digest.update(setup.plan.digest());
-    digest.update((step as u64).to_le_bytes());
-    digest.update(run);
-    hex(&digest.finalize())
 }
 
 fn refuse(path: &Path, got: impl std::fmt::Display) -> Error {
