@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use antinoise_noise::{Key, KeyedRng, Purpose};
-use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Request, Setting, choose};
+use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose};
+use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Dataset, Examples, digits};
 use antinoise_train::model::Model;
@@ -14,15 +14,21 @@ use antinoise_train::trainer::{Options, Outcome, Setup, Trainer};
 use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
 
 const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
+const PLAIN_SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
 const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
 const FILES: [&str; 2] = ["noise.safetensors", "training.safetensors"];
 const KEY: u64 = 5;
 
 /// A plan of 24 steps on the digits.
 fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> Plan {
+    planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
+}
+
+fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> Plan {
     let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
     let mut request = Request::new(1440, 120, length, setting);
     (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
+    request.release = release;
     choose(&request).unwrap().plan
 }
 
@@ -116,9 +122,43 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 }
 
 #[test]
+fn a_step_takes_the_release_that_the_plan_says() {
+    for kind in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
+        let case = Case::new(planned(Setting::Cyclic, 4.0, 1.0, kind), PLAIN_SGD);
+        let mut trainer = case.trainer();
+        trainer.step().unwrap();
+        let key = || Key::from_seed_insecure(KEY);
+        let rng = |purpose| KeyedRng::new(&key(), purpose, 0);
+        let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder));
+        let batch = batches.at(0, &mut rng(Purpose::BatchSampling));
+        let start = case.start();
+        let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;
+        let recursion = case.plan.strategy.mechanism().recursion().unwrap();
+        let builder = NoiseStream::builder(recursion, 24, start.len(), case.plan.noise_std());
+        let mut release = vec![0.0; start.len()];
+        match case.plan.release.grid().unwrap() {
+            Some(grid) => {
+                builder.build_on_grid(grid, key()).unwrap().release(&sum, &mut release).unwrap();
+                assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+            }
+            None => {
+                builder.build(key()).unwrap().next_into(&mut release).unwrap();
+                release.iter_mut().zip(&sum).for_each(|(x, sum)| *x = (f64::from(*x) + sum) as f32);
+            }
+        }
+        let stepped: Vec<f32> =
+            start.iter().zip(&release).map(|(w, x)| w - 0.5 * (x * (1.0 / 120.0))).collect();
+        assert_eq!(trainer.parameters(), stepped, "{kind:?}");
+    }
+}
+
+#[test]
 fn a_killed_run_resumes_to_the_same_bits() {
-    for (setting, rule) in [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)] {
-        let case = Case::new(plan(setting, 4.0, 1.0), rule);
+    let plain = planned(Setting::Cyclic, 4.0, 1.0, ReleaseKind::PlainFloatingPoint);
+    let cases = [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)];
+    let cases = cases.map(|(setting, rule)| (plan(setting, 4.0, 1.0), rule));
+    for (plan, rule) in cases.into_iter().chain([(plain, SGD)]) {
+        let case = Case::new(plan, rule);
         let mut whole = case.trainer();
         run(&mut whole);
         let folder = tempfile::tempdir().unwrap();
@@ -141,7 +181,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let mut resumed = Trainer::resume(case.setup(), folder.path()).unwrap();
         assert_eq!(resumed.step_count(), 8);
         run(&mut resumed);
-        assert_eq!(resumed.parameters(), whole.parameters(), "{setting:?}, {rule:?}");
+        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {rule:?}", case.plan.sampler);
         assert_eq!(resumed.history().losses, whole.history().losses);
         assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
         assert_eq!(resumed.history().accuracies, whole.history().accuracies);
@@ -242,6 +282,16 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(
         refusal(Setup { plan: &fewer, ..case.setup() }, case.start()).starts_with("examples of the plan")
     );
+
+    // Sums of chunks that large round too much.
+    let coarse = case.model.clone().with_chunk(1 << 40).unwrap();
+    let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
+    assert!(message.starts_with("examples of the largest batch is 120"), "{message}");
+    let mut narrow = case.plan.clone();
+    let Release::Grid { spacing, .. } = narrow.release else { panic!("a grid unless plain is asked for") };
+    narrow.release = Release::Grid { spacing, dim: case.start().len() - 1 };
+    let message = refusal(Setup { plan: &narrow, ..case.setup() }, case.start());
+    assert!(message.starts_with("number of parameters is"), "{message}");
 
     let mut trainer = case.trainer();
     let never = AtomicBool::new(false);
