@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use antinoise_noise::RunId;
-use antinoise_plan::Setting;
+use antinoise_plan::{ReleaseKind, Setting};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
-use common::{ADAM, Case, SGD, plan};
+use common::{ADAM, Case, SGD, plan, planned};
 use tempfile::TempDir;
 
 const MANIFEST: &str = "checkpoint.toml";
@@ -59,8 +59,11 @@ fn run(trainer: &mut Trainer, checkpoints: Option<&Checkpoints>) -> Outcome {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_bits() {
-    for (setting, rule) in [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)] {
-        let case = Case::new(plan(setting, 4.0, 1.0), rule);
+    let plain = planned(Setting::Cyclic, 4.0, 1.0, ReleaseKind::PlainFloatingPoint);
+    let cases = [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)];
+    let cases = cases.map(|(setting, rule)| (plan(setting, 4.0, 1.0), rule));
+    for (plan, rule) in cases.into_iter().chain([(plain, SGD)]) {
+        let case = Case::new(plan, rule);
         let mut whole = case.trainer();
         run(&mut whole, None);
         let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -80,7 +83,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let mut resumed = Trainer::resume(case.setup(), &checkpoints).unwrap();
         assert_eq!(resumed.step_count(), 8);
         run(&mut resumed, Some(&checkpoints));
-        assert_eq!(resumed.parameters(), whole.parameters(), "{setting:?}, {rule:?}");
+        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {rule:?}", case.plan.sampler);
         assert_eq!(resumed.history().losses, whole.history().losses);
         assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
         assert_eq!(resumed.history().accuracies, whole.history().accuracies);

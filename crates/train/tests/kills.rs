@@ -16,11 +16,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use antinoise_noise::RunId;
-use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{Plan, ReleaseKind, Setting};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use common::{Case, SGD};
+use common::{Case, SGD, planned};
 use sha2::{Digest, Sha256};
 
 /// The folder of the run whose life this process is.
@@ -202,10 +202,6 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
 }
 
 fn plans() -> [Plan; 2] {
-    [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid].map(|release| {
-        let mut request = Request::new(1440, 120, Length::Epochs(2), Setting::Cyclic);
-        request.release = release;
-        request.recipes = Some(vec!["blt:2".parse().unwrap()]);
-        choose(&request).unwrap().plan
-    })
+    [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid]
+        .map(|release| planned(Setting::Cyclic, 4.0, 1.0, release))
 }

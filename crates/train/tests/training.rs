@@ -4,14 +4,14 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::{Batches, Length, PrivacyUnit, Request, Setting, choose};
+use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
+use antinoise_plan::{Batches, Length, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::{Checkpoints, Options, Outcome, Setup, Trainer};
-use common::{Case, KEY, SGD, plan};
+use common::{Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {
     let options = Options { test_every: 5, checkpoints: None };
@@ -75,6 +75,37 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 }
 
 #[test]
+fn a_step_takes_the_release_that_the_plan_says() {
+    for kind in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
+        let case = Case::new(planned(Setting::Cyclic, 4.0, 1.0, kind), PLAIN_SGD);
+        let mut trainer = case.trainer();
+        trainer.step().unwrap();
+        let key = || Key::from_seed_insecure(KEY);
+        let rng = |purpose| KeyedRng::new(&key(), &RunId::default(), purpose, 0);
+        let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder));
+        let batch = batches.at(0, &mut rng(Purpose::BatchSampling));
+        let start = case.start();
+        let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;
+        let recursion = case.plan.strategy.mechanism().recursion().unwrap();
+        let builder = NoiseStream::builder(recursion, 24, start.len(), case.plan.noise_std());
+        let mut release = vec![0.0; start.len()];
+        match case.plan.release.grid().unwrap() {
+            Some(grid) => {
+                builder.build_on_grid(grid, key()).unwrap().release(&sum, &mut release).unwrap();
+                assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+            }
+            None => {
+                builder.build(key()).unwrap().next_into(&mut release).unwrap();
+                release.iter_mut().zip(&sum).for_each(|(x, sum)| *x = (f64::from(*x) + sum) as f32);
+            }
+        }
+        let stepped: Vec<f32> =
+            start.iter().zip(&release).map(|(w, x)| w - 0.5 * (x * (1.0 / 120.0))).collect();
+        assert_eq!(trainer.parameters(), stepped, "{kind:?}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_by_name() {
     let mut case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
     let refusal = |setup: Setup, start: Vec<f32>| {
@@ -97,6 +128,16 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(
         refusal(Setup { plan: &fewer, ..case.setup() }, case.start()).starts_with("examples of the plan")
     );
+
+    // Sums of chunks that large round too much.
+    let coarse = case.model.clone().with_chunk(1 << 40).unwrap();
+    let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
+    assert!(message.starts_with("examples of the largest batch is 120"), "{message}");
+    let mut narrow = case.plan.clone();
+    let Release::Grid { spacing, .. } = narrow.release else { panic!("a grid unless plain is asked for") };
+    narrow.release = Release::Grid { spacing, dim: case.start().len() - 1 };
+    let message = refusal(Setup { plan: &narrow, ..case.setup() }, case.start());
+    assert!(message.starts_with("number of parameters is"), "{message}");
 
     let mut trainer = case.trainer();
     let never = AtomicBool::new(false);
