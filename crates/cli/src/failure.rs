@@ -71,10 +71,10 @@ impl From<antinoise_plan::Error> for Failure {
 impl From<antinoise_noise::NoiseError> for Failure {
     fn from(error: antinoise_noise::NoiseError) -> Self {
         use antinoise_noise::NoiseError::{Checkpoint, Input, Io};
-        let absent = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+        use std::io::ErrorKind::{InvalidInput, NotFound};
         let bad_input = match &error {
             Input(_) | Checkpoint { .. } => true,
-            Io { source, .. } => absent(source),
+            Io { source, .. } => matches!(source.kind(), NotFound | InvalidInput),
             _ => false,
         };
         Self::judged(&error, bad_input)

@@ -39,6 +39,7 @@ enum Command {
     Verify(commands::verify::Arguments),
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
+    Batches(commands::batches::Arguments),
     Bench(commands::bench::Arguments),
 }
 
@@ -58,6 +59,7 @@ fn run(cli: &Cli) -> failure::Result<ExitCode> {
         }
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
+        Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
         Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
     };
     printed.map(|()| ExitCode::SUCCESS)

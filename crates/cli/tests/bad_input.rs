@@ -195,6 +195,16 @@ const CASES: &[Case] = &[
             ("--shard", &["1/1", "x", "-1/2", "1/0"]),
             ("--noise-std", POSITIVE),
             ("--key-file", &["/nonexistent/other"]),
+            ("--run", &["", "two\nlines"]),
+        ],
+    },
+    Case {
+        command: "batches --plan /nonexistent/plan.toml --key-file /nonexistent/key",
+        flags: &[
+            ("--plan", &["/nonexistent/other-plan.toml"]),
+            ("--from", &["x", "-1"]),
+            ("--count", &["x", "-1"]),
+            ("--run", &[""]),
         ],
     },
     Case {

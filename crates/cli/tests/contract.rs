@@ -153,7 +153,9 @@ fn npy(path: &Path) -> Vec<u8> {
 fn noise_can_be_made_in_parts() {
     let folder = tempfile::tempdir().unwrap();
     let (key, out) = (folder.path().join("key"), folder.path().join("noise.npy"));
-    std::fs::write(&key, [7u8; 32]).unwrap();
+    std::fs::write(&key, b"antinoise tests use this as key.").unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let make = |more: &str| {
         let common = "noise --strategy blt:2 --steps 20 --dim 100";
         let arguments = common.split(' ').chain(more.split_whitespace());

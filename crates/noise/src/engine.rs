@@ -12,7 +12,7 @@ use crate::shard::Tile;
 use crate::simd::Isa;
 use crate::stream::Plan;
 use crate::turns::Turns;
-use crate::{Key, NoiseError};
+use crate::{Key, NoiseError, range};
 
 /// Steps that a seek makes in one pass over the state.
 const SEEK_PASS: usize = 256;
@@ -50,6 +50,7 @@ impl<T: Step> Engine<T> {
         threads: usize,
     ) -> Result<Self, NoiseError> {
         let recipe = Recipe::new(&plan.recursion, plan.steps)?;
+        range::check(&recipe, plan)?;
         let tiles = plan.shard.tiles(plan.dim)?;
         let outputs = plan.shard.len();
         let per_unit = plan.grid.map(|grid| plan.noise_std / grid.spacing());

@@ -36,6 +36,7 @@ mod gaussian;
 mod key;
 mod pass;
 mod placement;
+mod range;
 mod recipe;
 mod release;
 mod rng;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use antinoise_input::{at_least, between, positive};
+use antinoise_input::{at_least, between};
 use antinoise_mechanism::Recursion;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -13,6 +13,7 @@ use crate::placement::Limits;
 use crate::run::{RunId, RunKey, describe};
 use crate::{
     Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, SeedNoise, Shard, checkpoint, placement,
+    range,
 };
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
@@ -166,7 +167,7 @@ impl StreamBuilder {
 
     pub(crate) fn core_of<T: Step>(self, key: RunKey) -> Result<Core<T>, NoiseError> {
         let Self { plan, run, context, .. } = self;
-        positive("noise_std", plan.noise_std)?;
+        range::noise_std(plan.noise_std)?;
         between("dim", plan.dim, 1, 1 << 56, "2^56")?;
         if let Some(threads) = self.threads {
             between("threads", threads, 1, 1 << 12, "2^12")?;
@@ -230,11 +231,10 @@ impl NoiseStream {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite.
+    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite, or for which
+    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
-        if !scale.is_finite() {
-            return Err(NoiseError::input("scale", scale, "finite"));
-        }
+        range::scale(scale, self.0.parts().0.noise_std)?;
         self.0.emit(gradient, Emit::Add(scale))
     }
 

@@ -3,6 +3,7 @@
 //! A sampler draws no randomness of its own: it takes a secure generator from its caller, so that a run can
 //! be resumed with the same batches.
 
+use antinoise_input::InvalidParameter;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,28 @@ pub struct Batches {
 const ALL: u128 = 1 << 64;
 
 impl Batches {
+    /// The batches of `sampler` over `examples` examples, of expected size `batch_size` where it draws them, in an order
+    /// drawn from `rng`.
+    ///
+    /// # Errors
+    /// For [`Sampler::External`], whose batches are not formed here.
+    pub fn new(
+        sampler: Sampler,
+        examples: usize,
+        batch_size: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Self, InvalidParameter> {
+        match sampler {
+            Sampler::Cyclic { groups } => Ok(Self::cyclic(examples, groups, rng)),
+            Sampler::Poisson { groups } => Ok(Self::poisson(examples, batch_size, groups, rng)),
+            Sampler::External => Err(InvalidParameter::new(
+                "sampler of the plan",
+                "external",
+                "cyclic or Poisson: whoever runs this plan forms its batches",
+            )),
+        }
+    }
+
     /// Cyclic batches over `examples` examples in an order drawn from `rng` (Fisher-Yates).
     pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Self {
         let mut order: Vec<usize> = (0..examples).collect();

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod bands;
+pub mod batches;
 pub mod bench;
 pub mod calibrate;
 pub mod compare;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use antinoise_input::file::{Access, NewFile};
 use antinoise_input::{InvalidParameter, between, positive};
-use antinoise_noise::{Key, NoiseStream, Shard};
+use antinoise_noise::{Key, NoiseStream, RunId, Shard};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -21,8 +22,15 @@ use crate::failure::{Failure, Result};
   head -c 32 /dev/urandom > key && chmod 600 key
   antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --count 10 --out noise.npy
   antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --from 500 --count 1 --shard 0/8 --out part.npy
+  antinoise noise --strategy file:blt.toml --steps 1000 --dim 1e6 --key-file key --run second --out other.npy
 
-Row t is step FROM + t of one stream: the same key, strategy and step give the same bits, whatever the shard."
+Row t is step FROM + t of one stream. A stream is a key, a run, and its description: the strategy with every bit of its
+coefficients, --steps, --dim and --noise-std. The same of all three gives the same bits in every process, whatever
+--from, --count and --shard; streams that differ in any of them share no bit. Noise that is used for two data sets or
+twice for one needs two runs. Processes that make parts of one stream should read one saved strategy (file:PATH), and
+agree on the description that they print: a strategy designed on another machine may differ in its last bits.
+
+OUT is for its owner alone: whoever reads the noise can take it away."
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -44,9 +52,12 @@ pub struct Arguments {
     noise_std: f64,
     #[command(flatten)]
     design: DesignOptions,
-    /// File with the key: 32 bytes, or 64 hexadecimal digits.
+    /// File with the key, readable by its owner alone: 32 random bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
+    /// Name of the run: under one key, two runs share no bit.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    run: RunId,
     /// NumPy file to write: COUNT rows of the shard's coordinates.
     #[arg(long, value_name = "FILE.npy")]
     out: PathBuf,
@@ -57,6 +68,9 @@ pub struct Arguments {
 pub struct Report {
     out: PathBuf,
     strategy: &'static str,
+    run: String,
+    /// A digest of what the bits are a function of beside key and run.
+    description: String,
     rows: usize,
     columns: usize,
     from: usize,
@@ -82,6 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut stream =
         NoiseStream::builder(recursion, arguments.design.steps, arguments.dim, arguments.noise_std)
             .shard(shard)
+            .run(arguments.run.clone())
             .build(key)?;
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
@@ -91,6 +106,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     Ok(Report {
         out: arguments.out.clone(),
         strategy: strategy.class().name(),
+        run: arguments.run.to_string(),
+        description: stream.description().iter().map(|byte| format!("{byte:02x}")).collect(),
         rows,
         columns: stream.len(),
         from: arguments.from,
@@ -113,14 +130,12 @@ fn shard(text: &str) -> Result<(usize, usize)> {
 fn write(stream: &mut NoiseStream, rows: usize, path: &Path) -> Result<()> {
     let failed = |error: std::io::Error| {
         let message = format!("out: {}: {error}", path.display());
-        if error.kind() == std::io::ErrorKind::NotFound {
-            Failure::input(message)
-        } else {
-            Failure::other(message)
+        match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput => Failure::input(message),
+            _ => Failure::other(message),
         }
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let file = NewFile::beside(path, Access::Owner).map_err(failed)?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     writer.write_all(&npy_header(rows, stream.len())).map_err(failed)?;
     let mut row = vec![0f32; stream.len()];
@@ -135,9 +150,7 @@ fn write(stream: &mut NoiseStream, rows: usize, path: &Path) -> Result<()> {
     }
     bar.finish_and_clear();
     let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    file.keep().map_err(failed)
 }
 
 /// The header of version 1.0 of NumPy's format, padded so that the numbers start at a multiple of 64.
@@ -155,7 +168,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} steps from {} of {}, {} coordinates; {} state, {}; {:.2} s",
+            "{}: {} steps from {} of {}, {} coordinates; {} state, {}; {:.2} s\nrun {}, description {}",
             self.out.display(),
             self.rows,
             self.from,
@@ -163,7 +176,9 @@ impl fmt::Display for Report {
             self.columns,
             self.state,
             crate::output::bytes(self.state_bytes),
-            self.seconds
+            self.seconds,
+            self.run,
+            self.description
         )
     }
 }

@@ -265,16 +265,7 @@ impl Setup<'_> {
 
     fn batches(&self, noise: &Noise) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, sampler, .. } = *self.plan;
-        match sampler {
-            Sampler::Cyclic { groups } => {
-                Ok(Batches::cyclic(examples, groups, &mut noise.rng(Purpose::DataOrder, 0)))
-            }
-            Sampler::Poisson { groups } => {
-                let mut rng = noise.rng(Purpose::DataOrder, 0);
-                Ok(Batches::poisson(examples, batch_size, groups, &mut rng))
-            }
-            Sampler::External => Err(external()),
-        }
+        Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
     }
 }
 

@@ -1,0 +1,71 @@
+//! `antinoise batches`: which examples take part in which steps of a run.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_input::between;
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_plan::{Batches, Plan};
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::count;
+use crate::failure::Result;
+
+/// Print the examples of a run's steps, as its trainer forms them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  antinoise batches --plan plan.toml --key-file key --count 3
+  antinoise batches --plan plan.toml --key-file key --run second --from 100 --count 1 --json
+
+Examples are numbered from 0. Batches are a function of key, run and the plan's sampler, not of the model. They are part of the
+secret where sampling amplifies privacy: do not publish them.")]
+pub struct Arguments {
+    /// Plan whose sampler forms the batches.
+    #[arg(long, value_name = "FILE")]
+    plan: PathBuf,
+    /// File with the run's key, readable by its owner alone: 32 random bytes, or 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+    /// Name of the run.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    run: RunId,
+    /// First step that is printed.
+    #[arg(long, value_name = "T", value_parser = count, default_value = "0")]
+    from: usize,
+    /// Steps that are printed [default: all from there].
+    #[arg(long, value_name = "K", value_parser = count)]
+    count: Option<usize>,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    run: String,
+    from: usize,
+    /// The examples of each step.
+    batches: Vec<Vec<usize>>,
+}
+
+/// Forms the batches.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let Plan { steps, examples, batch_size, sampler, .. } = Plan::load(&arguments.plan)?;
+    let from = between("from", arguments.from, 0, steps - 1, "steps - 1")?;
+    let rest = steps - from;
+    let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
+    let key = Key::from_file(&arguments.key_file)?;
+    let rng = |purpose, step| KeyedRng::new(&key, &arguments.run, purpose, step);
+    let batches = Batches::new(sampler, examples, batch_size, &mut rng(Purpose::DataOrder, 0))?;
+    let batch = |step: usize| batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
+    Ok(Report { run: arguments.run.to_string(), from, batches: (from..from + rows).map(batch).collect() })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (step, batch) in (self.from..).zip(&self.batches) {
+            let examples: Vec<String> = batch.iter().map(usize::to_string).collect();
+            writeln!(f, "step {step}: {}", examples.join(" "))?;
+        }
+        Ok(())
+    }
+}

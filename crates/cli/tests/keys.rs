@@ -1,0 +1,167 @@
+//! Keys and runs: which commands make the same bits, which none in common, and which keys are refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.key("key", b"antinoise tests use this as key.", 0o600);
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn key(&self, name: &str, bytes: &[u8], mode: u32) {
+        std::fs::write(self.path(name), bytes).unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(self.path(name), std::os::unix::fs::PermissionsExt::from_mode(mode))
+            .unwrap();
+    }
+
+    fn antinoise(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+        command.current_dir(self.0.path()).args(arguments.split_whitespace()).output().unwrap()
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        let output = self.antinoise(&format!("{arguments} --json"));
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Rows of noise, by a process of their own.
+    fn noise(&self, options: &str) -> Vec<f32> {
+        self.json(&format!("noise --steps 8 --dim 4096 --key-file key --out noise.npy {options}"));
+        rows(&self.path("noise.npy"))
+    }
+}
+
+fn rows(path: &Path) -> Vec<f32> {
+    let file = std::fs::read(path).unwrap();
+    let header = 10 + u16::from_le_bytes([file[8], file[9]]) as usize;
+    file[header..].chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+/// In standard deviations of what independent numbers show.
+fn correlation(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |x: &[f32], y: &[f32]| -> f64 { x.iter().zip(y).map(|(x, y)| f64::from(x * y)).sum() };
+    dot(a, b).abs() / (dot(a, a) * dot(b, b)).sqrt() * (a.len() as f64).sqrt()
+}
+
+#[test]
+fn parts_and_steps_of_one_stream_fit_together() {
+    let folder = Folder::new();
+    let whole = folder.noise("--strategy blt:2");
+    for part in 0..4 {
+        let rows = folder.noise(&format!("--strategy blt:2 --shard {part}/4 --from 3 --count 2 --run 0"));
+        for (row, step) in rows.chunks_exact(1024).zip(3..) {
+            assert_eq!(row, &whole[step * 4096 + part * 1024..][..1024], "part {part}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn other_strategies_scales_and_runs_share_nothing_under_one_key_file() {
+    let folder = Folder::new();
+    let noise: Vec<Vec<f32>> = [
+        "--strategy identity",
+        "--strategy identity --noise-std 2",
+        "--strategy identity --run 1",
+        "--strategy blt:2",
+        "--strategy blt:3",
+    ]
+    .map(|options| folder.noise(options))
+    .into();
+    for (i, a) in noise.iter().enumerate() {
+        for b in &noise[..i] {
+            // 8 x 4096 numbers: above 6 with probability 2e-9.
+            assert!(correlation(a, b) < 6.0);
+        }
+    }
+    let report = |options| {
+        folder.json(&format!("noise --steps 8 --dim 9 --key-file key --out noise.npy --count 1 {options}"))
+    };
+    let (one, shard) = (report("--strategy identity"), report("--strategy identity --shard 1/3 --run 7"));
+    assert_eq!(one["description"], shard["description"]);
+    assert_eq!((one["run"].as_str(), shard["run"].as_str()), (Some("0"), Some("7")));
+    assert_ne!(one["description"], report("--strategy workload")["description"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn keys_that_are_none_are_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let random = b"antinoise tests use this as key.";
+    folder.key("shared", random, 0o640);
+    folder.key("zeros", &[0; 32], 0o600);
+    folder.key("hex-zeros", &[b'0'; 64], 0o600);
+    folder.key("short", &random[1..], 0o600);
+    for (key, says) in [
+        ("shared", "chmod 600"),
+        ("zeros", "the same byte 32 times"),
+        ("hex-zeros", "the same byte 32 times"),
+        ("short", "31 bytes"),
+        (".", "not a regular file"),
+    ] {
+        let arguments =
+            format!("noise --strategy identity --steps 2 --dim 3 --key-file {key} --out noise.npy --json");
+        let output = folder.antinoise(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(says) && output.stdout.is_empty(), "{message}");
+    }
+    assert!(!folder.path("noise.npy").exists());
+    // Noise itself is as secret as the key.
+    folder.noise("--strategy identity --count 1");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&folder.path("noise.npy").metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn noise_without_room_in_single_precision_is_refused() {
+    let folder = Folder::new();
+    for noise_std in ["1e-46", "1e39"] {
+        let output = folder.antinoise(&format!(
+            "noise --strategy identity --steps 2 --dim 3 --key-file key --out noise.npy --noise-std {noise_std}"
+        ));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("noise_std is") && message.contains("2^-100"), "{message}");
+    }
+    assert!(!folder.path("noise.npy").exists());
+}
+
+#[test]
+fn batches_are_those_of_the_sampler_by_key_and_run() {
+    let folder = Folder::new();
+    for (setting, plan) in [("cyclic", "cyclic.toml"), ("poisson", "poisson.toml")] {
+        folder.json(&format!(
+            "plan --examples 120 --batch-size 12 --epochs 2 --epsilon 4 --delta 1e-3 --setting {setting} --out {plan}"
+        ));
+        let batches = |options: &str| -> Vec<Vec<usize>> {
+            let report = folder.json(&format!("batches --plan {plan} --key-file key {options}"));
+            serde_json::from_value(report["batches"].clone()).unwrap()
+        };
+        let all = batches("");
+        assert_eq!(all.len(), 20);
+        assert_eq!(all, batches("--run 0"));
+        assert_eq!(all[7..10], batches("--from 7 --count 3"));
+        assert_ne!(all, batches("--run 1"));
+        assert!(all.iter().flatten().all(|&example| example < 120));
+        if setting == "cyclic" {
+            let mut epoch = all[..10].concat();
+            epoch.sort_unstable();
+            assert_eq!(epoch, (0..120).collect::<Vec<_>>());
+        }
+    }
+    let output = folder.antinoise("batches --plan cyclic.toml --key-file key --from 20");
+    assert_eq!(output.status.code(), Some(2));
+}

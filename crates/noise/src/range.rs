@@ -1,0 +1,165 @@
+//! What a stream must be for its noise to be numbers: neither lost below the smallest nor beyond the largest of the
+//! precision that it is made in.
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::toeplitz;
+
+use crate::recipe::{Keeps, Leaf, Recipe, Weights};
+use crate::stream::Plan;
+
+/// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
+const LEAST: f64 = 1.0 / MOST;
+const MOST: f64 = (1u128 << 100) as f64;
+/// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
+const LARGEST_NORMAL: f64 = 14.0;
+/// No number of single precision, nor a sum of a few, reaches 2^128 if each is below this.
+const LARGEST: f64 = (1u128 << 120) as f64;
+/// Whole points of a grid up to this are added exactly.
+const MOST_POINTS: f64 = (1u64 << 51) as f64;
+/// Columns of seeds that stand for all where rows differ.
+const TRIALS: u64 = 4;
+
+/// `noise_std` when noise of that deviation has room in single precision.
+pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
+    within(|| "noise_std".into(), noise_std)
+}
+
+/// `scale` when noise of deviation `noise_std` times it has room in single precision; 0 adds none.
+pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter> {
+    let deviation = (f64::from(scale) * noise_std).abs();
+    if scale == 0.0 || (LEAST..=MOST).contains(&deviation) {
+        Ok(scale)
+    } else {
+        let must_be = format!("0, or of size from 2^-100 to 2^100 times noise_std = {noise_std:e}");
+        Err(InvalidParameter::new("scale", scale, must_be))
+    }
+}
+
+/// Refuses a stream some of whose rows could be lost, infinite or mostly rounding.
+pub(crate) fn check(recipe: &Recipe, plan: &Plan) -> Result<(), InvalidParameter> {
+    let reach = Reach::of(&recipe.leaf, recipe.run_steps);
+    // Half of the digits, so that roundings that the recursion feeds back stay small beside the noise.
+    let (largest, gain) = if plan.grid.is_some() {
+        (LARGEST.powi(8), (1u64 << 51) as f64)
+    } else {
+        (LARGEST, (1u64 << 22) as f64)
+    };
+    let most = LARGEST_NORMAL * reach.row;
+    let fits =
+        most * reach.weights.max(1.0) <= largest && (!reach.feeds_back || reach.row * reach.weights <= gain);
+    // What is NaN does not fit either.
+    if !fits {
+        let got = format!(
+            "one whose rows add up seeds times {:.1e}, past rows times {:.1e}",
+            reach.row, reach.weights
+        );
+        let must_be = "one that single precision (double on a grid) can run: C^-1 must not explode";
+        return Err(InvalidParameter::new("recursion", got, must_be));
+    }
+    for step in 0..plan.steps {
+        let place = recipe.place(step);
+        let scale = plan.noise_std * place.factor.abs();
+        let fresh = fresh_weight(&recipe.leaf, place.local);
+        within(|| format!("noise_std times the factor of step {step}"), scale)?;
+        within(|| format!("the weight of the fresh noise of step {step}"), fresh)?;
+        within(|| format!("the deviation of the fresh noise of step {step}"), scale * fresh)?;
+        let points = plan.grid.map_or(0.0, |grid| most * scale / grid.spacing());
+        if most * scale > LARGEST || points > MOST_POINTS {
+            let got = format!("of size up to {:.1e} at step {step}", most * scale);
+            let must_be = "at most 2^120, and 2^51 grid steps where there is a grid";
+            return Err(InvalidParameter::new("noise", got, must_be));
+        }
+    }
+    Ok(())
+}
+
+fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, InvalidParameter> {
+    if (LEAST..=MOST).contains(&deviation) {
+        Ok(deviation)
+    } else {
+        let must_be = "from 2^-100 to 2^100 (7.9e-31 to 1.3e30), where single precision has room for noise";
+        Err(InvalidParameter::new(parameter(), format!("{deviation:e}"), must_be))
+    }
+}
+
+/// The size of what this step's fresh noise is multiplied by; for a sum of seeds, the deviation of the whole row.
+fn fresh_weight(leaf: &Leaf, local: usize) -> f64 {
+    match leaf {
+        Leaf::Ring { weights, .. } => weights.row(local)[0].abs(),
+        Leaf::Blt { .. } => 1.0,
+        Leaf::Sum { rows } => rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt(),
+    }
+}
+
+/// How large a recursion's numbers get for seeds of size 1.
+struct Reach {
+    /// The largest that a row of C^-1 adds up to, without signs.
+    row: f64,
+    /// The same of the weights that make a row from what is at hand.
+    weights: f64,
+    /// True where what is at hand are rows, with their roundings.
+    feeds_back: bool,
+}
+
+impl Reach {
+    fn of(leaf: &Leaf, steps: usize) -> Self {
+        let size = |weights: &[f64]| weights.iter().map(|w| w.abs()).sum::<f64>();
+        match leaf {
+            Leaf::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Seeds } => {
+                Self { row: size(weights), weights: size(weights), feeds_back: false }
+            }
+            Leaf::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Outputs } => {
+                let denominator: Vec<f64> =
+                    std::iter::once(1.0).chain(weights[1..].iter().map(|w| -w)).collect();
+                let response = toeplitz::divide(&weights[..1], &denominator, steps);
+                Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
+            }
+            Leaf::Ring { weights, .. } => {
+                let most = (0..steps).map(|t| size(&weights.row(t)[1..])).fold(0.0, f64::max);
+                let row = (0..TRIALS).map(|trial| trial_of(weights, steps, trial)).fold(0.0, larger);
+                Self { row, weights: most, feeds_back: true }
+            }
+            Leaf::Blt { scale, rate } => {
+                let row = leaf.response(steps).map_or(f64::NAN, |(_, sum)| sum);
+                let buffers =
+                    scale.iter().zip(rate).map(|(a, rate)| a.abs() * (1.0 / rate).min(steps as f64));
+                Self { row, weights: buffers.sum(), feeds_back: true }
+            }
+            Leaf::Sum { rows } => {
+                let row = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum()).fold(0.0, f64::max);
+                Self { row, weights: row, feeds_back: false }
+            }
+        }
+    }
+}
+
+/// The largest row for seeds that look random, times 4: what grows in any row grows in these, and no row's deviation is
+/// four times what is seen in every trial.
+fn trial_of(weights: &Weights, steps: usize, trial: u64) -> f64 {
+    let mut state = trial;
+    let mut past = std::collections::VecDeque::with_capacity(weights.bands());
+    let mut largest = 0.0;
+    for step in 0..steps {
+        let row = weights.row(step);
+        let next = row[0] * uniform(&mut state) + row[1..].iter().zip(&past).map(|(w, x)| w * x).sum::<f64>();
+        largest = larger(largest, next.abs());
+        past.push_front(next);
+        past.truncate(weights.bands());
+    }
+    4.0 * largest
+}
+
+/// The larger one, NaN if there is one.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
+/// A number from -sqrt 3 to sqrt 3, of deviation 1 (splitmix64).
+fn uniform(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^= bits >> 31;
+    (bits as f64 / 2f64.powi(63) - 1.0) * 3f64.sqrt()
+}
