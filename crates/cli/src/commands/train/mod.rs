@@ -2,6 +2,7 @@
 
 mod folder;
 mod options;
+mod problem;
 mod released;
 mod signals;
 mod statement;

@@ -44,12 +44,12 @@ impl Finished {
     /// When no finished run is there, its files are not whole, or it is of another plan, model, data set or optimiser.
     pub fn read(setup: Setup, checkpoints: &Checkpoints) -> Result<Self, Error> {
         let manifest = checkpoints.manifest()?;
-        let Some(Manifest { finished: Some(day), .. }) = manifest.as_ref() else {
+        let finished = manifest.and_then(|manifest| Some((manifest.finished.clone()?, manifest)));
+        let Some((day, manifest)) = finished else {
             return Err(refuse(&checkpoints.training_file(0), "of no finished run"));
         };
-        let Training { parameters, history, .. } =
-            read_training(&setup, checkpoints, manifest.as_ref().unwrap())?;
-        Ok(Self { parameters, history, day: day.clone() })
+        let Training { parameters, history, .. } = read_training(&setup.identity(), checkpoints, &manifest)?;
+        Ok(Self { parameters, history, day })
     }
 }
 
