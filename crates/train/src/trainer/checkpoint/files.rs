@@ -27,17 +27,10 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Writes `contents` for their owner's eyes: `path` holds all of them or what it held.
+/// Writes `contents` for their owner's eyes: `path` holds all of them or what it held. When it returns, file and name
+/// are on the disk.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write_whole(path, Access::Owner, contents).map_err(Error::file(path))
-}
-
-/// Brings the names in `folder` to the disk.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
-    // Windows has no such thing; there the names go their own way.
-    #[cfg(unix)]
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::file(folder))?;
-    Ok(())
 }
 
 /// Overwrites a regular file with zeros, then removes it; a link or a folder is left alone.

@@ -92,13 +92,11 @@ impl Checkpoints {
         self.path.join(training_name(save))
     }
 
-    /// Commits `manifest`, whose files are written, and wipes those of before.
+    /// Commits `manifest`, whose files are on the disk under their names, and wipes those of before.
     pub(super) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
         let digest = |path: PathBuf| files::sha256(&path).map_err(Error::file(&path));
         manifest.training = digest(self.training_file(manifest.save))?;
         manifest.noise = with_noise.then(|| digest(self.noise_file(manifest.save))).transpose()?;
-        // The files lie on the disk under their names before the manifest says so.
-        files::sync_folder(&self.path)?;
         manifest.commit(&self.path)?;
         self.clean(Some(&manifest))
     }

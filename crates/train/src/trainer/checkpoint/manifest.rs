@@ -63,8 +63,7 @@ impl Manifest {
 
     /// Makes this the folder's checkpoint: the rename is the commit.
     pub fn commit(&self, folder: &Path) -> Result<(), Error> {
-        files::write(&folder.join(NAME), self.to_text().as_bytes())?;
-        files::sync_folder(folder)
+        files::write(&folder.join(NAME), self.to_text().as_bytes())
     }
 
     fn to_text(&self) -> String {
