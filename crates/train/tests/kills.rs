@@ -63,7 +63,7 @@ fn life() {
             // Other lives must not have it.
             std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut seed).unwrap();
             let seed = u64::from_le_bytes(seed);
-            writeln!(diary, "anew {seed}").unwrap();
+            note(&mut diary, format!("anew {seed}\n"));
             anew(&case, seed)
         }
         Committed::Unfinished { .. } => Trainer::resume(case.setup(), &checkpoints).unwrap(),
@@ -71,9 +71,14 @@ fn life() {
     };
     let options = Options { test_every: 100, checkpoints: Some((&checkpoints, 2)) };
     let write_down = |trainer: &Trainer| {
-        writeln!(diary, "step {} {}", trainer.step_count(), digest(trainer)).unwrap();
+        note(&mut diary, format!("step {} {}\n", trainer.step_count(), digest(trainer)));
     };
     assert_eq!(trainer.run(&options, &AtomicBool::new(false), write_down).unwrap(), Outcome::Finished);
+}
+
+/// Writes a whole line or nothing, whenever a kill comes.
+fn note(diary: &mut fs::File, line: String) {
+    assert_eq!(diary.write(line.as_bytes()).unwrap(), line.len());
 }
 
 /// A process that lives one life in `folder`, once it is about to begin.
@@ -141,7 +146,6 @@ fn kill_and_compare(
 
 fn read_diary(folder: &Path) -> Vec<String> {
     let text = fs::read_to_string(folder.join(DIARY)).unwrap_or_default();
-    // A kill may cut the last line, which the next life then goes on writing into.
     text.lines().map(String::from).collect()
 }
 
