@@ -5,31 +5,36 @@ use std::process::ExitCode;
 
 use antinoise_input::InvalidParameter;
 
-/// A message and whether the input is to blame.
+/// A message and the exit status: 2 where the input is to blame, 128 and the signal's number after a signal, else 1.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
-    bad_input: bool,
+    status: u8,
 }
 
 impl Failure {
     /// Bad input: exit status 2.
     pub fn input(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), bad_input: true }
+        Self::judged(message, true)
     }
 
     /// Anything else: exit status 1.
     pub fn other(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), bad_input: false }
+        Self::judged(message, false)
+    }
+
+    /// Stopped by a signal: the exit status that shells give it.
+    pub fn stopped(message: impl fmt::Display, status: u8) -> Self {
+        Self { message: message.to_string(), status }
     }
 
     fn judged(message: impl fmt::Display, bad_input: bool) -> Self {
-        Self { message: message.to_string(), bad_input }
+        Self { message: message.to_string(), status: if bad_input { 2 } else { 1 } }
     }
 
-    /// 2 for bad input, 1 for the rest.
+    /// The exit status.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.bad_input { 2 } else { 1 })
+        ExitCode::from(self.status)
     }
 }
 

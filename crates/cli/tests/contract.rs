@@ -1,8 +1,7 @@
-//! What scripts rely on: one JSON object with the fixed keys, whole files, and runs that resume to the bit.
+//! What scripts rely on: one JSON object with the fixed keys, and whole files.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -185,63 +184,6 @@ fn bands_prints_a_row_for_each_number_and_draws_them() {
         assert_keys(&target["rows"][0]["amplified"], "noise_multiplier sensitivity max_loss rms_loss");
     }
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
-}
-
-const TRAINING: &str =
-    "train --seed 7 --model logistic --mechanism blt:2 --epochs 120 --repeats 1 --learning-rate 0.1 --out";
-
-fn train(out: &Path) -> Command {
-    let mut command = antinoise();
-    command.args(TRAINING.split(' ')).arg(out).stdout(Stdio::null()).stderr(Stdio::null());
-    command
-}
-
-fn model(out: &Path) -> Vec<u8> {
-    std::fs::read(out.join("models").join("blt-2-lr0.1-0.safetensors")).unwrap()
-}
-
-/// Kills a run, in the middle if it is not faster than us, and resumes it: the same parameters, bit for bit.
-#[test]
-fn a_killed_run_resumes_to_the_same_bits() {
-    let folder = tempfile::tempdir().unwrap();
-    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
-    assert!(train(&whole).status().unwrap().success());
-    let mut child = train(&killed).spawn().unwrap();
-    let checkpoint = killed.join("checkpoints").join("blt-2-lr0.1-0").join("training.safetensors");
-    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let report = json(&["train", "--resume", killed.to_str().unwrap()]);
-    assert_eq!(report["runs"][0]["steps"], 120 * 15);
-    assert_keys(&report["runs"][0], "mechanism test_accuracy epsilon delta steps seconds seconds_in_noise");
-    assert_eq!(report["runs"][0]["release"], "grid");
-    assert_eq!(model(&whole), model(&killed));
-    assert!(killed.join("report.html").is_file());
-}
-
-#[cfg(unix)]
-#[test]
-fn checkpoints_are_readable_by_their_owner_alone() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
-    assert!(train(&out).status().unwrap().success());
-    for name in ["training.safetensors", "noise.safetensors"] {
-        let path = out.join("checkpoints").join("blt-2-lr0.1-0").join(name);
-        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
-    }
-}
-
-#[test]
-fn a_folder_with_a_run_is_not_overwritten() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
-    assert!(train(&out).status().unwrap().success());
-    let before = model(&out);
-    assert_eq!(train(&out).status().unwrap().code(), Some(2));
-    assert_eq!(model(&out), before);
 }
 
 fn npy(path: &Path) -> Vec<u8> {

@@ -53,7 +53,7 @@ pub struct Optimizer {
 }
 
 impl Rule {
-    fn check(self) -> Result<Self, InvalidParameter> {
+    pub(crate) fn check(self) -> Result<Self, InvalidParameter> {
         match self {
             Self::Sgd { learning_rate, momentum } => {
                 positive("learning_rate", learning_rate)?;

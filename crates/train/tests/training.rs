@@ -1,64 +1,21 @@
-//! Runs: what a step does, resumption to the last bit, checkpoints that must be refused.
+//! Runs: what a step does, and what does not fit.
 
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod common;
 
-use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Request, Setting, choose};
+use std::sync::atomic::AtomicBool;
+
+use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
+use antinoise_plan::{Batches, Length, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
-use antinoise_train::data::{Dataset, Examples, digits};
+use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
-use antinoise_train::trainer::{Options, Outcome, Setup, Trainer};
-use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
-
-const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
-const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-const FILES: [&str; 2] = ["noise.safetensors", "training.safetensors"];
-const KEY: u64 = 5;
-
-/// A plan of 24 steps on the digits.
-fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> Plan {
-    let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
-    let mut request = Request::new(1440, 120, length, setting);
-    (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
-    choose(&request).unwrap().plan
-}
-
-struct Case {
-    plan: Plan,
-    model: Model,
-    dataset: Dataset,
-    rule: Rule,
-}
-
-impl Case {
-    fn new(plan: Plan, rule: Rule) -> Self {
-        let dataset = digits();
-        let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, rule }
-    }
-
-    fn setup(&self) -> Setup<'_> {
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, rule: self.rule }
-    }
-
-    fn start(&self) -> Vec<f32> {
-        self.model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(11))
-    }
-
-    fn trainer(&self) -> Trainer<'_> {
-        Trainer::new(self.setup(), self.start(), Key::from_seed_insecure(KEY)).unwrap()
-    }
-}
-
-fn options(folder: Option<&Path>) -> Options<'_> {
-    Options { test_every: 5, checkpoints: folder.map(|folder| (folder, 4)) }
-}
+use antinoise_train::trainer::{Checkpoints, Options, Outcome, Setup, Trainer};
+use common::{Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {
-    let outcome = trainer.run(&options(None), &AtomicBool::new(false), |_| ()).unwrap();
+    let options = Options { test_every: 5, checkpoints: None };
+    let outcome = trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap();
     assert_eq!(outcome, Outcome::Finished);
 }
 
@@ -78,7 +35,7 @@ fn without_noise_and_clipping_it_is_plain_sgd() {
         let batch = batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
         let sum = plain_sum(&case.model, &parameters, &case.dataset.train, &batch).unwrap();
         for i in 0..parameters.len() {
-            velocity[i] = 0.9 * velocity[i] + sum.gradient[i] / 120.0;
+            velocity[i] = 0.9 * velocity[i] + sum.gradient[i] as f32 / 120.0;
             parameters[i] -= 0.5 * velocity[i];
         }
     }
@@ -102,11 +59,13 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
     let sum = clipped_sum(&case.model, &start, &case.dataset.train, &all, 0.3).unwrap();
     let (mut total, mut squares, mut count) = (0f64, 0f64, 0f64);
     for seed in 0..40 {
-        let mut trainer = Trainer::new(case.setup(), start.clone(), Key::from_seed_insecure(seed)).unwrap();
+        let mut trainer =
+            Trainer::new(case.setup(), RunId::default(), start.clone(), Key::from_seed_insecure(seed))
+                .unwrap();
         trainer.step().unwrap();
         for i in 0..start.len() {
             let moved = f64::from(trainer.parameters()[i]) - f64::from(start[i]);
-            let noise = (-1440.0 * moved - f64::from(sum.gradient[i])) / case.plan.noise_std();
+            let noise = (-1440.0 * moved - sum.gradient[i]) / case.plan.noise_std();
             (total, squares, count) = (total + noise, squares + noise * noise, count + 1.0);
         }
     }
@@ -116,114 +75,41 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 }
 
 #[test]
-fn a_killed_run_resumes_to_the_same_bits() {
-    for (setting, rule) in [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)] {
-        let case = Case::new(plan(setting, 4.0, 1.0), rule);
-        let mut whole = case.trainer();
-        run(&mut whole);
-        let folder = tempfile::tempdir().unwrap();
-        // Killed right after step 10: the last checkpoint is of step 8.
-        let mut killed = case.trainer();
-        let stop = AtomicBool::new(false);
-        let mut saved = Vec::new();
-        killed
-            .run(&options(Some(folder.path())), &stop, |trainer| {
-                if trainer.step_count() == 10 {
-                    saved = FILES.map(|name| (name, fs::read(folder.path().join(name)).unwrap())).to_vec();
-                    stop.store(true, Ordering::Relaxed);
-                }
-            })
-            .unwrap();
-        drop(killed);
-        for (name, bytes) in saved {
-            fs::write(folder.path().join(name), bytes).unwrap();
-        }
-        let mut resumed = Trainer::resume(case.setup(), folder.path()).unwrap();
-        assert_eq!(resumed.step_count(), 8);
-        run(&mut resumed);
-        assert_eq!(resumed.parameters(), whole.parameters(), "{setting:?}, {rule:?}");
-        assert_eq!(resumed.history().losses, whole.history().losses);
-        assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
-        assert_eq!(resumed.history().accuracies, whole.history().accuracies);
-    }
-}
-
-#[test]
-fn a_run_that_is_told_to_stop_leaves_a_private_checkpoint_and_nothing_else() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().join("made/by/the/run");
-    let mut trainer = case.trainer();
-    let outcome = trainer.run(&options(Some(&folder)), &AtomicBool::new(true), |_| ()).unwrap();
-    assert_eq!((outcome, trainer.step_count()), (Outcome::Stopped, 0));
-    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, FILES);
-    #[cfg(unix)]
-    for name in FILES {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    let resumed = Trainer::resume(case.setup(), &folder).unwrap();
-    assert_eq!((resumed.step_count(), resumed.parameters()), (0, trainer.parameters()));
-}
-
-#[test]
-fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
-    let folder = tempfile::tempdir().unwrap();
-    let mut trainer = case.trainer();
-    trainer.step().unwrap();
-    trainer.save(folder.path()).unwrap();
-    let refusal = |case: &Case| {
-        let error = Trainer::resume(case.setup(), folder.path()).err().unwrap();
-        assert!(error.is_bad_input(), "{error:?}");
-        error.to_string()
-    };
-    assert!(refusal(&Case::new(plan(Setting::Cyclic, 3.0, 1.0), SGD)).contains("another plan"));
-    assert!(refusal(&Case::new(case.plan.clone(), ADAM)).contains("another optimizer"));
-    let mut other = Case::new(case.plan.clone(), SGD);
-    other.model = Model::mlp(other.dataset.shape, 10, 8).unwrap();
-    assert!(refusal(&other).contains("another model"));
-    let mut other = Case::new(case.plan.clone(), SGD);
-    let mut features: Vec<f32> = (0..1440).flat_map(|i| other.dataset.train.features(i).to_vec()).collect();
-    features[1000] += 1.0;
-    other.dataset.train = Examples::new(features, other.dataset.train.labels().to_vec(), 64).unwrap();
-    assert!(refusal(&other).contains("another data set"));
-}
-
-#[test]
-fn a_checkpoint_that_is_not_whole_is_refused_by_name() {
-    let case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), ADAM);
-    let folder = tempfile::tempdir().unwrap();
-    case.trainer().save(folder.path()).unwrap();
-    for name in FILES {
-        let path = folder.path().join(name);
-        let whole = fs::read(&path).unwrap();
-        let refuse = |contents: Option<&[u8]>| {
-            match contents {
-                Some(contents) => fs::write(&path, contents).unwrap(),
-                None => fs::remove_file(&path).unwrap(),
+fn a_step_takes_the_release_that_the_plan_says() {
+    for kind in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
+        let case = Case::new(planned(Setting::Cyclic, 4.0, 1.0, kind), PLAIN_SGD);
+        let mut trainer = case.trainer();
+        trainer.step().unwrap();
+        let key = || Key::from_seed_insecure(KEY);
+        let rng = |purpose| KeyedRng::new(&key(), &RunId::default(), purpose, 0);
+        let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder));
+        let batch = batches.at(0, &mut rng(Purpose::BatchSampling));
+        let start = case.start();
+        let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;
+        let recursion = case.plan.strategy.mechanism().recursion().unwrap();
+        let builder = NoiseStream::builder(recursion, 24, start.len(), case.plan.noise_std());
+        let mut release = vec![0.0; start.len()];
+        match case.plan.release.grid().unwrap() {
+            Some(grid) => {
+                builder.build_on_grid(grid, key()).unwrap().release(&sum, &mut release).unwrap();
+                assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
             }
-            let error = Trainer::resume(case.setup(), folder.path()).err().unwrap();
-            assert!(error.is_bad_input(), "{error:?}");
-            assert!(error.to_string().contains(name), "{error}");
-        };
-        for length in [0, 1, 7, 8, 9, 100, whole.len() / 2, whole.len() - 1] {
-            refuse(Some(&whole[..length]));
+            None => {
+                builder.build(key()).unwrap().next_into(&mut release).unwrap();
+                release.iter_mut().zip(&sum).for_each(|(x, sum)| *x = (f64::from(*x) + sum) as f32);
+            }
         }
-        refuse(Some(&[whole.as_slice(), &[0]].concat()));
-        refuse(None);
-        fs::write(&path, whole).unwrap();
+        let stepped: Vec<f32> =
+            start.iter().zip(&release).map(|(w, x)| w - 0.5 * (x * (1.0 / 120.0))).collect();
+        assert_eq!(trainer.parameters(), stepped, "{kind:?}");
     }
-    assert!(Trainer::resume(case.setup(), folder.path()).is_ok());
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     let mut case = Case::new(plan(Setting::Cyclic, 4.0, 1.0), SGD);
     let refusal = |setup: Setup, start: Vec<f32>| {
-        let error = Trainer::new(setup, start, Key::from_seed_insecure(0)).err().unwrap();
+        let error = Trainer::new(setup, RunId::default(), start, Key::from_seed_insecure(0)).err().unwrap();
         assert!(error.is_bad_input(), "{error:?}");
         error.to_string()
     };
@@ -243,11 +129,23 @@ fn what_does_not_fit_is_refused_by_name() {
         refusal(Setup { plan: &fewer, ..case.setup() }, case.start()).starts_with("examples of the plan")
     );
 
+    // Sums of chunks that large round too much.
+    let coarse = case.model.clone().with_chunk(1 << 40).unwrap();
+    let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
+    assert!(message.starts_with("examples of the largest batch is 120"), "{message}");
+    let mut narrow = case.plan.clone();
+    let Release::Grid { spacing, .. } = narrow.release else { panic!("a grid unless plain is asked for") };
+    narrow.release = Release::Grid { spacing, dim: case.start().len() - 1 };
+    let message = refusal(Setup { plan: &narrow, ..case.setup() }, case.start());
+    assert!(message.starts_with("number of parameters is"), "{message}");
+
     let mut trainer = case.trainer();
     let never = AtomicBool::new(false);
     let zero = Options { test_every: 0, checkpoints: None };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("test_every"));
-    let zero = Options { test_every: 1, checkpoints: Some((Path::new("absent"), 0)) };
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::open(folder.path(), RunId::default()).unwrap();
+    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, 0)) };
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("checkpoint_every"));
     run(&mut trainer);
     let last = trainer.parameters().to_vec();

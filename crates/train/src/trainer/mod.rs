@@ -1,20 +1,24 @@
 //! A run: the plan's batches, clipping, the plan's noise, an optimiser.
 
 mod checkpoint;
+mod noise;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, at_least};
-use antinoise_noise::{Key, NoiseStream, Purpose, StreamBuilder};
-use antinoise_plan::{Batches, Plan, PrivacyUnit, Sampler};
+use antinoise_noise::{Key, NoiseStream, Purpose, RunId};
+use antinoise_plan::{Batches, Plan, PrivacyUnit, Release, SUM_ALLOWANCE, Sampler};
 
 use crate::Error;
-use crate::clip::clipped_sum;
+use crate::clip::{clipped_sum, sum_margin};
 use crate::data::Dataset;
 use crate::model::Model;
 use crate::optimizer::{Optimizer, Rule};
+use checkpoint::{Identity, Lineage};
+use noise::{Noise, NoiseBuilder};
+
+pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +56,9 @@ pub struct History {
 pub struct Options<'a> {
     /// Steps from one test to the next; the last step is always tested.
     pub test_every: usize,
-    /// The folder for checkpoints and the steps from one to the next; there is always one at the end.
-    pub checkpoints: Option<(&'a Path, usize)>,
+    /// The folder for checkpoints and the steps from one to the next; after the last step it holds the results, and
+    /// the key is wiped.
+    pub checkpoints: Option<(&'a Checkpoints, usize)>,
 }
 
 /// How a run ended.
@@ -71,7 +76,7 @@ pub enum Outcome {
 /// of threads and however often the run was interrupted.
 ///
 /// ```
-/// use antinoise_noise::Key;
+/// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, Request, Setting, choose};
 /// use antinoise_train::{data, model::Model, optimizer::Rule, trainer::{Setup, Trainer}};
 /// let dataset = data::digits();
@@ -79,7 +84,7 @@ pub enum Outcome {
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
 /// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
-/// let mut trainer = Trainer::new(setup, vec![0.0; model.parameters()], Key::from_os()?)?;
+/// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
 /// trainer.step()?;
 /// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
 /// # Ok::<(), antinoise_train::Error>(())
@@ -87,23 +92,27 @@ pub enum Outcome {
 pub struct Trainer<'a> {
     setup: Setup<'a>,
     batches: Batches,
-    noise: NoiseStream,
+    noise: Noise,
     optimizer: Optimizer,
     parameters: Vec<f32>,
     history: History,
+    lineage: Lineage,
 }
 
 impl<'a> Trainer<'a> {
-    /// A run from the parameters `start`, its noise and batches from `key`.
+    /// The run called `run` from the parameters `start`, its noise and batches from `key`. Under one key, runs of other
+    /// names share no bit.
     ///
     /// # Errors
     /// When the plan does not verify, or plan, model, data, optimiser and `start` do not fit each other.
-    pub fn new(setup: Setup<'a>, start: Vec<f32>, key: Key) -> Result<Self, Error> {
+    pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
-        let noise = setup.noise()?.build(key)?;
+        let identity = setup.identity();
+        let noise = setup.noise(run, &identity)?.build(key)?;
+        let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::new(setup.rule, start.len())?;
         let batches = setup.batches(&noise)?;
-        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default() })
+        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default(), lineage })
     }
 
     /// Steps done.
@@ -134,9 +143,8 @@ impl<'a> Trainer<'a> {
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
-        let mut update = sum.gradient;
         let noise_start = Instant::now();
-        self.noise.add_next_into(&mut update, 1.0)?;
+        let mut update = self.noise.release(&sum.gradient)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         update.iter_mut().for_each(|x| *x *= share);
@@ -183,10 +191,10 @@ impl<'a> Trainer<'a> {
                 }
                 progress(self);
             }
-            if let Some((folder, every)) = options.checkpoints
+            if let Some((checkpoints, every)) = options.checkpoints
                 && (stopped || self.step_count() == steps || self.step_count().is_multiple_of(every))
             {
-                self.save(folder)?;
+                self.save(checkpoints)?;
             }
             if stopped {
                 return Ok(Outcome::Stopped);
@@ -197,7 +205,13 @@ impl<'a> Trainer<'a> {
 }
 
 impl Setup<'_> {
-    fn check(&self, start: &[f32]) -> Result<(), Error> {
+    /// Refuses a plan that does not verify, or plan, model, data, optimiser and `start` that do not fit each other:
+    /// what [`Trainer::new`] would refuse.
+    ///
+    /// # Errors
+    /// It names what does not fit.
+    pub fn check(&self, start: &[f32]) -> Result<(), Error> {
+        self.rule.check()?;
         self.plan.verify()?;
         if self.plan.privacy.unit == PrivacyUnit::User && self.plan.sampler != Sampler::External {
             let must_be = "example: this trainer clips and samples examples";
@@ -211,17 +225,51 @@ impl Setup<'_> {
         for part in [&self.dataset.train, &self.dataset.test] {
             self.model.check(start, part)?;
         }
+        self.check_sensitivity()
+    }
+
+    /// Refuses sums that one example may move further than the plan's noise is for.
+    fn check_sensitivity(&self) -> Result<(), Error> {
+        let Plan { examples, sampler, release, .. } = *self.plan;
+        let parameters = self.model.parameters();
+        if let Release::Grid { dim, .. } = release
+            && parameters > dim
+        {
+            let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
+            return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
+        }
+        // Every group may come whole.
+        let largest = match sampler {
+            Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
+            Sampler::External => return Err(external().into()),
+        };
+        let margin = sum_margin(largest, self.model.chunk())?;
+        if margin > SUM_ALLOWANCE {
+            let got =
+                format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
+            let must_be =
+                format!("so few that it is at most {SUM_ALLOWANCE:.2e}, which the plan's noise covers");
+            return Err(InvalidParameter::new("examples of the largest batch", got, must_be).into());
+        }
         Ok(())
     }
 
-    fn noise(&self) -> Result<StreamBuilder, antinoise_plan::Error> {
+    fn noise(&self, run: RunId, identity: &Identity) -> Result<NoiseBuilder, antinoise_plan::Error> {
         let recursion = self.plan.strategy.mechanism().recursion()?;
         let dim = self.model.parameters();
-        Ok(NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std()))
+        let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std())
+            .run(run)
+            .context(identity.digest());
+        Ok(NoiseBuilder { builder, grid: self.plan.release.grid()? })
     }
 
-    fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {
+    fn batches(&self, noise: &Noise) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, sampler, .. } = *self.plan;
         Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
     }
+}
+
+fn external() -> InvalidParameter {
+    let must_be = "cyclic or Poisson: this trainer forms its own batches";
+    InvalidParameter::new("sampler of the plan", "external", must_be)
 }

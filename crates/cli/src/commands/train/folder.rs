@@ -2,23 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_input::file::remove_stale;
+use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
+use antinoise_train::trainer::{Checkpoints, FolderLock};
 
 use super::study::Study;
 use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
 const REPORT: &str = "report.html";
+const MODELS: &str = "models";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
-/// `models/NAME.safetensors` (what the privacy statement covers).
+/// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
 pub struct Folder {
     path: PathBuf,
+    _lock: FolderLock,
 }
 
 impl Folder {
     /// A new folder; one that holds another run is not touched.
     pub fn create(path: &Path) -> Result<Self> {
+        let models = path.join(MODELS);
+        std::fs::create_dir_all(&models)
+            .map_err(|error| Failure::input(format!("out: {}: {error}", models.display())))?;
+        let folder = Self::lock(path)?;
         if path.join(STUDY).exists() {
             return Err(Failure::input(format!(
                 "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
@@ -26,12 +35,7 @@ impl Folder {
                 path = path.display()
             )));
         }
-        for sub in ["models", "checkpoints"] {
-            let folder = path.join(sub);
-            std::fs::create_dir_all(&folder)
-                .map_err(|error| Failure::input(format!("out: {}: {error}", folder.display())))?;
-        }
-        Ok(Self { path: path.to_path_buf() })
+        Ok(folder)
     }
 
     /// The folder of a run that was started before.
@@ -42,7 +46,21 @@ impl Folder {
                 path.display()
             )));
         }
-        Ok(Self { path: path.to_path_buf() })
+        Self::lock(path)
+    }
+
+    fn lock(path: &Path) -> Result<Self> {
+        let folder = Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? };
+        for path in [path.to_path_buf(), path.join(MODELS)] {
+            let stale = if path.is_dir() { remove_stale(&path) } else { Ok(0) };
+            stale.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        }
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes what the run is.
@@ -62,9 +80,9 @@ impl Folder {
         Ok(study)
     }
 
-    /// Where one run's checkpoints go.
-    pub fn checkpoints(&self, run: &str) -> PathBuf {
-        self.path.join("checkpoints").join(run)
+    /// One run's checkpoints; `id` names the run among those of all folders.
+    pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
+        Ok(Checkpoints::open(&self.path.join("checkpoints").join(run), id)?)
     }
 
     /// Writes one run's final parameters.
@@ -75,7 +93,7 @@ impl Folder {
                 .map_err(Failure::other)?;
         let metadata = std::collections::HashMap::from([("model".to_string(), model.to_string())]);
         let file = safetensors::serialize([("parameters", view)], Some(metadata)).map_err(Failure::other)?;
-        Ok(write_atomically(&self.path.join("models").join(format!("{run}.safetensors")), &file)?)
+        Ok(write_atomically(&self.path.join(MODELS).join(format!("{run}.safetensors")), &file)?)
     }
 
     /// Writes the report and tells where.

@@ -2,20 +2,23 @@
 
 mod folder;
 mod options;
+mod problem;
+mod released;
+mod signals;
+mod statement;
 mod study;
 mod summary;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use options::Arguments;
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output;
 use folder::Folder;
+use signals::Stop;
 use study::Study;
 
 /// What the command prints.
@@ -43,6 +46,10 @@ pub struct Row {
     /// Mean accuracy at each learning rate tried.
     by_learning_rate: Vec<(f64, f64)>,
     rms_loss: f64,
+    /// How many models of this mechanism were trained: learning rates times repeats.
+    models_trained: usize,
+    /// How many models epsilon covers.
+    models_released: usize,
     /// grid or plain.
     release: &'static str,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
@@ -51,20 +58,16 @@ pub struct Row {
 
 /// Trains, or resumes, and writes the report.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130); // asked twice
-        }
-        eprintln!("\nstopping after this step; the run can be resumed");
-    })
-    .map_err(Failure::other)?;
     let (study, folder) = match &arguments.resume {
         Some(path) => {
             arguments.refuse_with_resume()?;
             let folder = Folder::open(path)?;
-            (folder.study()?, folder)
+            let mut study = folder.study()?;
+            if let Some(released) = arguments.released_models {
+                study.release(released)?;
+                folder.save_study(&study)?;
+            }
+            (study, folder)
         }
         None => {
             let study = Study::new(arguments)?;
@@ -73,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
             (study, folder)
         }
     };
-    study.run(&folder, &stop)
+    study.run(&folder, &Stop::on_signals()?)
 }
 
 impl fmt::Display for Report {
@@ -121,6 +124,12 @@ impl fmt::Display for Report {
         if self.runs.iter().any(|row| row.insecure_seed) {
             writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;
         }
+        let trained: usize = self.runs.iter().map(|row| row.models_trained).sum();
+        let covered = match self.runs[0].models_released {
+            1 => "each one of them".into(),
+            several => format!("{several} of them together"),
+        };
+        writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?;
         writeln!(f, "Report: {}", self.report.display())
     }
 }

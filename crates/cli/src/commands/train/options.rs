@@ -8,6 +8,7 @@ use antinoise_mechanism::strategy::Recipe;
 use antinoise_plan::{Length, Request, Setting};
 use clap::{Args, ValueEnum};
 
+use super::released::Released;
 use crate::arguments::{ProblemOptions, ReleaseOptions, count, parsed};
 use crate::failure::Result;
 
@@ -78,6 +79,10 @@ pub struct Arguments {
     /// Runs with different keys that a result is averaged over.
     #[arg(long, value_name = "R", value_parser = count, default_value = "3")]
     pub repeats: usize,
+    /// How many of the models others will see: epsilon then covers so many of each mechanism. With all it covers every
+    /// model that is trained, and so the choice of the best among them [default: 1].
+    #[arg(long, value_name = "R|all")]
+    pub released_models: Option<Released>,
     /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
     /// take the noise away. For experiments on public data only.
     #[arg(long, value_name = "SEED")]
@@ -85,7 +90,7 @@ pub struct Arguments {
     /// Folder for the report, the plans, the models and the checkpoints.
     #[arg(long, value_name = "DIR", default_value = "antinoise-run")]
     pub out: PathBuf,
-    /// Go on with the run in this folder, which was stopped or killed.
+    /// Go on with the run in this folder, which was stopped or killed; of a finished one, tell the results again.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 }

@@ -1,20 +1,21 @@
 //! What is run: every mechanism, at every learning rate, as often as asked.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::collections::HashSet;
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::{Plan, choose};
-use antinoise_train::data::{self, Dataset};
-use antinoise_train::model::Model;
+use antinoise_plan::Plan;
 use antinoise_train::optimizer::Rule;
-use antinoise_train::trainer::{History, Options, Outcome, Setup, Trainer};
+use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
 use indicatif::{ProgressBar, ProgressStyle};
+use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
 use super::options::{Arguments, ModelName, OptimizerName};
+use super::problem::{build, load, plans};
+use super::released::Released;
+use super::signals::Stop;
 use super::{Report, summary};
 use crate::failure::{Failure, Result};
 
@@ -26,10 +27,13 @@ const CHECKPOINTS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
+    /// Tells its runs from those of other folders.
+    id: String,
     data: String,
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
+    released: Released,
     /// One a learning rate.
     rules: Vec<Rule>,
     plans: Vec<NamedPlan>,
@@ -50,8 +54,8 @@ pub struct Finished {
     pub plan: usize,
     /// How it learned.
     pub rule: Rule,
-    /// What was measured.
-    pub history: History,
+    /// What was measured, and when.
+    pub results: trainer::Finished,
 }
 
 impl Study {
@@ -64,14 +68,22 @@ impl Study {
             OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
         };
         let study = Self {
+            id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
             model: arguments.model_name(),
             repeats: arguments.repeats,
             seed: arguments.seed,
+            released: arguments.released_models.unwrap_or_default(),
             rules: arguments.learning_rates().into_iter().map(rule).collect(),
             plans: plans(arguments, dataset.train.len(), model.parameters())?,
         };
         study.check()?;
+        let start = vec![0.0; model.parameters()];
+        for (named, rule) in
+            study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
+        {
+            Setup { plan: &named.plan, model: &model, dataset: &dataset, rule: *rule }.check(&start)?;
+        }
         Ok(study)
     }
 
@@ -85,7 +97,19 @@ impl Study {
                 antinoise_input::below_one("momentum", *momentum)?;
             }
         }
+        self.released.check(self.models_of_a_mechanism())?;
         self.plans.iter().try_for_each(|named| named.plan.verify())?;
+        let mut names = HashSet::new();
+        for name in self
+            .plans
+            .iter()
+            .flat_map(|named| self.rules.iter().map(|rule| run_name(&named.mechanism, rule, 0)))
+        {
+            if !names.insert(name.clone()) {
+                let must_be = "given once: two runs would share one folder";
+                return Err(InvalidParameter::new("mechanism with its learning rate", name, must_be).into());
+            }
+        }
         Ok(())
     }
 
@@ -99,8 +123,34 @@ impl Study {
         &self.plans
     }
 
+    /// How each model learned.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Models of one mechanism and learning rate.
+    pub fn repeats(&self) -> usize {
+        self.repeats
+    }
+
+    /// Models of one mechanism.
+    pub fn models_of_a_mechanism(&self) -> usize {
+        self.rules.len() * self.repeats
+    }
+
+    /// The models that the statements cover.
+    pub fn released(&self) -> Released {
+        self.released
+    }
+
+    /// Lets the statements cover other models.
+    pub fn release(&mut self, released: Released) -> Result<()> {
+        self.released = released;
+        self.check()
+    }
+
     /// Trains what has not been trained yet, and summarises all of it.
-    pub fn run(&self, folder: &Folder, stop: &AtomicBool) -> Result<Report> {
+    pub fn run(&self, folder: &Folder, stop: &Stop) -> Result<Report> {
         let dataset = load(&self.data)?;
         let model = build(self.model, &dataset)?;
         let mut finished = Vec::new();
@@ -109,30 +159,34 @@ impl Study {
                 let setup = Setup { plan: &named.plan, model: &model, dataset: &dataset, rule: *rule };
                 for repeat in 0..self.repeats {
                     let name = run_name(&named.mechanism, rule, repeat);
-                    let history = self.one(setup, &name, repeat, folder, stop)?;
-                    finished.push(Finished { plan, rule: *rule, history });
+                    let results = self.one(setup, &name, repeat, folder, stop)?;
+                    folder.save_model(&name, model.name(), &results.parameters)?;
+                    finished.push(Finished { plan, rule: *rule, results });
                 }
             }
         }
-        summary::summarize(self, &format!("{} on {}", model.name(), dataset.name), finished, folder)
+        summary::summarize(self, model.name(), &dataset, &finished, folder)
     }
 
+    /// The results of one run, which is started, resumed or was finished before.
     fn one(
         &self,
         setup: Setup,
         name: &str,
         repeat: usize,
         folder: &Folder,
-        stop: &AtomicBool,
-    ) -> Result<History> {
-        let checkpoints = folder.checkpoints(name);
-        let mut trainer = if checkpoints.is_dir() {
-            Trainer::resume(setup, &checkpoints)?
-        } else {
-            let key = self.key(repeat)?;
-            let mut rng = KeyedRng::new(&key, &RunId::default(), Purpose::Initialization, 0);
-            let start = setup.model.initial_parameters(&mut rng);
-            Trainer::new(setup, start, key)?
+        stop: &Stop,
+    ) -> Result<trainer::Finished> {
+        let run = RunId::new(format!("{}/{name}", self.id))?;
+        let checkpoints = folder.checkpoints(name, run.clone())?;
+        let mut trainer = match checkpoints.committed()? {
+            Committed::Nothing => {
+                let key = self.key(repeat)?;
+                let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
+                Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
+            }
+            Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
+            Committed::Finished => return Ok(trainer::Finished::read(setup, &checkpoints)?),
         };
         let steps = setup.plan.steps;
         let options = Options {
@@ -140,16 +194,14 @@ impl Study {
             checkpoints: Some((&checkpoints, steps.div_ceil(CHECKPOINTS))),
         };
         let bar = progress_bar(name, steps, trainer.step_count());
-        let outcome = trainer.run(&options, stop, |trainer| show(&bar, trainer))?;
+        let outcome = trainer.run(&options, stop.asked(), |trainer| show(&bar, trainer))?;
         bar.finish_and_clear();
         if outcome == Outcome::Stopped {
-            let at = trainer.step_count();
-            return Err(Failure::other(format!(
-                "stopped at step {at} of {steps} of {name}; go on with --resume"
-            )));
+            let (at, folder) = (trainer.step_count(), folder.path().display());
+            let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
+            return Err(Failure::stopped(message, stop.status()));
         }
-        folder.save_model(name, setup.model.name(), trainer.parameters())?;
-        Ok(trainer.history().clone())
+        Ok(trainer::Finished::read(setup, &checkpoints)?)
     }
 
     fn key(&self, repeat: usize) -> Result<Key> {
@@ -158,6 +210,17 @@ impl Study {
             None => Key::from_os()?,
         })
     }
+}
+
+/// A name that no other study has; that of the seed, if there is one, whose runs can be repeated.
+fn fresh_id(seed: Option<u64>) -> Result<String> {
+    Ok(match seed {
+        Some(seed) => format!("seed {seed}"),
+        None => {
+            let mut rng = KeyedRng::new(&Key::from_os()?, &RunId::default(), Purpose::DataOrder, 0);
+            format!("{:016x}", rng.next_u64())
+        }
+    })
 }
 
 /// The rate of either rule.
@@ -170,55 +233,6 @@ pub fn learning_rate(rule: &Rule) -> f64 {
 fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
     let plain: String = mechanism.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{plain}-lr{}-{repeat}", learning_rate(rule))
-}
-
-/// The plan of a file; or independent noise and the mechanism of least loss; or the mechanisms that are named.
-fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<NamedPlan>> {
-    if let Some(path) = &arguments.plan {
-        let plan = Plan::load(path)?;
-        return Ok(vec![NamedPlan { mechanism: plan.strategy.class().name().into(), plan }]);
-    }
-    let request = arguments.request(examples, dim)?;
-    let choice = choose(&request)?;
-    let named = request.recipes.is_some();
-    let wanted: Vec<usize> = if named {
-        // The first candidate is independent noise, whether it was named or not.
-        let identity = request.recipes.iter().flatten().any(|recipe| recipe == &choice.candidates[0].recipe);
-        (usize::from(!identity)..choice.candidates.len()).collect()
-    } else if choice.chosen == 0 {
-        vec![0]
-    } else {
-        vec![0, choice.chosen]
-    };
-    wanted
-        .into_iter()
-        .map(|i| {
-            let mechanism = choice.candidates[i].recipe.to_string();
-            Ok(NamedPlan { mechanism, plan: choice.plan_of(&request, i)? })
-        })
-        .collect()
-}
-
-fn load(data: &str) -> Result<Dataset> {
-    match data.split_once(':') {
-        None if data == "digits" => Ok(data::digits()),
-        None if data == "fashion-mnist" => Ok(data::fashion_mnist(None)?),
-        Some(("fashion-mnist", folder)) => Ok(data::fashion_mnist(Some(Path::new(folder)))?),
-        Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
-        _ => {
-            let must_be = "digits, fashion-mnist, fashion-mnist:DIR or idx:DIR";
-            Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
-        }
-    }
-}
-
-fn build(name: ModelName, dataset: &Dataset) -> Result<Model> {
-    let (shape, classes) = (dataset.shape, dataset.classes);
-    Ok(match name {
-        ModelName::Logistic => Model::logistic(shape, classes)?,
-        ModelName::Mlp => Model::mlp(shape, classes, 128)?,
-        ModelName::Cnn => Model::cnn(shape, classes)?,
-    })
 }
 
 fn progress_bar(name: &str, steps: usize, done: usize) -> ProgressBar {

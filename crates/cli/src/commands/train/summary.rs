@@ -2,47 +2,60 @@
 
 use antinoise_mechanism::Workload;
 use antinoise_plan::Plan;
+use antinoise_train::data::Dataset;
 use antinoise_train::report;
 
 use super::folder::Folder;
+use super::statement::statement;
 use super::study::{Finished, Study, learning_rate};
 use super::{Report, Row};
 use crate::failure::Result;
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
-pub fn summarize(study: &Study, title: &str, finished: Vec<Finished>, folder: &Folder) -> Result<Report> {
+pub fn summarize(
+    study: &Study,
+    model: &str,
+    dataset: &Dataset,
+    finished: &[Finished],
+    folder: &Folder,
+) -> Result<Report> {
+    let title = format!("{model} on {}", dataset.name);
     let (mut rows, mut runs) = (Vec::new(), Vec::new());
     for (index, named) in study.plans().iter().enumerate() {
         let of_plan: Vec<&Finished> = finished.iter().filter(|run| run.plan == index).collect();
         let (rate, by_learning_rate) = best_rate(&of_plan);
         let best: Vec<&Finished> =
-            of_plan.into_iter().filter(|run| learning_rate(&run.rule) == rate).collect();
-        let (plan, privacy) = (&named.plan, &named.plan.privacy);
+            of_plan.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
+        let plan = &named.plan;
+        let cost = study.released().cost(study, plan)?;
         let prefix_errors = prefix_errors(plan)?;
         rows.push(Row {
             mechanism: named.mechanism.clone(),
             test_accuracy: mean(&best, last_accuracy),
-            epsilon: privacy.epsilon,
-            delta: privacy.delta,
+            epsilon: cost.epsilon,
+            delta: plan.privacy.delta,
             steps: plan.steps,
-            seconds: mean(&best, |run| run.history.seconds),
-            seconds_in_noise: mean(&best, |run| run.history.seconds_in_noise),
+            seconds: mean(&best, |run| run.results.history.seconds),
+            seconds_in_noise: mean(&best, |run| run.results.history.seconds_in_noise),
             learning_rate: rate,
             test_accuracies: best.iter().map(|run| last_accuracy(run)).collect(),
             by_learning_rate,
             rms_loss: rms(&prefix_errors),
+            models_trained: of_plan.len(),
+            models_released: cost.models,
             release: plan.release.kind().name(),
             insecure_seed: study.insecure_seed(),
         });
-        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, study.insecure_seed())?);
+        let statement = statement(study, plan, &cost, &of_plan, dataset);
+        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, (cost.epsilon, statement))?);
     }
-    let html = report::Report { title: title.into(), runs }.to_html()?;
+    let html = report::Report { title: title.clone(), runs }.to_html()?;
     let report = folder.save_report(&html)?;
-    Ok(Report { runs: rows, report, title: title.into() })
+    Ok(Report { runs: rows, report, title })
 }
 
 fn last_accuracy(run: &Finished) -> f64 {
-    run.history.accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
+    run.results.history.accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
 }
 
 fn rms(values: &[f64]) -> f64 {
@@ -75,33 +88,26 @@ fn report_run(
     plan: &Plan,
     repeats: &[&Finished],
     prefix_errors: Vec<f64>,
-    insecure_seed: bool,
+    (epsilon, statement): (f64, String),
 ) -> Result<report::Run> {
     let strategy = plan.strategy.mechanism();
     let recursion = strategy.recursion()?;
     let mut unit = vec![0.0; recursion.seeds(plan.steps)];
     unit[0] = 1.0;
-    let mut statement = plan.statement().to_string();
-    if insecure_seed {
-        statement.push_str(
-            " THIS DOES NOT HOLD FOR THIS RUN: its noise was made from a seed, and whoever knows the seed can take \
-             the noise away.",
-        );
-    }
     Ok(report::Run {
         mechanism: mechanism.into(),
         accuracies: mean_accuracies(repeats),
         prefix_errors,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
-        epsilon: plan.privacy.epsilon,
+        epsilon,
         delta: plan.privacy.delta,
         noise_multiplier: plan.noise_multiplier,
         sensitivity: plan.sensitivity.value,
         statement,
         steps: plan.steps,
-        seconds: mean(repeats, |run| run.history.seconds),
-        seconds_in_noise: mean(repeats, |run| run.history.seconds_in_noise),
+        seconds: mean(repeats, |run| run.results.history.seconds),
+        seconds_in_noise: mean(repeats, |run| run.results.history.seconds_in_noise),
     })
 }
 
@@ -111,6 +117,9 @@ fn mean(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> f64 {
 
 /// Repeats are tested after the same steps.
 fn mean_accuracies(repeats: &[&Finished]) -> Vec<(usize, f64)> {
-    let steps = repeats[0].history.accuracies.iter().map(|&(step, _)| step);
-    steps.enumerate().map(|(i, step)| (step, mean(repeats, |run| run.history.accuracies[i].1))).collect()
+    let steps = repeats[0].results.history.accuracies.iter().map(|&(step, _)| step);
+    steps
+        .enumerate()
+        .map(|(i, step)| (step, mean(repeats, |run| run.results.history.accuracies[i].1)))
+        .collect()
 }

@@ -1,0 +1,47 @@
+//! Stopping when asked to: after the step, with a checkpoint.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::failure::{Failure, Result};
+
+/// Whether Ctrl-C or SIGTERM came, and which.
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// From now on the first signal is only noted; the second ends the process at once.
+    pub fn on_signals() -> Result<Self> {
+        let stop = Self { asked: Arc::default(), signal: Arc::default() };
+        [SIGINT, SIGTERM].into_iter().try_for_each(|signal| stop.listen(signal)).map_err(Failure::other)?;
+        Ok(stop)
+    }
+
+    fn listen(&self, signal: c_int) -> std::io::Result<()> {
+        // In this order: the first signal finds that none was asked for.
+        flag::register_conditional_shutdown(signal, status(signal as usize).into(), Arc::clone(&self.asked))?;
+        flag::register_usize(signal, Arc::clone(&self.signal), signal as usize)?;
+        flag::register(signal, Arc::clone(&self.asked))?;
+        Ok(())
+    }
+
+    /// True once a signal came.
+    pub fn asked(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// The exit status that tells of the signal: 130 for Ctrl-C, 143 for SIGTERM.
+    pub fn status(&self) -> u8 {
+        status(self.signal.load(Ordering::Relaxed))
+    }
+}
+
+fn status(signal: usize) -> u8 {
+    128 + signal as u8
+}

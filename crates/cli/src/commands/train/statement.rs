@@ -1,0 +1,28 @@
+//! What a report says of the privacy of a mechanism's models.
+
+use antinoise_plan::Plan;
+use antinoise_train::data::Dataset;
+
+use super::released::Cost;
+use super::study::{Finished, Study};
+
+/// The plan's claim for the models that are released, and the facts of the runs.
+pub fn statement(study: &Study, plan: &Plan, cost: &Cost, runs: &[&Finished], dataset: &Dataset) -> String {
+    let mut statement = plan.statement();
+    (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
+    let day = runs.iter().map(|run| run.results.day.as_str()).max().unwrap_or_default();
+    let digest: String = dataset.train.sha256().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = if study.insecure_seed() {
+        "made from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: whoever knows the seed can take the noise away"
+    } else {
+        "one for each model, fresh from the operating system, wiped and removed when its run was finished; file systems \
+         may keep copies of what is removed"
+    };
+    statement
+        .with_fact("models", study.released().covers(study))
+        .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
+        .with_fact("training data", format!("{}, SHA-256 {digest}", dataset.name))
+        .with_fact("finished", format!("{day} (UTC)"))
+        .with_fact("key", key)
+        .to_string()
+}

@@ -1,0 +1,240 @@
+//! Folders of training runs: killed, stopped, finished, in use, and never begun.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const RUN: &str = "blt-2-lr0.1-0";
+const TRAINING: &str = "train --model logistic --mechanism blt:2 --repeats 1 --learning-rate 0.1 --json";
+
+fn antinoise(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+    command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A run of many steps, whose noise is made from a seed.
+fn train(out: &Path) -> Command {
+    let mut command = antinoise(TRAINING);
+    command.args(["--seed", "7", "--epochs", "120", "--out"]).arg(out);
+    command
+}
+
+fn resume(out: &Path) -> Output {
+    antinoise("train --json --resume").arg(out).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn model(out: &Path) -> Vec<u8> {
+    fs::read(out.join("models").join(format!("{RUN}.safetensors"))).unwrap()
+}
+
+fn checkpoints(out: &Path) -> PathBuf {
+    out.join("checkpoints").join(RUN)
+}
+
+/// A child that has committed a checkpoint, if it is not faster than us.
+fn with_a_checkpoint(out: &Path) -> Child {
+    let mut child = train(out).spawn().unwrap();
+    while !checkpoints(out).join("checkpoint.toml").exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+/// Every file and folder below `folder`.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(below(&path));
+        }
+        all.push(path);
+    }
+    all
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
+    json(&train(&whole).output().unwrap());
+    let mut child = with_a_checkpoint(&killed);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = json(&resume(&killed));
+    let row = &report["runs"][0];
+    assert_eq!(row["steps"], 120 * 15);
+    for key in "mechanism test_accuracy epsilon delta steps seconds seconds_in_noise models_trained release"
+        .split(' ')
+    {
+        assert!(row.get(key).is_some(), "{key} in {row}");
+    }
+    assert_eq!(row["models_trained"], 1);
+    assert_eq!(model(&whole), model(&killed));
+    assert!(killed.join("report.html").is_file());
+}
+
+/// A run that was killed before it had committed anything starts anew.
+#[test]
+fn a_run_killed_before_its_first_checkpoint_starts_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
+    json(&train(&whole).output().unwrap());
+    let mut child = with_a_checkpoint(&killed);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_dir_all(checkpoints(&killed)).unwrap();
+    fs::create_dir(checkpoints(&killed)).unwrap();
+    fs::write(checkpoints(&killed).join("noise-0.safetensors"), b"the first save, not whole").unwrap();
+    json(&resume(&killed));
+    assert_eq!(model(&whole), model(&killed));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_with_a_checkpoint_and_its_exit_status() {
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+        json(&train(&whole).output().unwrap());
+        let child = with_a_checkpoint(&stopped);
+        let kill =
+            Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        let output = child.wait_with_output().unwrap();
+        if output.status.code() != Some(0) {
+            assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+            let message = stderr(&output);
+            assert!(
+                message.contains("--resume") && message.contains(&stopped.display().to_string()),
+                "{message}"
+            );
+        }
+        json(&resume(&stopped));
+        assert_eq!(model(&whole), model(&stopped));
+    }
+}
+
+#[test]
+fn a_folder_in_use_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut child = with_a_checkpoint(&out);
+    if child.try_wait().unwrap().is_none() {
+        for output in [train(&out).output().unwrap(), resume(&out)] {
+            // It may have ended meanwhile.
+            if child.try_wait().unwrap().is_none() {
+                assert_eq!(output.status.code(), Some(2));
+                let message = stderr(&output);
+                assert!(
+                    message.contains("in use") && message.contains(&out.display().to_string()),
+                    "{message}"
+                );
+            }
+        }
+    }
+    json(&child.wait_with_output().unwrap());
+}
+
+#[test]
+fn a_finished_run_tells_the_same_again_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut command = antinoise(TRAINING);
+    command.args(["--epochs", "2", "--out"]).arg(&out);
+    let first = json(&command.output().unwrap());
+    for path in below(&out.join("checkpoints")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(!name.contains("noise") && !name.contains("tmp"), "{name}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{name}");
+        }
+    }
+    let (parameters, report) = (model(&out), fs::read_to_string(out.join("report.html")).unwrap());
+    fs::remove_file(out.join("models").join(format!("{RUN}.safetensors"))).unwrap();
+    assert_eq!(json(&resume(&out)), first);
+    assert_eq!(model(&out), parameters);
+    assert_eq!(fs::read_to_string(out.join("report.html")).unwrap(), report);
+    for words in ["SHA-256", "fresh from the operating system", "wiped", "(UTC)", env!("CARGO_PKG_VERSION")] {
+        assert!(report.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_run_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    json(&train(&out).output().unwrap());
+    let before = model(&out);
+    assert_eq!(train(&out).output().unwrap().status.code(), Some(2));
+    assert_eq!(model(&out), before);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_a_folder_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, out) = (folder.path().join("plan.toml"), folder.path().join("run"));
+    let made = antinoise(
+        "plan --examples 1439 --batch-size 96 --epochs 2 --epsilon 4 --delta 1e-5 --setting cyclic --out",
+    )
+    .arg(&plan)
+    .status()
+    .unwrap();
+    assert!(made.success());
+    let output = antinoise("train --plan").arg(&plan).arg("--out").arg(&out).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("examples of the plan is 1439"), "{}", stderr(&output));
+    assert!(!out.exists());
+    let twice = antinoise(&format!("{TRAINING} --learning-rate 0.1,0.1 --out")).arg(&out).output().unwrap();
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(!out.exists());
+}
+
+/// The epsilon of several models is that of all of them together, and the report says how many were trained.
+#[test]
+fn several_released_models_cost_more_than_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |more: &str, name: &str| {
+        let mut command =
+            antinoise("train --model logistic --mechanism blt:2 --repeats 2 --learning-rate 0.1,0.2 --json");
+        let out = folder.path().join(name);
+        let report = json(
+            &command
+                .args(["--epochs", "2"])
+                .args(more.split_whitespace())
+                .arg("--out")
+                .arg(&out)
+                .output()
+                .unwrap(),
+        );
+        (report["runs"][0].clone(), fs::read_to_string(out.join("report.html")).unwrap())
+    };
+    let epsilon = |row: &Value| row["epsilon"].as_f64().unwrap();
+    let (one, report) = row("", "one");
+    assert_eq!((&one["models_trained"], &one["models_released"]), (&4.into(), &1.into()));
+    assert!(report.contains("4 models") && report.contains("does not cover"));
+    let (two, _) = row("--released-models 2", "two");
+    let (all, report) = row("--released-models all", "all");
+    assert_eq!(all["models_released"], 4);
+    assert!(!report.contains("does not cover the choice"));
+    assert!(epsilon(&one) < epsilon(&two) && epsilon(&two) < epsilon(&all), "{one} {two} {all}");
+    let too_many = antinoise(TRAINING).args(["--released-models", "2", "--out", "never"]).output().unwrap();
+    assert_eq!(too_many.status.code(), Some(2));
+    assert!(stderr(&too_many).contains("released_models"), "{}", stderr(&too_many));
+}

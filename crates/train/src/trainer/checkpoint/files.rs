@@ -1,0 +1,98 @@
+//! Files for their owner's eyes: whole or absent, and overwritten before they are removed.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek};
+use std::path::Path;
+
+use antinoise_input::file::{Access, write_whole};
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+
+const PORTION: usize = 1 << 16;
+
+/// Makes `folder` and those above it that are absent, for their owner alone.
+pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(Error::file(folder))
+}
+
+/// What is created with these options is its owner's alone.
+pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Writes `contents` for their owner's eyes: `path` holds all of them or what it held. When it returns, file and name
+/// are on the disk.
+pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
+    write_whole(path, Access::Owner, contents).map_err(Error::file(path))
+}
+
+/// Overwrites a regular file with zeros, then removes it; a link or a folder is left alone.
+///
+/// Journals, snapshots, copies-on-write and flash memory may keep what was there: see `docs/checkpoints.md`.
+pub(super) fn wipe(path: &Path) -> Result<(), Error> {
+    let wipe = || {
+        let found = fs::symlink_metadata(path)?;
+        if !found.is_file() {
+            return Ok(());
+        }
+        // Whoever may not write it may still remove it.
+        if let Ok(mut file) = OpenOptions::new().write(true).open(path) {
+            overwrite(&mut file, found.len())?;
+        }
+        fs::remove_file(path)
+    };
+    match wipe() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done.map_err(Error::file(path)),
+    }
+}
+
+fn overwrite(file: &mut File, length: u64) -> std::io::Result<()> {
+    file.rewind()?;
+    std::io::copy(&mut std::io::repeat(0).take(length), file)?;
+    file.sync_all()
+}
+
+/// Wipes the files of `folder` whose names are `leftover`s.
+pub(super) fn wipe_all(folder: &Path, leftover: impl Fn(&str) -> bool) -> Result<(), Error> {
+    while let Some(name) = find(folder, &leftover)? {
+        wipe(&folder.join(name))?;
+    }
+    Ok(())
+}
+
+/// The name of a regular file in `folder` that `is_sought`.
+pub(super) fn find(folder: &Path, is_sought: impl Fn(&str) -> bool) -> Result<Option<String>, Error> {
+    for entry in fs::read_dir(folder).map_err(Error::file(folder))? {
+        let entry = entry.map_err(Error::file(folder))?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && let Some(name) = entry.file_name().to_str().filter(|name| is_sought(name)) {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// SHA-256 of what the file holds, in hexadecimal.
+pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut digest, mut portion) = (Sha256::new(), vec![0; PORTION]);
+    loop {
+        match file.read(&mut portion)? {
+            0 => return Ok(hex(&digest.finalize())),
+            count => digest.update(&portion[..count]),
+        }
+    }
+}
+
+/// Two digits a byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

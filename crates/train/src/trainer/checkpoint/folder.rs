@@ -1,0 +1,177 @@
+//! The folder of one run: locked, with one committed checkpoint at most.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_noise::RunId;
+
+use super::manifest::{self, Manifest};
+use super::{FolderLock, files, refuse};
+use crate::Error;
+
+/// What a folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// No checkpoint: the run starts anew, with a fresh key.
+    Nothing,
+    /// A checkpoint from which the run goes on.
+    Unfinished {
+        /// Steps done.
+        step: usize,
+    },
+    /// The results of a run whose key was wiped.
+    Finished,
+}
+
+/// The folder of one run's checkpoints, which no other process writes into while this lives.
+///
+/// `checkpoint.toml` names the committed files `noise-N.safetensors` (key and noise state) and
+/// `training-N.safetensors` (everything else); files that it does not name are leftovers of a run that was killed.
+/// All of them are readable by their owner alone: whoever reads them knows the noise and the unprotected history.
+///
+/// ```
+/// use antinoise_noise::RunId;
+/// use antinoise_train::trainer::{Checkpoints, Committed};
+/// let folder = tempfile::tempdir().unwrap();
+/// let checkpoints = Checkpoints::open(&folder.path().join("run"), RunId::new("my run")?)?;
+/// assert_eq!(checkpoints.committed()?, Committed::Nothing);
+/// # Ok::<(), antinoise_train::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Checkpoints {
+    path: PathBuf,
+    run: RunId,
+    _lock: FolderLock,
+}
+
+impl Checkpoints {
+    /// Locks the folder at `path`, which is made if absent, for the run that is called `run`, and wipes what a killed
+    /// run left unfinished there. No two runs on the same data may have one name.
+    ///
+    /// # Errors
+    /// When another process is writing into the folder, it holds another run, or its manifest is not whole.
+    pub fn open(path: &Path, run: RunId) -> Result<Self, Error> {
+        files::make_folder(path)?;
+        let lock = FolderLock::take(path)?;
+        let checkpoints = Self { path: path.to_owned(), run, _lock: lock };
+        checkpoints.clean(checkpoints.manifest()?.as_ref())?;
+        Ok(checkpoints)
+    }
+
+    /// What was committed.
+    ///
+    /// # Errors
+    /// When the manifest cannot be read or is not whole.
+    pub fn committed(&self) -> Result<Committed, Error> {
+        Ok(match self.manifest()? {
+            None => Committed::Nothing,
+            Some(Manifest { noise: None, .. }) => Committed::Finished,
+            Some(manifest) => Committed::Unfinished { step: manifest.step },
+        })
+    }
+
+    /// The name of the run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    pub(super) fn manifest(&self) -> Result<Option<Manifest>, Error> {
+        let manifest = Manifest::read(&self.path)?;
+        if let Some(manifest) = &manifest
+            && manifest.run != self.run.as_str()
+        {
+            return Err(refuse(&self.path.join(manifest::NAME), format!("of run {:?}", manifest.run)));
+        }
+        Ok(manifest)
+    }
+
+    pub(super) fn noise_file(&self, save: u64) -> PathBuf {
+        self.path.join(noise_name(save))
+    }
+
+    pub(super) fn training_file(&self, save: u64) -> PathBuf {
+        self.path.join(training_name(save))
+    }
+
+    /// Commits `manifest`, whose files are on the disk under their names, and wipes those of before.
+    pub(super) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
+        let digest = |path: PathBuf| files::sha256(&path).map_err(Error::file(&path));
+        manifest.training = digest(self.training_file(manifest.save))?;
+        manifest.noise = with_noise.then(|| digest(self.noise_file(manifest.save))).transpose()?;
+        manifest.commit(&self.path)?;
+        self.clean(Some(&manifest))
+    }
+
+    /// Refuses files that are not those that `manifest` was written for.
+    pub(super) fn check_files(&self, manifest: &Manifest) -> Result<(), Error> {
+        let noise = manifest.noise.as_ref().map(|digest| (self.noise_file(manifest.save), digest));
+        for (path, digest) in
+            noise.into_iter().chain([(self.training_file(manifest.save), &manifest.training)])
+        {
+            match files::sha256(&path) {
+                Ok(found) if found == *digest => {}
+                Ok(_) => return Err(refuse(&path, format!("not the file that {} names", manifest::NAME))),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Err(refuse(&path, "absent"));
+                }
+                Err(error) => return Err(Error::file(&path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Wipes every file of ours that is not committed.
+    fn clean(&self, manifest: Option<&Manifest>) -> Result<(), Error> {
+        let keep = manifest.map_or([None, None], |manifest| {
+            let noise = manifest.noise.is_some().then(|| noise_name(manifest.save));
+            [noise, Some(training_name(manifest.save))]
+        });
+        let first = [noise_name(0), training_name(0)];
+        let leftover = |name: &str| {
+            is_temporary(name) || is_ours(name) && !keep.iter().flatten().any(|kept| kept == name)
+        };
+        if manifest.is_none()
+            && let Some(name) =
+                files::find(&self.path, |name| is_ours(name) && !first.iter().any(|x| x == name))?
+        {
+            // A second checkpoint is written only where a first was committed.
+            let path = self.path.join(manifest::NAME);
+            return Err(refuse(&path, format!("absent beside {name}")));
+        }
+        files::wipe_all(&self.path, leftover)
+    }
+}
+
+fn noise_name(save: u64) -> String {
+    format!("noise-{save}.safetensors")
+}
+
+fn training_name(save: u64) -> String {
+    format!("training-{save}.safetensors")
+}
+
+fn is_ours(name: &str) -> bool {
+    let save = name
+        .strip_suffix(".safetensors")
+        .and_then(|stem| stem.strip_prefix("noise-").or_else(|| stem.strip_prefix("training-")));
+    save.is_some_and(|save| save.parse::<u64>().is_ok_and(|number| number.to_string() == save))
+}
+
+/// What a file of ours is called before it is whole: `.NAME.tmp-PID-N`.
+fn is_temporary(name: &str) -> bool {
+    let name = name.strip_prefix('.').and_then(|name| name.rsplit_once(".tmp-"));
+    name.is_some_and(|(name, _)| name == manifest::NAME || is_ours(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_we_give_are_ours() {
+        assert!(is_ours(&noise_name(0)) && is_ours(&training_name(u64::MAX)));
+        for name in ["noise-.safetensors", "noise-01.safetensors", "noise-1", "training-x.safetensors", "a-1"]
+        {
+            assert!(!is_ours(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a checkpoint must share with the run that resumes it.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::files::hex;
+use crate::trainer::Setup;
+
+/// Another version may add up the same gradients to other bits, and would hide them with the same noise.
+pub(super) const PROGRAM: &str = "version of this program";
+
+/// The plan, model, optimiser, data and program of a run.
+pub(in crate::trainer) struct Identity(BTreeMap<&'static str, String>);
+
+/// An identity and the key that goes with it.
+pub(in crate::trainer) struct Lineage {
+    pub(super) identity: Identity,
+    /// The noise's commitment at step 0: to the key, the run and the identity.
+    pub(super) origin: String,
+}
+
+impl Lineage {
+    /// Of a run whose noise has this commitment at step 0.
+    pub fn new(identity: Identity, origin: [u8; 32]) -> Self {
+        Self { identity, origin: hex(&origin) }
+    }
+}
+
+impl Identity {
+    /// SHA-256 of all of it.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        for part in self.0.iter().flat_map(|(what, identity)| [*what, identity]) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        digest.finalize().into()
+    }
+
+    /// What is identified, and by which text.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.0.iter().map(|(what, identity)| (*what, identity.clone()))
+    }
+}
+
+impl Setup<'_> {
+    /// What a run of this setup is known by.
+    pub(in crate::trainer) fn identity(&self) -> Identity {
+        let [train, test] = [&self.dataset.train, &self.dataset.test].map(|part| hex(&part.sha256()));
+        Identity(BTreeMap::from([
+            ("plan", hex(&self.plan.digest())),
+            ("model", hex(&Sha256::digest(format!("{:?}", self.model)))),
+            ("optimizer", format!("{:?}", self.rule)),
+            ("data set", format!("{train} {test}")),
+            (PROGRAM, env!("CARGO_PKG_VERSION").to_owned()),
+        ]))
+    }
+}

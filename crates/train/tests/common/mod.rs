@@ -1,0 +1,69 @@
+//! A problem to train on: the digits, a plan of 24 steps.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use antinoise_noise::{Key, RunId};
+use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
+use antinoise_train::data::{Dataset, digits};
+use antinoise_train::model::Model;
+use antinoise_train::optimizer::Rule;
+use antinoise_train::trainer::{Setup, Trainer};
+use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
+
+pub const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
+pub const PLAIN_SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
+pub const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+pub const KEY: u64 = 5;
+
+/// A plan of 24 steps on the digits, whose sums are released on a grid.
+pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> Plan {
+    planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
+}
+
+/// The same with another release.
+pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> Plan {
+    let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
+    let mut request = Request::new(1440, 120, length, setting);
+    (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
+    request.release = release;
+    choose(&request).unwrap().plan
+}
+
+pub struct Case {
+    pub plan: Plan,
+    pub model: Model,
+    pub dataset: Dataset,
+    pub rule: Rule,
+}
+
+impl Case {
+    pub fn new(plan: Plan, rule: Rule) -> Self {
+        let dataset = digits();
+        let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
+        Self { plan, model, dataset, rule }
+    }
+
+    /// The same with a model of one layer, whose steps take no time.
+    pub fn small(plan: Plan, rule: Rule) -> Self {
+        let dataset = digits();
+        let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
+        Self { plan, model, dataset, rule }
+    }
+
+    pub fn setup(&self) -> Setup<'_> {
+        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, rule: self.rule }
+    }
+
+    pub fn start(&self) -> Vec<f32> {
+        self.model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(11))
+    }
+
+    pub fn trainer(&self) -> Trainer<'_> {
+        self.trainer_with(KEY)
+    }
+
+    /// A run whose key is made from `seed`.
+    pub fn trainer_with(&self, seed: u64) -> Trainer<'_> {
+        Trainer::new(self.setup(), RunId::default(), self.start(), Key::from_seed_insecure(seed)).unwrap()
+    }
+}

@@ -1,0 +1,211 @@
+//! Runs that are killed at random moments, again and again, in processes of their own.
+//!
+//! Each life of a run writes down what it does: the number that a fresh key is made from, and a digest of the parameters
+//! after each step, which are a function of all batches, gradients and noise so far. Whatever the kills, these must be
+//! what a run that nobody killed does with that key: else noise of one step hid two different sums.
+//!
+//! `ANTINOISE_KILLS=200 cargo test --release -p antinoise-train --test kills -- --nocapture` for more kills.
+
+mod common;
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use antinoise_noise::RunId;
+use antinoise_plan::{Plan, ReleaseKind, Setting};
+use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use common::{Case, SGD, planned};
+use sha2::{Digest, Sha256};
+
+/// The folder of the run whose life this process is.
+const LIFE: &str = "ANTINOISE_TEST_LIFE";
+const KILLS: usize = 12;
+/// Lives of a run that are cut short; the next may end by itself.
+const KILLS_A_RUN: usize = 5;
+const PLAN: &str = "plan.toml";
+const DIARY: &str = "diary";
+const RUN: &str = "run";
+
+fn case(folder: &Path) -> Case {
+    Case::small(Plan::load(&folder.join(PLAN)).unwrap(), SGD)
+}
+
+fn digest(trainer: &Trainer) -> String {
+    let mut digest = Sha256::new();
+    trainer.parameters().iter().for_each(|x| digest.update(x.to_le_bytes()));
+    format!("{:x?}", &digest.finalize()[..8])
+}
+
+/// A run of `case` whose key is made from `seed`.
+fn anew(case: &Case, seed: u64) -> Trainer<'_> {
+    case.trainer_with(seed)
+}
+
+/// One life, which the test below starts in a process of its own.
+#[test]
+#[ignore = "a life of a run that is to be killed"]
+fn life() {
+    let Some(folder) = std::env::var_os(LIFE) else { return };
+    let folder = Path::new(&folder);
+    let case = case(folder);
+    let mut diary = OpenOptions::new().append(true).create(true).open(folder.join(DIARY)).unwrap();
+    println!("\nborn");
+    let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
+    let mut trainer = match checkpoints.committed().unwrap() {
+        Committed::Nothing => {
+            let mut seed = [0; 8];
+            // Other lives must not have it.
+            std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut seed).unwrap();
+            let seed = u64::from_le_bytes(seed);
+            note(&mut diary, format!("anew {seed}\n"));
+            anew(&case, seed)
+        }
+        Committed::Unfinished { .. } => Trainer::resume(case.setup(), &checkpoints).unwrap(),
+        Committed::Finished => return,
+    };
+    let options = Options { test_every: 100, checkpoints: Some((&checkpoints, 2)) };
+    let write_down = |trainer: &Trainer| {
+        note(&mut diary, format!("step {} {}\n", trainer.step_count(), digest(trainer)));
+    };
+    assert_eq!(trainer.run(&options, &AtomicBool::new(false), write_down).unwrap(), Outcome::Finished);
+}
+
+/// Writes a whole line or nothing, whenever a kill comes.
+fn note(diary: &mut fs::File, line: String) {
+    assert_eq!(diary.write(line.as_bytes()).unwrap(), line.len());
+}
+
+/// A process that lives one life in `folder`, once it is about to begin.
+fn born(folder: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "life", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(LIFE, folder)
+        .env("RAYON_NUM_THREADS", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("born")));
+    // What else it prints goes nowhere, but must not block it.
+    std::thread::spawn(move || lines.for_each(drop));
+    child
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    kills: usize,
+    before_the_first_commit: usize,
+    with_files_uncommitted: usize,
+    resumed: usize,
+    after_the_end: usize,
+    runs: usize,
+}
+
+/// Kills a run up to so often, lets it end, and holds its diary against a run that nobody killed.
+fn kill_and_compare(
+    plan: &Plan,
+    kills: usize,
+    whole_life: Duration,
+    rng: &mut ChaCha8Rng,
+    count: &mut Count,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    plan.save(&folder.join(PLAN)).unwrap();
+    let manifest = folder.join(RUN).join("checkpoint.toml");
+    let births = || read_diary(folder).iter().filter(|line| line.starts_with("anew")).count();
+    for _ in 0..kills {
+        let (committed, before) = (manifest.exists(), births());
+        let mut child = born(folder);
+        // Early moments are tried more often: the first save lies there.
+        let part = rng.next_u32() as f64 / f64::from(u32::MAX);
+        std::thread::sleep(whole_life.mul_f64(part * part));
+        let ended = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        count.kills += usize::from(!ended);
+        count.after_the_end += usize::from(ended);
+        assert!(!committed || births() == before, "a run with a checkpoint started anew");
+        count.resumed += usize::from(committed);
+        if !manifest.exists() {
+            count.before_the_first_commit += 1;
+            let left = fs::read_dir(folder.join(RUN)).map_or(0, |files| files.count());
+            count.with_files_uncommitted += usize::from(left > 1);
+        }
+    }
+    assert!(born(folder).wait().unwrap().success());
+    count.runs += 1;
+    compare(folder);
+}
+
+fn read_diary(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(DIARY)).unwrap_or_default();
+    text.lines().map(String::from).collect()
+}
+
+fn compare(folder: &Path) {
+    let case = case(folder);
+    let (mut expected, mut seen) = (Vec::new(), std::collections::HashSet::new());
+    for line in read_diary(folder) {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["anew", seed] => {
+                assert!(seen.insert(seed.to_owned()), "a key was used for two starts");
+                let mut whole = anew(&case, seed.parse().unwrap());
+                expected = (0..case.plan.steps)
+                    .map(|_| {
+                        whole.step().unwrap();
+                        digest(&whole)
+                    })
+                    .collect();
+            }
+            ["step", step, ref rest @ ..] => {
+                let step: usize = step.parse().unwrap();
+                assert_eq!(rest.join(" "), expected[step - 1], "step {step} was made twice, not alike");
+            }
+            _ => panic!("{line:?}"),
+        }
+    }
+    let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
+    let finished = Finished::read(case.setup(), &checkpoints).unwrap();
+    let mut digest = Sha256::new();
+    finished.parameters.iter().for_each(|x| digest.update(x.to_le_bytes()));
+    assert_eq!(&format!("{:x?}", &digest.finalize()[..8]), expected.last().unwrap());
+    let mut names: Vec<_> = fs::read_dir(folder.join(RUN))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("noise")), "{names:?}");
+}
+
+#[test]
+fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
+    let wanted = std::env::var("ANTINOISE_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let mut rng = ChaCha8Rng::seed_from_u64(wanted as u64);
+    for plan in plans() {
+        let mut count = Count::default();
+        let folder = tempfile::tempdir().unwrap();
+        plan.save(&folder.path().join(PLAN)).unwrap();
+        let mut child = born(folder.path());
+        let start = Instant::now();
+        child.wait().unwrap();
+        let whole_life = start.elapsed();
+        while count.kills < wanted.div_ceil(2) {
+            let kills = KILLS_A_RUN.min(wanted.div_ceil(2) - count.kills);
+            kill_and_compare(&plan, kills, whole_life, &mut rng, &mut count);
+        }
+        println!("{:?}, a life of {whole_life:?}: {count:?}", plan.release);
+    }
+}
+
+fn plans() -> [Plan; 2] {
+    [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid]
+        .map(|release| planned(Setting::Cyclic, 4.0, 1.0, release))
+}
