@@ -50,7 +50,13 @@ impl<T: Step> Engine<T> {
         limits: Limits,
         threads: usize,
     ) -> Result<Self, NoiseError> {
-        let recipe = Recipe::new(&plan.recursion, plan.steps)?;
+        let recipe = match plan.grid {
+            Some(_) => Recipe::on_grid(&plan.recursion, plan.steps)?,
+            None => Recipe::in_single_precision(&plan.recursion, plan.steps)?,
+        };
+        if plan.grid.is_none() {
+            check_single(&recipe, plan.noise_std)?;
+        }
         let tiles = plan.shard.tiles(plan.dim)?;
         let outputs = plan.shard.len();
         let per_unit = plan.grid.map(|grid| plan.noise_std / grid.spacing());
@@ -64,7 +70,7 @@ impl<T: Step> Engine<T> {
             row_bytes: size_of::<T::Row>() as u64,
             on_grid: plan.grid.is_some(),
         };
-        let placement = Placement::choose(&recipe, plan.steps, numbers, limits, rows_fit);
+        let placement = Placement::choose(&recipe, plan.steps, numbers, limits, rows_fit)?;
         let correlator = Correlator::new(&recipe.leaf);
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };
@@ -199,6 +205,20 @@ impl<T: Step> Engine<T> {
         }
         self.turns.advance(step);
     }
+}
+
+/// Refuses noise whose standard deviation single precision cannot hold: it would be none, or not a number.
+fn check_single(recipe: &Recipe, noise_std: f64) -> Result<(), NoiseError> {
+    let (least, most) = recipe.factor_bounds();
+    if noise_std * least >= f64::from(f32::MIN_POSITIVE) && noise_std * most <= f64::from(f32::MAX) {
+        return Ok(());
+    }
+    let must_be = format!(
+        "at least {:e} and at most {:e}, which single precision holds",
+        f64::from(f32::MIN_POSITIVE) / least,
+        f64::from(f32::MAX) / most
+    );
+    Err(NoiseError::input("noise_std", noise_std, must_be))
 }
 
 /// The past of the tile after the next `idle` ones: tiles are taken to be whole, for a line too many costs little.

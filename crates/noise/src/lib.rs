@@ -30,6 +30,7 @@ mod correlator;
 mod engine;
 mod error;
 mod gaussian;
+mod kept;
 mod key;
 mod pass;
 mod placement;
