@@ -3,7 +3,7 @@
 //! Where rows of N use the seeds that are new at step t only together and in the proportions of row t, these seeds
 //! are one: L is N with them added up, as sparse as N (trees). Else L is the Cholesky factor of N N^T, written out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use antinoise_input::{InvalidParameter, at_least, between};
 
@@ -11,7 +11,7 @@ use crate::Recursion;
 use crate::strategy::MOST_STORED_DENSE;
 use crate::toeplitz::dot;
 
-type Rows = Vec<Vec<(usize, f64)>>;
+type Row = Vec<(usize, f64)>;
 
 /// A variance given the past that is below this part of a row's own may be a rounding error: the row follows from
 /// earlier ones.
@@ -54,7 +54,7 @@ impl Recursion {
 pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
     match recursion {
         Recursion::Combination { rows } => {
-            grouped(&rows[..steps].iter().map(|row| merged(row)).collect()).is_none()
+            grouped(&rows[..steps].iter().map(|row| merged(row)).collect::<Vec<_>>()).is_none()
         }
         Recursion::Scaled { inner, .. } => is_factored(inner, steps),
         Recursion::Restarted { inner, period } => is_factored(inner, steps.min(*period)),
@@ -62,9 +62,9 @@ pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
     }
 }
 
-fn lower_triangular(rows: &Rows, steps: usize) -> Result<Rows, InvalidParameter> {
+fn lower_triangular(rows: &[Row], steps: usize) -> Result<Vec<Row>, InvalidParameter> {
     at_least("rows", rows.len(), steps)?;
-    let rows: Rows = rows[..steps].iter().map(|row| merged(row)).collect();
+    let rows: Vec<Row> = rows[..steps].iter().map(|row| merged(row)).collect();
     if let Some(weight) = rows.iter().flatten().map(|&(_, weight)| weight).find(|w| !w.is_finite()) {
         return Err(InvalidParameter::new("rows", weight, "finite numbers"));
     }
@@ -75,14 +75,14 @@ fn lower_triangular(rows: &Rows, steps: usize) -> Result<Rows, InvalidParameter>
 }
 
 /// Each seed once, in rising order, without zeros.
-fn merged(row: &[(usize, f64)]) -> Vec<(usize, f64)> {
+fn merged(row: &[(usize, f64)]) -> Row {
     let mut sums = BTreeMap::new();
     row.iter().for_each(|&(seed, weight)| *sums.entry(seed).or_insert(0.0) += weight);
     sums.into_iter().filter(|&(_, weight)| weight != 0.0).collect()
 }
 
 /// L where the seeds that are new at a step are always used together; none where they are not.
-fn grouped(rows: &Rows) -> Option<Rows> {
+fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     /// What the new seeds of a step add up to.
     struct Group {
         size: usize,
@@ -127,14 +127,14 @@ fn grouped(rows: &Rows) -> Option<Rows> {
 }
 
 /// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
-fn factored(rows: &Rows) -> Result<Rows, InvalidParameter> {
+fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
     let most = "the most for which the square factor of a sum of seeds is written out";
     between("steps", rows.len(), 1, MOST_STORED_DENSE, most)?;
     let seeds: BTreeMap<usize, usize> = {
-        let used: std::collections::BTreeSet<usize> = rows.iter().flatten().map(|&(seed, _)| seed).collect();
+        let used: BTreeSet<usize> = rows.iter().flatten().map(|&(seed, _)| seed).collect();
         used.into_iter().enumerate().map(|(at, seed)| (seed, at)).collect()
     };
-    let written_out = |row: &Vec<(usize, f64)>| {
+    let written_out = |row: &Row| {
         let mut out = vec![0.0; seeds.len()];
         row.iter().for_each(|(seed, weight)| out[seeds[seed]] = *weight);
         out
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn rows_that_follow_from_others_are_refused() {
-        let of = |rows: Rows| Recursion::Combination { rows }.one_seed_a_step(2).unwrap_err().to_string();
+        let of = |rows: Vec<Row>| Recursion::Combination { rows }.one_seed_a_step(2).unwrap_err().to_string();
         assert!(of(vec![vec![(0, 1.0)]]).starts_with("rows is 1"));
         assert!(
             of(vec![vec![(0, 1.0), (1, 2.0)], vec![(0, 2.0), (1, 4.0)]])

@@ -3,14 +3,16 @@
 //! ||C D|| is at most the root of its largest sum of magnitudes in a row times that in a column, and magnitudes are at
 //! most those of |C| |D|: sums that take O(n^2), and O(n log n) for trees.
 
-use antinoise_linear::column;
+use std::collections::BTreeMap;
+
+use antinoise_linear::{Mat, column};
 
 use super::Precision;
 use crate::one_seed::is_factored;
 use crate::tree::Tree;
 use crate::{Encoder, Recursion, Result};
 
-type Rows = Vec<Vec<(usize, f64)>>;
+type Row = Vec<(usize, f64)>;
 
 const UNIT: f64 = f64::EPSILON;
 
@@ -32,16 +34,15 @@ pub(super) fn lost_to_rounding(
     // Trees are sums of a few numbers. Inverses and factors add up as many products as there are rows and seeds; the
     // error of a factor of C^T C counts once from either side.
     let of_noise = sums.bound(&noise).max(1.0);
-    let operations =
-        if sums.tree.is_some() { 16.0 } else { (2 * steps + recursion.seeds(steps) + 16) as f64 };
-    let computed = operations * UNIT * if sums.tree.is_some() { of_noise } else { of_noise * of_noise };
+    let operations = if sums.is_tree() { 16.0 } else { (2 * steps + recursion.seeds(steps) + 16) as f64 };
+    let computed = operations * UNIT * if sums.is_tree() { of_noise } else { of_noise * of_noise };
     Ok(match precision {
         Precision::Single => {
             let single = rows_of(&recursion.in_single_precision(), steps);
             let moved = single.iter().zip(&noise).map(|(single, row)| {
                 single.iter().zip(row).map(|(&(seed, single), (_, weight))| (seed, single - weight)).collect()
             });
-            computed + sums.bound(&moved.collect::<Rows>())
+            computed + sums.bound(&moved.collect::<Vec<Row>>())
         }
         // L L^T = N N^T + E, and C' = L^-1 has ||C' G||^2 <= ||C G||^2 / (1 - ||E|| ||C||^2).
         Precision::Double if is_factored(recursion, steps) => {
@@ -54,7 +55,7 @@ pub(super) fn lost_to_rounding(
 }
 
 /// The rows of N.
-fn rows_of(recursion: &Recursion, steps: usize) -> Rows {
+fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
     match recursion {
         Recursion::Combination { rows } => rows[..steps].to_vec(),
         Recursion::Scaled { inner, factors } => {
@@ -78,55 +79,59 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Rows {
 }
 
 /// The largest row sum of |X| |X|^T, which bounds its norm.
-fn product_bound(rows: &Rows, seeds: usize) -> f64 {
+fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     let mut columns = vec![0.0; seeds];
     rows.iter().flatten().for_each(|&(seed, weight)| columns[seed] += weight.abs());
-    let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, weight)| weight.abs() * columns[seed]).sum();
+    let row = |row: &Row| row.iter().map(|&(seed, weight)| weight.abs() * columns[seed]).sum();
     rows.iter().map(row).fold(0.0, f64::max)
 }
 
 /// |C|, in the sums that are needed of it.
-struct Magnitudes<'a> {
-    tree: Option<Tree>,
-    dense: Option<std::borrow::Cow<'a, antinoise_linear::Mat<f64>>>,
+struct Magnitudes {
+    form: Form,
     /// Of each column.
     columns: Vec<f64>,
 }
 
-impl<'a> Magnitudes<'a> {
-    fn of(encoder: &'a Encoder) -> Self {
+enum Form {
+    Tree,
+    WrittenOut(Mat<f64>),
+}
+
+impl Magnitudes {
+    fn of(encoder: &Encoder) -> Self {
         if let Encoder::Tree { steps } = encoder {
-            let tree = Tree::new(*steps);
-            let columns = vec![f64::from(tree.height + 1); *steps];
-            return Self { tree: Some(tree), dense: None, columns };
+            let above_a_step = f64::from(Tree::new(*steps).height + 1);
+            return Self { form: Form::Tree, columns: vec![above_a_step; *steps] };
         }
-        let dense = match encoder {
-            Encoder::Dense(matrix) => std::borrow::Cow::Borrowed(matrix),
-            other => std::borrow::Cow::Owned(other.to_dense()),
-        };
-        let sum = |j: usize| column(&dense, j).iter().map(|x| x.abs()).sum();
-        let columns = (0..dense.ncols()).map(sum).collect();
-        Self { tree: None, dense: Some(dense), columns }
+        let c = encoder.to_dense();
+        let columns = (0..c.ncols()).map(|j| column(&c, j).iter().map(|x| x.abs()).sum()).collect();
+        Self { form: Form::WrittenOut(c), columns }
+    }
+
+    fn is_tree(&self) -> bool {
+        matches!(self.form, Form::Tree)
     }
 
     /// The largest entry of |C| x, x >= 0.
     fn largest(&self, x: &[f64]) -> f64 {
-        if self.tree.is_some() {
+        match &self.form {
             // The root is above every step.
-            return x.iter().sum();
+            Form::Tree => x.iter().sum(),
+            Form::WrittenOut(c) => {
+                let mut sums = vec![0.0; c.nrows()];
+                for (j, x) in x.iter().enumerate() {
+                    sums.iter_mut().zip(column(c, j)).for_each(|(sum, c)| *sum += c.abs() * x);
+                }
+                sums.into_iter().fold(0.0, f64::max)
+            }
         }
-        let dense = self.dense.as_ref().expect("what is no tree is written out");
-        let mut sums = vec![0.0; dense.nrows()];
-        for (j, x) in x.iter().enumerate() {
-            sums.iter_mut().zip(column(dense, j)).for_each(|(sum, c)| *sum += c.abs() * x);
-        }
-        sums.into_iter().fold(0.0, f64::max)
     }
 
     /// A bound on ||C D|| for D by rows.
-    fn bound(&self, rows: &Rows) -> f64 {
+    fn bound(&self, rows: &[Row]) -> f64 {
         let row_sums: Vec<f64> = rows.iter().map(|row| row.iter().map(|(_, x)| x.abs()).sum()).collect();
-        let mut column_sums = std::collections::BTreeMap::new();
+        let mut column_sums = BTreeMap::new();
         for (row, above) in rows.iter().zip(&self.columns) {
             row.iter().for_each(|&(seed, x)| *column_sums.entry(seed).or_insert(0.0) += above * x.abs());
         }
