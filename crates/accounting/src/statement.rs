@@ -117,9 +117,14 @@ fn digits(x: f64, round: fn(f64) -> f64) -> String {
 
 /// Two digits, not below the number.
 fn two_digits_up(x: f64) -> String {
-    let unit = 10f64.powf(x.log10().floor() - 1.0);
+    let magnitude = x.log10().floor();
+    let unit = 10f64.powf(magnitude - 1.0);
     let up = (x / unit * (1.0 - 1e-12)).ceil() * unit;
-    if (0.01..1000.0).contains(&up) { format!("{up:.2}") } else { format!("{up:.1e}") }
+    if (1e-4..1000.0).contains(&x) {
+        format!("{up:.0$}", (1.0 - magnitude).max(0.0) as usize)
+    } else {
+        format!("{up:.1e}")
+    }
 }
 
 /// The width that text is filled to.

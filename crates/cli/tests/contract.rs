@@ -106,6 +106,50 @@ fn plan_prints_its_keys_and_saves_the_plan() {
 }
 
 #[test]
+fn verify_tells_a_plan_that_holds_from_one_that_was_altered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.toml");
+    let path = file.to_str().unwrap();
+    let arguments =
+        "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --out";
+    json(&arguments.split(' ').chain([path]).collect::<Vec<_>>());
+    let found = json(&["verify", path]);
+    assert_keys(&found, "holds digest statement problems");
+    assert_eq!((&found["holds"], &found["problems"]), (&Value::Bool(true), &Value::Array(Vec::new())));
+    assert_eq!(found["digest"].as_str().unwrap().len(), 64);
+    assert!(found["statement"].as_str().unwrap().contains("differential privacy of one example"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("unit = \"example\"", "unit = \"user\"")).unwrap();
+    let output = antinoise().args(["verify", path, "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["holds"], false);
+    assert!(found["problems"][0].as_str().unwrap().contains("unit of the plan is user"), "{found}");
+    for bad in [text.replace("version = 2", "version = 1"), String::new()] {
+        std::fs::write(&file, bad).unwrap();
+        assert_eq!(antinoise().args(["verify", path]).output().unwrap().status.code(), Some(2));
+    }
+    let absent = antinoise().args(["verify", "/nonexistent/plan.toml"]).output().unwrap();
+    assert_eq!((absent.status.code(), absent.stdout.is_empty()), (Some(2), true));
+}
+
+#[test]
+fn a_plan_releases_on_a_grid_unless_plain_is_asked_for() {
+    let arguments =
+        "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic";
+    let release = |more: &str| {
+        let found = json(&arguments.split(' ').chain(more.split_whitespace()).collect::<Vec<_>>());
+        (found["plan"]["release"].clone(), found["statement"]["arithmetic"].as_str().unwrap().to_owned())
+    };
+    let (grid, said) = release("--dim 1e6");
+    assert_eq!((&grid["kind"], &grid["dim"]), (&Value::from("grid"), &Value::from(1_000_000)));
+    assert!(said.contains("whole numbers"), "{said}");
+    let (plain, said) = release("--release plain");
+    assert_eq!(plain["kind"], "plain-floating-point");
+    assert!(said.contains("LAST BITS"), "{said}");
+}
+
+#[test]
 fn a_poisson_plan_is_amplified_and_says_so() {
     let arguments =
         "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting poisson";
@@ -172,6 +216,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let report = json(&["train", "--resume", killed.to_str().unwrap()]);
     assert_eq!(report["runs"][0]["steps"], 120 * 15);
     assert_keys(&report["runs"][0], "mechanism test_accuracy epsilon delta steps seconds seconds_in_noise");
+    assert_eq!(report["runs"][0]["release"], "grid");
     assert_eq!(model(&whole), model(&killed));
     assert!(killed.join("report.html").is_file());
 }

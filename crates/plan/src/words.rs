@@ -5,6 +5,16 @@ use antinoise_mechanism::{Adjacency, Participation};
 
 use crate::{Accountant, Plan, Release, Sampler};
 
+/// Seven digits.
+fn figure(x: f64) -> String {
+    let magnitude = x.log10().floor();
+    if (-4.0..7.0).contains(&magnitude) {
+        format!("{x:.0$}", (6.0 - magnitude) as usize)
+    } else {
+        format!("{x:.6e}")
+    }
+}
+
 pub(crate) fn schema(plan: &Plan) -> String {
     if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
         (plan.privacy.accountant, plan.sampler)
@@ -59,12 +69,12 @@ pub(crate) fn sampler(plan: &Plan) -> String {
 
 pub(crate) fn mechanism(plan: &Plan) -> String {
     format!(
-        "Gaussian seed noise of standard deviation {:.6e} (noise multiplier {:.6} x sensitivity {:.6} x widened clip norm \
-         {:.6e}, rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
-        plan.noise_std(),
-        plan.noise_multiplier,
-        plan.sensitivity.value,
-        plan.widened_clip_norm(),
+        "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {}, \
+         rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
+        figure(plan.noise_std()),
+        figure(plan.noise_multiplier),
+        figure(plan.sensitivity.value),
+        figure(plan.widened_clip_norm()),
         plan.strategy.class().name(),
         plan.steps,
         match plan.sensitivity.kind {
@@ -78,9 +88,9 @@ pub(crate) fn mechanism(plan: &Plan) -> String {
 pub(crate) fn accountant(plan: &Plan) -> String {
     match plan.privacy.accountant {
         Accountant::Gdp => {
-            // Six digits, not below the figure itself.
-            let mu = (1.0 + 1e-6) / plan.noise_multiplier;
-            format!("the release is {mu:.6e}-GDP (rounded up); no amplification by sampling is claimed")
+            // Seven digits, not below the figure itself.
+            let mu = figure((1.0 + 1e-6) / plan.noise_multiplier);
+            format!("the release is {mu}-GDP (rounded up); no amplification by sampling is claimed")
         }
         Accountant::SampledGaussian => "amplified by sampling: at least as private as DP-SGD with as many steps as a \
              unit has turns, at that probability and noise multiplier (theorem 3.21 of the monograph on correlated \
@@ -94,17 +104,17 @@ pub(crate) fn arithmetic(plan: &Plan) -> String {
     match plan.release {
         Release::Grid { spacing, dim } => format!(
             "sums and noise are rounded to multiples of 2^{} and added in whole numbers, and the rounding of the noise is \
-             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md). Rounding {dim} \
-             coordinates at most, and floating point in the sum, widen the clip norm {clip} to {:.6e}, which the noise \
-             is scaled to",
+             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md, which also bounds what \
+             double precision adds to the past's share of the noise; that is not counted). Rounding {dim} coordinates \
+             at most, and floating point in the sum, widen the clip norm {clip} to {}, which the noise is scaled to",
             spacing.log2(),
-            plan.widened_clip_norm()
+            figure(plan.widened_clip_norm())
         ),
         Release::PlainFloatingPoint => format!(
             "plain: floating-point noise is added to floating-point sums. Which numbers can come out then depends on the \
              data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of what is released. Floating \
-             point in the sum widens the clip norm {clip} to {:.6e}, which the noise is scaled to",
-            plan.widened_clip_norm()
+             point in the sum widens the clip norm {clip} to {}, which the noise is scaled to",
+            figure(plan.widened_clip_norm())
         ),
     }
 }

@@ -1,0 +1,274 @@
+//! Plans as files: claims that are met and tight, and files that claim too much.
+
+use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_plan::{
+    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, choose, compose,
+};
+
+fn plan() -> Plan {
+    let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+    (request.epsilon, request.delta) = (4.0, 1e-5);
+    choose(&request).unwrap().plan
+}
+
+#[test]
+fn the_claim_meets_the_request_and_is_tight() {
+    let plan = plan();
+    assert!(plan.privacy.epsilon <= 4.0 && plan.privacy.epsilon > 4.0 * (1.0 - 1e-6));
+    assert!(plan.privacy.epsilon_lower <= plan.privacy.epsilon);
+}
+
+/// Each alteration makes the claim untrue; none may be read.
+#[test]
+fn a_plan_that_claims_too_much_is_refused() {
+    type Alteration = fn(&mut Plan);
+    let alterations: [(&str, Alteration); 14] = [
+        ("less noise", |p| p.noise_multiplier *= 0.9),
+        ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
+        ("smaller epsilon", |p| p.privacy.epsilon *= 0.99),
+        ("sampler that repeats sooner", |p| p.sampler = Sampler::Cyclic { groups: 6 }),
+        ("sampler without a separation", |p| p.sampler = Sampler::Poisson { groups: 1 }),
+        ("amplification without sampling", |p| p.privacy.accountant = Accountant::SampledGaussian),
+        ("larger lower end", |p| p.privacy.epsilon_lower *= 1.01),
+        ("no number for epsilon", |p| p.privacy.epsilon = f64::NAN),
+        ("no number for its lower end", |p| p.privacy.epsilon_lower = f64::NAN),
+        ("no number for the sensitivity", |p| p.sensitivity.value = f64::NAN),
+        ("another proof", |p| p.sensitivity.source = "because".into()),
+        ("patterns that leave out the first phases", |p| {
+            p.participation = Participation::Patterns { patterns: vec![vec![11, 23, 35]] };
+            let mechanism = p.strategy.mechanism();
+            p.sensitivity = mechanism.sensitivity(&p.participation).unwrap();
+        }),
+        ("fewer participations", |p| {
+            p.participation = Participation::Cyclic { min_sep: 12, max_participations: 2 }
+        }),
+        ("more steps", |p| p.steps += 1),
+    ];
+    for (name, alter) in alterations {
+        let mut altered = plan();
+        alter(&mut altered);
+        let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
+        assert!(error.is_bad_input(), "{name}: {error}");
+    }
+}
+
+fn amplified() -> Plan {
+    let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
+    (request.epsilon, request.delta) = (2.0, 1e-5);
+    request.recipes = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
+    choose(&request).unwrap().plan
+}
+
+#[test]
+fn an_amplified_claim_meets_the_request_and_is_tight() {
+    let plan = amplified();
+    assert_eq!(
+        (plan.sampler, plan.privacy.accountant),
+        (Sampler::Poisson { groups: 4 }, Accountant::SampledGaussian)
+    );
+    assert!(plan.privacy.epsilon <= 2.0 && plan.privacy.epsilon_lower > 2.0 * (1.0 - 2e-3));
+    assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+}
+
+/// Each alteration breaks a hypothesis of the amplification or the figure itself.
+#[test]
+fn an_amplified_plan_that_claims_too_much_is_refused() {
+    type Alteration = fn(&mut Plan);
+    let alterations: [(&str, Alteration); 8] = [
+        ("less noise", |p| p.noise_multiplier *= 0.99),
+        ("fewer groups than bands", |p| p.sampler = Sampler::Poisson { groups: 3 }),
+        ("groups smaller than a batch", |p| p.sampler = Sampler::Poisson { groups: 13 }),
+        ("more steps", |p| p.steps += 1),
+        ("larger batches", |p| p.batch_size += 5),
+        ("fewer examples", |p| p.examples -= 50),
+        ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
+        ("another adjacency", |p| p.privacy.adjacency = Adjacency::ReplaceOne),
+    ];
+    for (name, alter) in alterations {
+        let mut altered = amplified();
+        alter(&mut altered);
+        let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
+        assert!(error.is_bad_input(), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_plan_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.toml");
+    assert!(Plan::load(&path).unwrap_err().to_string().contains("plan.toml"));
+    let whole = plan().to_toml();
+    for text in [
+        "",
+        "version = 2",
+        &whole[..whole.len() / 2],
+        &format!("extra = 1\n{whole}"),
+        &format!("{whole}\nextra = 1\n"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = Plan::load(&path).unwrap_err();
+        assert!(error.is_bad_input() && error.to_string().contains("plan.toml"), "{error}");
+    }
+    plan().save(&path).unwrap();
+    assert_eq!(Plan::load(&path).unwrap(), plan());
+}
+
+/// The sampler shuffles and draws examples; the sensitivity of a user with several of them is larger.
+#[test]
+fn a_plan_of_users_is_refused_where_the_sampler_draws_examples() {
+    for plan in [plan(), amplified()] {
+        let text = plan.to_toml().replace("unit = \"example\"", "unit = \"user\"");
+        let error = Plan::from_toml(&text).unwrap_err();
+        assert!(error.is_bad_input() && error.to_string().starts_with("unit of the plan is user"), "{error}");
+    }
+    let setting = Setting::Federated { min_sep: 12, max_participations: None };
+    let mut request = Request::new(600, 50, Length::Epochs(3), setting);
+    request.unit = PrivacyUnit::User;
+    assert!(choose(&request).is_ok());
+}
+
+/// With these no number of noise is a normal one in single precision.
+#[test]
+fn clip_norms_that_single_precision_cannot_hold_are_refused() {
+    for clip_norm in [1e-300, 1e-46, 1e39, 1e308] {
+        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+        for release in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
+            (request.clip_norm, request.release) = (clip_norm, release);
+            let error = choose(&request).unwrap_err();
+            assert!(error.is_bad_input(), "{clip_norm:e}: {error}");
+            let mut altered = plan();
+            altered.clip_norm = clip_norm;
+            altered.release = Release::PlainFloatingPoint;
+            let error = Plan::from_toml(&altered.to_toml()).unwrap_err().to_string();
+            assert!(error.starts_with("clip_norm is") && error.contains("single precision"), "{error}");
+        }
+    }
+}
+
+/// The deviation itself may be out of range while the clip norm is not, and so may a mean of many examples.
+#[test]
+fn noise_that_single_precision_cannot_hold_is_refused() {
+    let noise = |alter: fn(&mut Plan)| {
+        let mut altered = plan();
+        altered.release = Release::PlainFloatingPoint;
+        alter(&mut altered);
+        Plan::from_toml(&altered.to_toml()).unwrap_err().to_string()
+    };
+    assert!(noise(|p| p.noise_multiplier = 1e39).starts_with("noise_std is"));
+    assert!(noise(|p| p.noise_multiplier = 1e-46).starts_with("noise_std is"));
+    let mean = noise(|p| {
+        (p.clip_norm, p.examples, p.batch_size) = (2f64.powi(-99), 1 << 52, 1 << 40);
+        p.participation = Participation::FullBatch;
+        p.sensitivity = p.strategy.mechanism().sensitivity(&p.participation).unwrap();
+    });
+    assert!(mean.starts_with("least noise of a step's mean is"), "{mean}");
+}
+
+#[test]
+fn a_plan_says_how_it_releases_and_what_that_assumes() {
+    let on_grid = plan();
+    let Release::Grid { spacing, dim } = on_grid.release else { panic!("{:?}", on_grid.release) };
+    assert_eq!((spacing, dim), (2f64.powi(-26), 1 << 30));
+    let widened = 1.0 + 2f64.powi(-20) + 2f64.powi(-11);
+    assert!((widened..widened * (1.0 + 1e-15)).contains(&on_grid.widened_clip_norm()));
+    assert!(
+        on_grid.noise_std()
+            > on_grid.noise_multiplier * on_grid.sensitivity.value * on_grid.widened_clip_norm()
+    );
+    assert!(on_grid.check_dim(1 << 30).is_ok() && on_grid.check_dim((1 << 30) + 1).is_err());
+    let text = on_grid.statement().to_string().replace("\n  ", " ");
+    assert!(text.contains("multiples of 2^-26") && !text.contains("last bits"), "{text}");
+
+    let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+    request.release = ReleaseKind::PlainFloatingPoint;
+    let plain = choose(&request).unwrap().plan;
+    assert_eq!(plain.release, Release::PlainFloatingPoint);
+    assert!(plain.to_toml().contains("kind = \"plain-floating-point\""));
+    let text = plain.statement().to_string().replace("\n  ", " ");
+    assert!(text.contains("nobody uses the last bits of what is released"), "{text}");
+}
+
+/// The grid is the coarsest that 2^-11 of the clip norm allows, and so coarse that the noise crate takes it.
+#[test]
+fn the_grid_fits_the_model_and_the_noise() {
+    use antinoise_noise::{Grid, Key, NoiseStream};
+    for (dim, clip_norm, epsilon) in [(1, 1.0, 4.0), (1000, 0.3, 4.0), (1 << 20, 7.0, 0.5), (0, 1.0, 0.003)] {
+        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+        (request.dim, request.clip_norm, request.epsilon) = (dim, clip_norm, epsilon);
+        request.delta = 1e-9;
+        for recipe in
+            ["identity", "blt:2", "banded-toeplitz:12", "toeplitz", "blt:2+x3", "toeplitz+column-normalized"]
+        {
+            request.recipes = Some(vec![recipe.parse().unwrap()]);
+            let plan = choose(&request).unwrap().plan;
+            let Release::Grid { spacing, dim: most } = plan.release else { panic!("{:?}", plan.release) };
+            let widening = spacing * (most as f64).sqrt() / clip_norm;
+            assert!(widening <= 2f64.powi(-7) && widening > 2f64.powi(-12), "{widening}");
+            let recursion = plan.strategy.mechanism().recursion().unwrap();
+            let stream = NoiseStream::builder(recursion, plan.steps, 8, plan.noise_std());
+            stream.build_on_grid(Grid::new(spacing).unwrap(), Key::from_seed_insecure(1)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_strategy_that_has_no_grid_is_refused_unless_plain_is_asked_for() {
+    let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+    request.recipes = Some(vec!["tree".parse().unwrap()]);
+    let error = choose(&request).unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().contains("--release plain"), "{error}");
+    request.release = ReleaseKind::PlainFloatingPoint;
+    let plan = choose(&request).unwrap().plan;
+    assert_eq!(plan.release, Release::PlainFloatingPoint);
+    let mut finer = self::plan();
+    finer.release = Release::Grid { spacing: 2f64.powi(-40), dim: 1 };
+    let error = Plan::from_toml(&finer.to_toml()).unwrap_err().to_string();
+    assert!(error.starts_with("release is a grid of spacing"), "{error}");
+}
+
+#[test]
+fn version_1_is_refused_with_the_way_to_make_it_anew() {
+    let text = plan().to_toml().replace("version = 2", "version = 1");
+    let without: String = text.split("[release]").next().unwrap().into();
+    for text in [&text, &without] {
+        let error = Plan::from_toml(text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("version is 1 but must be 2") && error.contains("antinoise plan"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn several_models_cost_what_their_composition_costs() {
+    let (gdp, sampled) = (plan(), amplified());
+    let delta = 1e-5;
+    // mu sqrt(9), against the curve itself.
+    let nine =
+        antinoise_accounting::Gdp::new(3.0 / gdp.noise_multiplier).unwrap().epsilon_upper(delta).unwrap();
+    let found = compose(&[(&gdp, 9)], delta).unwrap();
+    assert!(found.upper >= nine * (1.0 - 1e-12) && found.upper < nine * (1.0 + 1e-9));
+    let parts = compose(&[(&gdp, 4), (&gdp, 5)], delta).unwrap().upper;
+    assert!((parts / found.upper - 1.0).abs() < 1e-12);
+    assert!((compose(&[(&gdp, 1)], delta).unwrap().upper / gdp.privacy.epsilon - 1.0).abs() < 1e-9);
+    let once = compose(&[(&sampled, 1)], delta).unwrap();
+    assert!((once.upper / sampled.privacy.epsilon - 1.0).abs() < 1e-9);
+    let both = compose(&[(&sampled, 2), (&gdp, 1)], delta).unwrap();
+    assert!(both.upper > once.upper && both.upper > gdp.privacy.epsilon);
+    assert!(both.upper < 2.0 * once.upper + gdp.privacy.epsilon);
+    let statement = gdp.statement_for_releases(9).unwrap();
+    assert_eq!(statement.epsilon, found.upper);
+    assert!(statement.to_string().replace("\n  ", " ").contains("9 models from the same data"));
+    assert_eq!(gdp.statement_for_releases(1).unwrap(), gdp.statement());
+    assert!(gdp.statement_for_releases(0).is_err() && compose(&[], delta).is_err());
+}
+
+#[test]
+fn the_statement_holds_delta_against_the_number_of_examples() {
+    let small = plan().statement().to_string();
+    assert!(small.contains("delta x N = 0.0060") && !small.contains("WARNING"), "{small}");
+    let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
+    request.delta = 0.01;
+    let large = choose(&request).unwrap().plan.statement().to_string();
+    assert!(large.contains("WARNING: delta x N = 6.0."), "{large}");
+}
