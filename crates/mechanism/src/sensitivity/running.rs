@@ -7,11 +7,13 @@
 //! perturbation: N_run C (I + D C)^-1 = I, and C (I + D C)^-1 = (I + C D)^-1 C, so that
 //! sens(C_run) <= sens(C) / (1 - ||C D||).
 
+use antinoise_input::InvalidParameter;
+
 use super::of_encoder;
 use crate::closed_form::norms;
 use crate::optimize::blt::coefficients;
 use crate::toeplitz::{divide, multiply, norm_squared};
-use crate::{Encoder, Error, Mechanism, Participation, Recursion, Result};
+use crate::{Encoder, Mechanism, Participation, Recursion, Result};
 
 /// In what precision a stream keeps coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,18 +74,21 @@ pub fn of_running(
         let entries = 8.0 * UNIT * participation.separation(steps).1 as f64;
         of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?
     };
-    Ok((value * output).next_up())
+    let value = (value * output).next_up();
+    if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
 }
 
 /// 1 - `lost`, rounded down.
 fn left(lost: f64) -> Result<f64> {
     let left = (1.0 - lost).next_down();
-    if left > 0.0 {
-        return Ok(left);
-    }
-    let text =
-        format!("rounding its coefficients may change the strategy beyond any bound ({lost:.1e} of it)");
-    Err(Error::Numerical(text))
+    if left > 0.0 { Ok(left) } else { Err(unbounded(lost).into()) }
+}
+
+fn unbounded(found: f64) -> InvalidParameter {
+    let got = format!(
+        "so small, large or near singular that rounding may change the strategy by {found:.1e} of it"
+    );
+    InvalidParameter::new("strategy", got, "one whose coefficients can be rounded")
 }
 
 fn is_sum_of_seeds(recursion: &Recursion) -> bool {
