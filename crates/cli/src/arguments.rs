@@ -204,9 +204,9 @@ pub struct ReleaseOptions {
     /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no bit of a
     /// release tells more than the privacy statement says. Noise grows by a two-thousandth for it.
     ///
-    /// plain: floating-point noise is added to floating-point sums. It is faster and is offered for every strategy,
-    /// but which numbers can come out then depends on the data: the statement holds only for an observer who does not
-    /// use the last bits of what is released, and says so.
+    /// plain: floating-point noise is added to floating-point sums. It is faster, and needs no memory for sums of seeds
+    /// (trees, dense and Fourier mechanisms), but which numbers can come out then depends on the data: the statement
+    /// holds only for an observer who does not use the last bits of what is released, and says so.
     #[arg(long, value_enum)]
     pub release: Option<ReleaseName>,
 }

@@ -215,6 +215,27 @@ impl Encoder {
         }
     }
 
+    /// C diag(scales).
+    pub(crate) fn with_scaled_columns(self, scales: &[f64]) -> Self {
+        match self {
+            Self::Toeplitz { coefficients, .. } => Self::Scaled { coefficients, scales: scales.to_vec() },
+            Self::Scaled { coefficients, scales: first } => {
+                let scales = first.iter().zip(scales).map(|(x, y)| x * y).collect();
+                Self::Scaled { coefficients, scales }
+            }
+            Self::Banded { bands, mut rows } => {
+                for (t, row) in rows.chunks_exact_mut(bands).enumerate() {
+                    row.iter_mut().enumerate().take(t + 1).for_each(|(tau, x)| *x *= scales[t - tau]);
+                }
+                Self::Banded { bands, rows }
+            }
+            other => {
+                let c = other.to_dense();
+                Self::Dense(Mat::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
+            }
+        }
+    }
+
     /// Whether the columns are those of a circulant, as they are or in runs.
     pub(crate) fn is_circulant(&self) -> bool {
         match self {

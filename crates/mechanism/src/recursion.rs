@@ -97,6 +97,25 @@ impl Recursion {
         }
     }
 
+    /// How many diagonals of C may be other than 0, the main one included, whatever the coefficients are rounded to.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// assert_eq!(Recursion::AutoRegressive { taps: vec![1.0, 0.5] }.bandwidth(9), 2);
+    /// assert_eq!(Recursion::MovingAverage { taps: vec![1.0, 0.5] }.bandwidth(9), 9);
+    /// ```
+    pub fn bandwidth(&self, steps: usize) -> usize {
+        match self {
+            Self::Independent => 1,
+            Self::AutoRegressive { taps } => taps.len().min(steps),
+            Self::Banded { bands, .. } => steps.min(*bands),
+            Self::MovingAverage { taps } if taps.len() == 1 => 1,
+            Self::MovingAverage { .. } | Self::Blt { .. } | Self::Combination { .. } => steps,
+            Self::Scaled { inner, .. } => inner.bandwidth(steps),
+            Self::Restarted { inner, period } => inner.bandwidth(steps.min(*period)),
+        }
+    }
+
     /// How many seed vectors `steps` steps read: seeds are numbered 0, 1, ... below it.
     ///
     /// ```

@@ -52,7 +52,8 @@ impl RowNorms {
 impl Recursion {
     /// Bounds on |(C^-1)_tt| over the steps t, from below and above: the part of a step's noise that no earlier step
     /// has seen, for seed noise of standard deviation 1. Exact but for scaled recursions whose inner one differs by
-    /// step. `None` for a combination of seeds, whose steps have no seed of their own.
+    /// step. `None` for a combination of seeds that is not of the form of
+    /// [`Recursion::one_seed_a_step`]: its steps have no seed of their own.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -68,7 +69,14 @@ impl Recursion {
             Self::Banded { bands, rows } => {
                 extremes(rows.chunks_exact(*bands).take(steps).map(|row| row[0].abs().recip()))
             }
-            Self::Combination { .. } => return None,
+            Self::Combination { rows } => {
+                let fresh = |(t, row): (usize, &Vec<(usize, f64)>)| match row.last() {
+                    Some(&(seed, weight)) if seed == t => weight.abs(),
+                    _ => f64::NAN,
+                };
+                let found = extremes(rows[..steps].iter().enumerate().map(fresh));
+                return found.0.is_finite().then_some(found);
+            }
             Self::Scaled { inner, factors } => scaled(inner.fresh_weight_bounds(steps)?, &factors[..steps]),
             Self::Restarted { inner, period } => return inner.fresh_weight_bounds(steps.min(*period)),
         })

@@ -7,7 +7,7 @@ use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 /// Below this many terms of the shorter factor the direct form is at least as fast as the FFT.
-const DIRECT_TERMS: usize = 96;
+pub(crate) const DIRECT_TERMS: usize = 96;
 
 /// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {

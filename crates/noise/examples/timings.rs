@@ -25,6 +25,11 @@ fn main() -> Result<(), NoiseError> {
     let blt = |order: usize| Recursion::Blt { scale: vec![0.1; order], decay: vec![0.9; order] };
     let banded =
         |bands: usize| Recursion::AutoRegressive { taps: (0..bands).map(|i| 1.0 / (1 + i) as f64).collect() };
+    let sum = |seeds: usize| Recursion::Combination {
+        rows: (0..2 * seeds + 500usize)
+            .map(|t| (t.saturating_sub(seeds)..=t).map(|s| (s, 1.0 / (1 + t - s) as f64)).collect())
+            .collect(),
+    };
     let mut report = json!({
         "normal f32": best(dim, || noise.fill(0, 0, black_box(&mut single))),
         "normal f64": best(dim, || noise.fill_f64(0, 0, black_box(&mut double))),
@@ -40,6 +45,10 @@ fn main() -> Result<(), NoiseError> {
         times.push(("banded-toeplitz:64", bench::step(banded(64), dim, |builder| builder.threads(threads))?));
         let ring = bench::step(banded(64), dim, |builder| builder.threads(threads).look_ahead(1))?;
         times.push(("banded-toeplitz:64 one step a pass", ring));
+        let few = dim.div_ceil(20);
+        times.push(("sum of 512 seeds", bench::step(sum(511), few, |builder| builder.threads(threads))?));
+        let kept = bench::release(sum(511), few, |builder| builder.threads(threads))?;
+        times.push(("sum of 512 seeds on a grid", kept));
     }
     for (name, time) in times {
         report[name] = json!(time.ns_per_coordinate);

@@ -49,7 +49,10 @@ impl<T: Step> Engine<T> {
         limits: Limits,
         threads: usize,
     ) -> Result<Self, NoiseError> {
-        let recipe = Recipe::new(&plan.recursion, plan.steps)?;
+        let recipe = match plan.grid {
+            Some(_) => Recipe::on_grid(&plan.recursion, plan.steps)?,
+            None => Recipe::in_single_precision(&plan.recursion, plan.steps)?,
+        };
         range::check(&recipe, plan)?;
         let tiles = plan.shard.tiles(plan.dim)?;
         let outputs = plan.shard.len();
@@ -64,7 +67,7 @@ impl<T: Step> Engine<T> {
             row_bytes: size_of::<T::Row>() as u64,
             on_grid: plan.grid.is_some(),
         };
-        let placement = Placement::choose(&recipe, plan.steps, numbers, limits, rows_fit);
+        let placement = Placement::choose(&recipe, plan.steps, numbers, limits, rows_fit)?;
         let correlator = Correlator::new(&recipe.leaf);
         let past = if placement.state == State::Stored { history(&recipe.leaf) } else { 0 };
         let replayed = if placement.state == State::Replayed { history(&recipe.leaf) } else { 0 };

@@ -52,6 +52,14 @@ impl NoiseError {
         Self::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
 
+    /// Strategies refuse parameters; their other errors name what cannot be used as well.
+    pub(crate) fn of_mechanism(error: antinoise_mechanism::Error) -> Self {
+        match error {
+            antinoise_mechanism::Error::Invalid(error) => error.into(),
+            other => Self::input("recursion", other, "one whose numbers can be used"),
+        }
+    }
+
     pub(crate) fn input(parameter: &str, got: impl std::fmt::Display, must_be: impl Into<String>) -> Self {
         InvalidParameter::new(parameter, got, must_be).into()
     }

@@ -34,6 +34,7 @@ mod derive;
 mod engine;
 mod error;
 mod gaussian;
+mod kept;
 mod key;
 mod pass;
 mod placement;

@@ -142,7 +142,7 @@ fn list_uses(recipe: &Recipe, places: &[Place], uses: &mut Vec<Use>) {
             Leaf::Ring { weights, .. } => {
                 weights.row(place.local).iter().enumerate().for_each(|(lag, &w)| push(place.local - lag, w));
             }
-            Leaf::Blt { .. } => unreachable!("a BLT is never a sum of seeds"),
+            Leaf::Blt { .. } | Leaf::Kept { .. } => unreachable!("their seeds are not made again"),
         }
     }
     uses.sort_unstable_by_key(|used| (used.seed, used.row));

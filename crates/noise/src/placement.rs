@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use antinoise_input::InvalidParameter;
+
 use crate::recipe::{Keeps, Leaf, Recipe};
 
 /// Where a stream's past lives.
@@ -63,13 +65,16 @@ pub(crate) fn default_budget() -> u64 {
 impl Placement {
     /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be kept, and is asked only
     /// where there would be any.
+    ///
+    /// # Errors
+    /// When seeds that have to be kept take more memory than that.
     pub(crate) fn choose(
         recipe: &Recipe,
         steps: usize,
         numbers: Numbers,
         limits: Limits,
         rows_fit: impl Fn() -> bool,
-    ) -> Self {
+    ) -> Result<Self, InvalidParameter> {
         let vector = numbers.outputs as u64 * numbers.bytes;
         let row = numbers.outputs as u64 * numbers.row_bytes;
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
@@ -82,6 +87,20 @@ impl Placement {
         };
         let (state, look_ahead, past, rows) = match &recipe.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
+            Leaf::Kept { .. } if is_affordable => (State::Stored, 1, stored, 0),
+            // Run again, they would take the square of the steps so far.
+            Leaf::Kept { .. } => {
+                let needed = stored as u128 * u128::from(vector);
+                let must_be = format!(
+                    "at least {needed} bytes, in which a sum of seeds on a grid keeps {stored} past seeds of {} outputs",
+                    numbers.outputs
+                );
+                return Err(InvalidParameter::new(
+                    "memory_budget",
+                    format!("{} bytes", limits.bytes),
+                    must_be,
+                ));
+            }
             Leaf::Ring { keeps: Keeps::Outputs, .. } if is_affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
@@ -103,7 +122,7 @@ impl Placement {
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
         let bytes = past as u64 * vector + rows as u64 * row;
-        Self { state, look_ahead, vectors: past + rows, bytes }
+        Ok(Self { state, look_ahead, vectors: past + rows, bytes })
     }
 }
 
@@ -117,6 +136,7 @@ pub(crate) fn history(leaf: &Leaf) -> usize {
     match leaf {
         Leaf::Ring { weights, .. } => weights.bands() - 1,
         Leaf::Blt { scale, .. } => scale.len(),
+        Leaf::Kept { slots, .. } => *slots,
         Leaf::Sum { .. } => 0,
     }
 }

@@ -5,6 +5,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::toeplitz;
 
 use crate::builder::Plan;
+use crate::kept::KeptRow;
 use crate::recipe::{Keeps, Leaf, Recipe, Weights};
 
 /// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
@@ -88,6 +89,7 @@ fn fresh_weight(leaf: &Leaf, local: usize) -> f64 {
         Leaf::Ring { weights, .. } => weights.row(local)[0].abs(),
         Leaf::Blt { .. } => 1.0,
         Leaf::Sum { rows } => rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs(),
+        Leaf::Kept { rows, .. } => rows[local].fresh.abs(),
     }
 }
 
@@ -115,7 +117,7 @@ impl Reach {
                 Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
             }
             Leaf::Ring { weights, .. } => {
-                let most = (0..steps).map(|t| size(&weights.row(t)[1..])).fold(0.0, f64::max);
+                let most = (0..steps).map(|t| size(&weights.row(t)[1..])).fold(0.0, larger);
                 let row = (0..TRIALS).map(|trial| trial_of(weights, steps, trial)).fold(0.0, larger);
                 Self { row, weights: most, feeds_back: true }
             }
@@ -126,10 +128,19 @@ impl Reach {
                 Self { row, weights: buffers.sum(), feeds_back: true }
             }
             Leaf::Sum { rows } => {
-                let row = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum()).fold(0.0, f64::max);
-                Self { row, weights: row, feeds_back: false }
+                let sizes = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum());
+                Self::of_seeds(sizes.fold(0.0, larger))
+            }
+            Leaf::Kept { rows, .. } => {
+                let size = |row: &KeptRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
+                Self::of_seeds(rows.iter().map(size).fold(0.0, larger))
             }
         }
+    }
+
+    /// Rows that are sums of seeds.
+    fn of_seeds(row: f64) -> Self {
+        Self { row, weights: row, feeds_back: false }
     }
 }
 

@@ -1,9 +1,13 @@
 //! A recursion, checked and flattened: what has to be computed at step t.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Recursion;
+
+use crate::NoiseError;
+use crate::kept::{KeptRow, kept_rows};
 
 /// The recursion at the bottom of any nesting of scaled and restarted ones.
 pub(crate) enum Leaf {
@@ -13,6 +17,8 @@ pub(crate) enum Leaf {
     Blt { scale: Vec<f64>, rate: Vec<f64> },
     /// A weighted sum of seeds, listed by step in rising order.
     Sum { rows: Vec<Vec<(usize, f64)>> },
+    /// The same where each step reads one fresh seed, and past seeds are kept as what rounding made of them.
+    Kept { rows: Arc<[KeptRow]>, slots: usize },
 }
 
 impl Leaf {
@@ -44,7 +50,7 @@ impl Leaf {
                 }
                 Some((1.0, sum))
             }
-            Self::Ring { .. } | Self::Sum { .. } => None,
+            Self::Ring { .. } | Self::Sum { .. } | Self::Kept { .. } => None,
         }
     }
 }
@@ -138,6 +144,23 @@ impl Recipe {
                 }
             }
         }
+    }
+
+    /// The recipe of a plain stream: the coefficients are those that its kernels hold.
+    pub(crate) fn in_single_precision(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
+        Self::new(&recursion.in_single_precision(), steps)
+    }
+
+    /// The recipe of releases on a grid, which feed their rounding back into a seed of their own: sums of seeds are
+    /// brought to a form that has one fresh seed a step.
+    pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self, NoiseError> {
+        let mut recipe =
+            Self::new(&recursion.one_seed_a_step(steps).map_err(NoiseError::of_mechanism)?, steps)?;
+        if let Leaf::Sum { rows } = &recipe.leaf {
+            let (rows, slots) = kept_rows(rows);
+            recipe.leaf = Leaf::Kept { rows, slots };
+        }
+        Ok(recipe)
     }
 
     pub(crate) fn place(&self, step: usize) -> Place {

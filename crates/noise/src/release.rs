@@ -23,13 +23,8 @@ pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result
         let weight = match &recipe.leaf {
             Leaf::Ring { weights, .. } => weights.row(place.local)[0],
             Leaf::Blt { .. } => 1.0,
-            Leaf::Sum { .. } => {
-                return Err(InvalidParameter::new(
-                    "recursion",
-                    "a combination of seeds",
-                    "one that has its own past",
-                ));
-            }
+            Leaf::Kept { rows, .. } => rows[place.local].fresh,
+            Leaf::Sum { .. } => unreachable!("on a grid the seeds of a sum are kept"),
         };
         let points = (per_unit * place.factor * weight).abs();
         if points * Grid::FINEST > 1.0 {
@@ -77,8 +72,8 @@ impl StreamBuilder {
     /// The stream at step 0, for releases on `grid`.
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`]; also for a recursion that is a combination of seeds, and for a grid finer than
-    /// 2^-36 of a step's fresh noise.
+    /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose kept seeds take
+    /// more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
     pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream, NoiseError> {
         self.on(Some(grid)).core(key).map(GridStream)
     }

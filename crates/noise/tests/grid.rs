@@ -2,7 +2,9 @@
 
 mod common;
 
-use antinoise_mechanism::Recursion;
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Participation, Problem, Recursion, Workload};
 use antinoise_noise::{Grid, GridStream, Key, NoiseError, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
 
@@ -32,9 +34,36 @@ fn rows(mut stream: GridStream) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// Every case that has a past of its own.
+/// The mechanisms that are sums of seeds.
+fn sums_of_seeds() -> Vec<(&'static str, Recursion)> {
+    let problem = Problem {
+        steps: STEPS,
+        workload: Workload::Prefix,
+        participation: Participation::Single,
+        objective: Objective::Rms,
+    };
+    ["tree", "honaker-online", "honaker-full", "dense", "fourier", "fourier-optimal"]
+        .map(|name| {
+            let strategy = name.parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+            (name, strategy.mechanism().recursion().unwrap())
+        })
+        .to_vec()
+}
+
 fn grid_cases() -> Vec<(&'static str, Recursion)> {
-    cases().into_iter().filter(|(name, _)| !name.contains("combination")).collect()
+    [cases(), sums_of_seeds()].concat()
+}
+
+/// Bytes of the seeds that cannot be made again: what rounding made of them is kept.
+fn least_memory(recursion: &Recursion) -> u64 {
+    let stream = builder(recursion).memory_budget(u64::MAX).build_on_grid(grid(), key()).unwrap();
+    let leaf = |mut recursion: &Recursion| loop {
+        match recursion {
+            Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => recursion = inner,
+            leaf => return matches!(leaf, Recursion::Combination { .. }),
+        }
+    };
+    if leaf(recursion) { stream.placement().bytes } else { 0 }
 }
 
 /// The proof's claim, in numbers: the noise is C^-1 Z' for seed noise Z' that differs from Z by the rounding of one
@@ -44,6 +73,8 @@ fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
     for (name, recursion) in grid_cases() {
         let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
         let mut seeds = builder(&recursion).seed_noise_on_grid(grid(), key());
+        // The same law, with a seed for each step.
+        let recursion = recursion.one_seed_a_step(STEPS).unwrap();
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
             .map(|s| {
                 let mut z = vec![0.0; DIM];
@@ -79,7 +110,8 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
             whole,
             "{name}"
         );
-        for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64, u64::MAX] {
+        let least = least_memory(&recursion);
+        for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64, u64::MAX].map(|budget| budget.max(least)) {
             let mut stream = builder(&recursion).memory_budget(budget).build_on_grid(grid(), key()).unwrap();
             assert!(stream.placement().bytes <= budget);
             let mut row = vec![0.0; DIM];
@@ -95,6 +127,26 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
                 assert_eq!(part[..], whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
             }
         }
+    }
+}
+
+/// Sums of seeds keep what rounding made of their seeds, and say what that takes before they start.
+#[test]
+fn sums_of_seeds_keep_no_more_than_they_say() {
+    for (name, recursion) in sums_of_seeds() {
+        let kept = builder(&recursion).build_on_grid(grid(), key()).unwrap().placement();
+        let seeds = recursion.one_seed_a_step(STEPS).unwrap().state_vectors();
+        assert_eq!((kept.vectors, kept.bytes), (seeds, (8 * seeds * DIM) as u64), "{name}");
+        assert!(if name == "tree" { seeds == 3 } else { seeds == STEPS - 1 }, "{name}: {seeds}");
+        let short = builder(&recursion).memory_budget(kept.bytes - 1).build_on_grid(grid(), key());
+        let error = short.unwrap_err().to_string();
+        let expected = format!(
+            "memory_budget is {} bytes but must be at least {} bytes, in which a sum of seeds on a grid keeps {seeds} \
+             past seeds of {DIM} outputs",
+            kept.bytes - 1,
+            kept.bytes
+        );
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 
@@ -171,7 +223,7 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
             stream.next_into(&mut vec![0.0; DIM]).unwrap();
         }
         stream.save(&path).unwrap();
-        for budget in [0, u64::MAX] {
+        for budget in [least_memory(&recursion), u64::MAX] {
             let resumed = builder(&recursion).memory_budget(budget).resume_on_grid(grid(), &path).unwrap();
             assert_eq!(rows(resumed), whole[5..], "{name}");
         }
@@ -225,7 +277,8 @@ fn what_cannot_be_on_a_grid_is_refused() {
         builder(recursion).build_on_grid(grid, key()).unwrap_err().to_string()
     };
     assert!(message(&Recursion::Independent, -40).starts_with("grid spacing is 1 / "));
-    assert!(message(&cases()[18].1, -10).starts_with("recursion is a combination"));
+    let twice = Recursion::Combination { rows: vec![vec![(0, 1.0)]; STEPS] };
+    assert!(message(&twice, -10).starts_with("rows is a row of step 1 that follows from earlier ones"));
     assert!(Grid::for_clip_norm(f64::NAN, 3, 0.1).is_err() && Grid::for_clip_norm(1.0, 0, 0.1).is_err());
 }
 

@@ -146,7 +146,7 @@ fn bad_parameters_are_named() {
         NoiseStream::new(recursion, steps, dim, noise_std, key()).unwrap_err().to_string()
     };
     let independent = Recursion::Independent;
-    for noise_std in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+    for noise_std in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-39, 1e39] {
         assert!(refused(independent.clone(), 1, 1, noise_std).starts_with("noise_std is"));
     }
     assert!(refused(independent.clone(), 0, 1, 1.0).starts_with("steps is 0"));

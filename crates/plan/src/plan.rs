@@ -5,12 +5,12 @@ use std::path::Path;
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
+use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
+use antinoise_mechanism::{Adjacency, Mechanism, Participation, PrivacyUnit, Strategy, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::release::{NoiseSize, SUM_ALLOWANCE};
+use crate::release::SUM_ALLOWANCE;
 use crate::verify::{VERSION, check_version};
 use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
 
@@ -65,6 +65,9 @@ pub struct Plan {
     pub clip_norm: f64,
     /// sigma: noise standard deviation over `sensitivity`, for clip norm 1.
     pub noise_multiplier: f64,
+    /// What `sensitivity` is multiplied by for the C that runs: that of the coefficients as the release's stream keeps
+    /// them, in single precision (plain) or in double precision. At least 1.
+    pub rounding_factor: f64,
     /// The loss that the strategy was chosen for.
     pub objective: Objective,
     /// The claim.
@@ -93,11 +96,14 @@ impl Plan {
         noise_multiplier: f64,
     ) -> Result<Self> {
         let mechanism = strategy.mechanism();
-        let sensitivity = mechanism.sensitivity(&schedule.participation)?.under(request.adjacency);
+        let sensitivity = mechanism.sensitivity(&schedule.participation)?;
+        let rounding_factor =
+            rounding_factor(mechanism, &schedule.participation, sensitivity.value, request.release)?;
+        let sensitivity = sensitivity.under(request.adjacency);
         let release = match request.release {
             ReleaseKind::Grid => {
-                let std_per_clip_norm = noise_multiplier * sensitivity.value;
-                let noise = NoiseSize::new(&mechanism.recursion()?, schedule.steps);
+                let std_per_clip_norm = noise_multiplier * sensitivity.value * rounding_factor;
+                let noise = request.release.noise_size(&mechanism.recursion()?, schedule.steps)?;
                 Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, noise)?
             }
             ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
@@ -109,6 +115,7 @@ impl Plan {
             steps: schedule.steps,
             clip_norm: request.clip_norm,
             noise_multiplier,
+            rounding_factor,
             objective: request.objective,
             privacy: Privacy {
                 epsilon: f64::MAX,
@@ -159,7 +166,9 @@ impl Plan {
             ));
         }
         between("groups", groups, 1, self.steps, "steps")?;
-        let bands = self.strategy.mechanism().encoder()?.bandwidth();
+        let mechanism = self.strategy.mechanism();
+        // That of the C that runs as well: where C^-1 is what is rounded, C keeps no zero.
+        let bands = mechanism.encoder()?.bandwidth().max(mechanism.recursion()?.bandwidth(self.steps));
         if bands > groups {
             return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
         }
@@ -172,10 +181,9 @@ impl Plan {
     }
 
     /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is enlarged by
-    /// what rounding the coefficients of C may add: the standard deviation of seed noise. It goes on the *sum* of
-    /// clipped gradients.
+    /// [`Plan::rounding_factor`]: the standard deviation of seed noise. It goes on the *sum* of clipped gradients.
     pub fn noise_std(&self) -> f64 {
-        let sensitivity = (self.sensitivity.value * self.release.coefficients_margin()).next_up();
+        let sensitivity = (self.sensitivity.value * self.rounding_factor).next_up();
         ((self.noise_multiplier * sensitivity).next_up() * self.widened_clip_norm()).next_up()
     }
 
@@ -261,6 +269,20 @@ impl Plan {
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.to_toml().as_bytes()).into()
     }
+}
+
+/// A stated figure and the same figure recomputed on another machine may differ by this part.
+const RECOMPUTED: f64 = 1.0 + 4e-9;
+
+/// [`Plan::rounding_factor`] for a strategy of the stated sensitivity, by zero-out adjacency.
+pub(crate) fn rounding_factor(
+    mechanism: &dyn Mechanism,
+    participation: &Participation,
+    stated: f64,
+    release: ReleaseKind,
+) -> Result<f64> {
+    let running = of_running(mechanism, participation, release.precision())?;
+    Ok(((running / stated).next_up().max(1.0) * RECOMPUTED).next_up())
 }
 
 pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {

@@ -1,6 +1,7 @@
 //! How a step's noisy sum leaves the machine, and what that adds to a unit's effect on it.
 
 use antinoise_input::{InvalidParameter, between};
+use antinoise_mechanism::sensitivity::Precision;
 use antinoise_mechanism::{Grid, Recursion, RowNorms};
 use serde::{Deserialize, Serialize};
 
@@ -104,23 +105,12 @@ impl Release {
         }
     }
 
-    /// The factor on the sensitivity of the strategy that covers the rounding of its coefficients where noise is made,
-    /// and the difference that is allowed between a stated sensitivity and the same recomputed elsewhere.
-    pub(crate) fn coefficients_margin(self) -> f64 {
-        match self {
-            // Kernels in double precision.
-            Self::Grid { .. } => 1.0 + 4e-9,
-            // Coefficients in single precision are off by up to 2^-24 each.
-            Self::PlainFloatingPoint => 1.0 + 1e-6,
-        }
-    }
-
     /// Refuses a grid on which noise of this size, for seed noise of `noise_std`, cannot be released.
     pub(crate) fn check(self, noise_std: f64, noise: NoiseSize) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
         let Some(fresh) = noise.fresh else {
-            let must_be = "plain for this strategy: its noise is a combination of seeds, for which no release on a \
-                           grid is offered (antinoise plan --release plain)";
+            let must_be = "plain for this strategy: its noise is a sum of seeds that cannot be made with one fresh \
+                           seed a step (antinoise plan --release plain)";
             return Err(InvalidParameter::new("release", "grid", must_be).into());
         };
         let largest = noise.norms.inner.1 * noise.norms.factors.1;
@@ -140,20 +130,36 @@ impl Release {
 /// How large a strategy's noise is for seed noise of standard deviation 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NoiseSize {
-    /// The largest part of a step's noise that is its own; none for a combination of seeds.
+    /// The largest part of a step's noise that is its own; none for a sum of seeds that has no such form.
     fresh: Option<f64>,
     /// Bounds on its standard deviations.
     pub(crate) norms: RowNorms,
 }
 
 impl NoiseSize {
-    pub(crate) fn new(recursion: &Recursion, steps: usize) -> Self {
+    fn new(recursion: &Recursion, steps: usize) -> Self {
         let fresh = recursion.fresh_weight_bounds(steps).map(|(_, most)| most);
         Self { fresh, norms: RowNorms::new(recursion, steps) }
     }
 }
 
 impl ReleaseKind {
+    /// In what precision the stream that makes its noise keeps coefficients.
+    pub(crate) fn precision(self) -> Precision {
+        match self {
+            Self::Grid => Precision::Double,
+            Self::PlainFloatingPoint => Precision::Single,
+        }
+    }
+
+    /// The noise as such a stream makes it.
+    pub(crate) fn noise_size(self, recursion: &Recursion, steps: usize) -> Result<NoiseSize> {
+        Ok(match self {
+            Self::Grid => NoiseSize::new(&recursion.one_seed_a_step(steps)?, steps),
+            Self::PlainFloatingPoint => NoiseSize::new(&recursion.in_single_precision(), steps),
+        })
+    }
+
     /// Bytes of one stored coordinate of noise: a grid needs double precision.
     pub(crate) fn bytes_per_coordinate(self) -> u64 {
         match self {

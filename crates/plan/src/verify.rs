@@ -5,8 +5,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_neg
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
 
-use crate::plan::unsound;
-use crate::release::NoiseSize;
+use crate::plan::{rounding_factor, unsound};
 use crate::{Accountant, Plan, Result, Sampler};
 
 /// The version of the file format.
@@ -35,7 +34,12 @@ impl Plan {
         if mechanism.steps() != self.steps {
             return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
         }
-        let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
+        let found = mechanism.sensitivity(&self.participation)?;
+        let rounding = rounding_factor(mechanism, &self.participation, found.value, self.release.kind())?;
+        if !(self.rounding_factor >= rounding * (1.0 - ROUNDING)) {
+            return Err(unsound("rounding_factor", self.rounding_factor, rounding));
+        }
+        let found = found.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
         let same_proof = stated.kind == found.kind && stated.source == found.source;
         let covers = stated.value >= found.value * (1.0 - ROUNDING);
@@ -43,7 +47,7 @@ impl Plan {
             let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
-        let noise = NoiseSize::new(&mechanism.recursion()?, self.steps);
+        let noise = self.release.kind().noise_size(&mechanism.recursion()?, self.steps)?;
         self.check_range(noise.norms)?;
         self.release.check(self.noise_std(), noise)?;
         self.check_claim()
@@ -72,6 +76,7 @@ impl Plan {
         in_single_precision("clip_norm", self.clip_norm)?;
         positive("noise_multiplier", self.noise_multiplier)?;
         positive("sensitivity", self.sensitivity.value)?;
+        positive("rounding_factor", self.rounding_factor)?;
         positive("epsilon", self.privacy.epsilon)?;
         non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
         in_open_unit("delta", self.privacy.delta)?;

@@ -5,9 +5,12 @@
 //! is an upper bound. Hypotheses are checked on the numbers.
 
 mod general;
+mod perturbed;
+mod running;
 mod toeplitz;
 
 pub(crate) use general::of_encoder;
+pub use running::{OUTPUT_ROUNDING, Precision, of_running};
 use serde::{Deserialize, Serialize};
 pub use toeplitz::of_toeplitz;
 pub(crate) use toeplitz::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};

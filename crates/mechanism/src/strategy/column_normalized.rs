@@ -2,7 +2,6 @@
 //! (C D)^-1 = D^-1 C^-1, and the loss falls, because every step is given the same share of the sensitivity.
 
 use antinoise_input::InvalidParameter;
-use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::{Mechanism, Strategy};
@@ -64,23 +63,7 @@ impl Mechanism for ColumnNormalized {
     fn encoder(&self) -> Result<Encoder> {
         let inner = self.inner.mechanism().encoder()?;
         let scales: Vec<f64> = column_norms(&inner).iter().map(|norm| 1.0 / norm).collect();
-        Ok(match inner {
-            Encoder::Toeplitz { coefficients, .. } => Encoder::Scaled { coefficients, scales },
-            Encoder::Scaled { coefficients, scales: first } => {
-                let scales = first.iter().zip(&scales).map(|(x, y)| x * y).collect();
-                Encoder::Scaled { coefficients, scales }
-            }
-            Encoder::Banded { bands, mut rows } => {
-                for (t, row) in rows.chunks_exact_mut(bands).enumerate() {
-                    row.iter_mut().enumerate().take(t + 1).for_each(|(tau, x)| *x *= scales[t - tau]);
-                }
-                Encoder::Banded { bands, rows }
-            }
-            other => {
-                let c = other.to_dense();
-                Encoder::Dense(Mat::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
-            }
-        })
+        Ok(inner.with_scaled_columns(&scales))
     }
 
     fn recursion(&self) -> Result<Recursion> {

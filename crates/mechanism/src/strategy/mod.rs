@@ -162,7 +162,7 @@ fn without_size<M: Mechanism>(recipe: &Recipe, strategy: M) -> Result<Solution<M
 /// The most steps whose coefficients are written out: 10^8 numbers are 0.8 GB.
 const MOST_WRITTEN_OUT: usize = 100_000_000;
 
-fn can_write_out(steps: usize) -> Result<()> {
+pub(crate) fn can_write_out(steps: usize) -> Result<()> {
     between("steps", steps, 1, MOST_WRITTEN_OUT, "the most that can be written out")?;
     Ok(())
 }
@@ -177,7 +177,7 @@ fn can_list_rows(steps: usize) -> Result<()> {
 
 /// The most steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB; 2 n^2, for the
 /// Fourier mechanism, 0.5 GB.
-const MOST_STORED_DENSE: usize = 4096;
+pub(crate) const MOST_STORED_DENSE: usize = 4096;
 
 fn can_store_dense(steps: usize) -> Result<()> {
     between("steps", steps, 1, MOST_STORED_DENSE, "the most for which dense noise rows are stored")?;

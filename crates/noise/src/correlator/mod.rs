@@ -7,6 +7,7 @@ pub(crate) mod ahead;
 mod blt;
 mod blt_on_grid;
 mod grid;
+mod kept;
 mod output;
 mod ring;
 mod sum;
@@ -31,6 +32,7 @@ pub(crate) enum Correlator<T> {
     Blt(blt::Blt<T>),
     /// Sums of seeds need no step-by-step kernel: see [`Scratch::sum`].
     Sum,
+    Kept(kept::Kept),
 }
 
 impl<T: Real> Correlator<T> {
@@ -39,6 +41,7 @@ impl<T: Real> Correlator<T> {
             Leaf::Ring { weights, keeps } => Self::Ring(ring::Ring::new(weights, *keeps)),
             Leaf::Blt { scale, rate } => Self::Blt(blt::Blt::new(scale, rate)),
             Leaf::Sum { .. } => Self::Sum,
+            Leaf::Kept { rows, .. } => Self::Kept(kept::Kept::new(rows)),
         }
     }
 
@@ -54,6 +57,7 @@ impl<T: Real> Correlator<T> {
     fn weight(&self, place: &Place) -> T {
         match self {
             Self::Ring(ring) => ring.weight(place),
+            Self::Kept(kept) => kept.weight(place),
             Self::Blt(_) | Self::Sum => T::ONE,
         }
     }
@@ -63,6 +67,7 @@ impl<T: Real> Correlator<T> {
         match self {
             Self::Ring(ring) => ring.recall(isa, place, past, out),
             Self::Blt(blt) => blt.recall(isa, place, past, out),
+            Self::Kept(kept) => kept.recall(isa, place, past, out),
             Self::Sum => unreachable!("sums are made a window at a time"),
         }
     }
@@ -71,7 +76,17 @@ impl<T: Real> Correlator<T> {
         match self {
             Self::Ring(ring) => ring.keep(place, if ring.keeps == Keeps::Outputs { noise } else { z }, past),
             Self::Blt(blt) => blt.keep(isa, noise, past),
+            Self::Kept(kept) => kept.keep(place, z, past),
             Self::Sum => {}
+        }
+    }
+
+    /// True where seed noise is kept, not what is made of it.
+    fn keeps_seeds(&self) -> bool {
+        match self {
+            Self::Ring(ring) => ring.keeps == Keeps::Seeds,
+            Self::Kept(_) => true,
+            Self::Blt(_) | Self::Sum => false,
         }
     }
 }
@@ -91,7 +106,8 @@ impl<T: Step> Scratch<T> {
     pub(crate) fn new(isa: Isa, correlator: &Correlator<T>, rows: usize, past_vectors: usize) -> Self {
         let at_once = T::at_once(correlator);
         let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
-        let noise = vec![T::default(); rows.max(at_once) * TILE].into_boxed_slice();
+        // A step on a grid keeps its past's share beside its noise.
+        let noise = vec![T::default(); rows.max(at_once).max(2) * TILE].into_boxed_slice();
         let row = vec![T::Row::default(); TILE].into_boxed_slice();
         Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE] }
     }
@@ -259,19 +275,19 @@ impl Step for f64 {
         {
             return blt_on_grid::run(blt, scratch, steps, past, ahead);
         }
-        let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
+        let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
+        let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
         let (correlator, place, seed) = (steps.correlator, &steps.places[0], &steps.seeds[0]);
         let z = scratch.normals[0].make_near(seed, steps.start, steps.len, steps.near);
         let grid = steps.grid.expect("double precision is for grids").at(place);
         let exact = grid::exact_at(seed, steps.start);
-        correlator.recall(isa, place, past, out);
+        correlator.recall(isa, place, past, share);
+        out.copy_from_slice(share);
         let weight = correlator.weight(place);
-        let keeps_seeds = matches!(correlator, Correlator::Ring(ring) if ring.keeps == Keeps::Seeds);
-        grid.round(isa, weight, z, out, |out| correlator.recall(isa, place, past, out), exact);
-        if keeps_seeds {
-            // The past's share is computed again rather than carried through: moving averages are rare on a grid.
-            correlator.recall(isa, place, past, z);
-            z.iter_mut().zip(&*out).for_each(|(z, noise)| *z = (noise - *z) / weight);
+        grid.round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
+        if correlator.keeps_seeds() {
+            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
+            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
         }
         correlator.keep(isa, place, z, out, past);
         scratch.keep_rows(steps.places, steps.grid, ahead);

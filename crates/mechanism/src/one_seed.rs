@@ -1,0 +1,238 @@
+//! Sums of seeds with one fresh seed a step: N Z has the law of L Z, where L is lower triangular and L L^T = N N^T.
+//!
+//! Where rows of N use the seeds that are new at step t only together and in the proportions of row t, these seeds
+//! are one: L is N with them added up, as sparse as N (trees). Else L is the Cholesky factor of N N^T, written out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use antinoise_input::{InvalidParameter, at_least, between};
+
+use crate::Recursion;
+use crate::strategy::MOST_STORED_DENSE;
+use crate::toeplitz::dot;
+
+type Row = Vec<(usize, f64)>;
+
+/// A variance given the past that is below this part of a row's own may be a rounding error: the row follows from
+/// earlier ones.
+const DEPENDENT: f64 = 1e-12;
+
+impl Recursion {
+    /// A recursion whose noise over `steps` steps has the same law for normal seed noise, and whose step t is the
+    /// first to read seed t, with a weight that is not 0: C' = L^-1 for N Z, L L^T = N N^T. What is no sum of seeds is
+    /// so already.
+    ///
+    /// Where N C = I, sens(C', Pi) <= sens(C, Pi): N N^T >= (C^T C)^-1, so that ||C' G|| <= ||C G|| for every G.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// let two_at_once = Recursion::Combination { rows: vec![vec![(0, 3.0), (1, 4.0)], vec![(2, 1.0)]] };
+    /// let rows = vec![vec![(0, 5.0)], vec![(1, 1.0)]];
+    /// assert_eq!(two_at_once.one_seed_a_step(2)?, Recursion::Combination { rows });
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are fewer rows than steps, a row follows from those before it, or L has to be written out for too
+    /// many steps.
+    pub fn one_seed_a_step(&self, steps: usize) -> crate::Result<Self> {
+        Ok(match self {
+            Self::Combination { rows } => Self::Combination { rows: lower_triangular(rows, steps)? },
+            Self::Scaled { inner, factors } => {
+                Self::Scaled { inner: Box::new(inner.one_seed_a_step(steps)?), factors: factors.clone() }
+            }
+            Self::Restarted { inner, period } => {
+                let run = steps.min(at_least("period", *period, 1)?);
+                Self::Restarted { inner: Box::new(inner.one_seed_a_step(run)?), period: *period }
+            }
+            other => other.clone(),
+        })
+    }
+}
+
+/// True where the form with one seed a step needs a factor of N N^T; else its entries are sums of a few seeds.
+pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
+    match recursion {
+        Recursion::Combination { rows } => {
+            grouped(&rows[..steps].iter().map(|row| merged(row)).collect::<Vec<_>>()).is_none()
+        }
+        Recursion::Scaled { inner, .. } => is_factored(inner, steps),
+        Recursion::Restarted { inner, period } => is_factored(inner, steps.min(*period)),
+        _ => false,
+    }
+}
+
+fn lower_triangular(rows: &[Row], steps: usize) -> Result<Vec<Row>, InvalidParameter> {
+    at_least("rows", rows.len(), steps)?;
+    let rows: Vec<Row> = rows[..steps].iter().map(|row| merged(row)).collect();
+    if let Some(weight) = rows.iter().flatten().map(|&(_, weight)| weight).find(|w| !w.is_finite()) {
+        return Err(InvalidParameter::new("rows", weight, "finite numbers"));
+    }
+    match grouped(&rows) {
+        Some(rows) => Ok(rows),
+        None => factored(&rows),
+    }
+}
+
+/// Each seed once, in rising order, without zeros.
+fn merged(row: &[(usize, f64)]) -> Row {
+    let mut sums = BTreeMap::new();
+    row.iter().for_each(|&(seed, weight)| *sums.entry(seed).or_insert(0.0) += weight);
+    sums.into_iter().filter(|&(_, weight)| weight != 0.0).collect()
+}
+
+/// L where the seeds that are new at a step are always used together; none where they are not.
+fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
+    /// What the new seeds of a step add up to.
+    struct Group {
+        size: usize,
+        weight: f64,
+    }
+    let mut groups: Vec<Group> = Vec::with_capacity(rows.len());
+    let mut first_use: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
+    let mut lower = Vec::with_capacity(rows.len());
+    for (t, row) in rows.iter().enumerate() {
+        let mut fresh = Vec::new();
+        // Of each earlier step: how many of its seeds, and their weight as a part of what it was at first.
+        let mut earlier: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
+        for &(seed, weight) in row {
+            let Some(&(step, first)) = first_use.get(&seed) else {
+                fresh.push((seed, weight));
+                continue;
+            };
+            let (size, part) = earlier.entry(step).or_insert((0, weight / first));
+            *size += 1;
+            if *part != weight / first {
+                return None;
+            }
+        }
+        let mut lower_row = Vec::with_capacity(earlier.len() + 1);
+        for (step, (size, part)) in earlier {
+            if size != groups[step].size {
+                return None;
+            }
+            lower_row.push((step, part * groups[step].weight));
+        }
+        let weight = match fresh[..] {
+            [] => return None,
+            [(_, weight)] => weight,
+            _ => fresh.iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt(),
+        };
+        lower_row.push((t, weight));
+        groups.push(Group { size: fresh.len(), weight });
+        first_use.extend(fresh.into_iter().map(|(seed, weight)| (seed, (t, weight))));
+        lower.push(lower_row);
+    }
+    Some(lower)
+}
+
+/// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
+fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
+    let most = "the most for which the square factor of a sum of seeds is written out";
+    between("steps", rows.len(), 1, MOST_STORED_DENSE, most)?;
+    let seeds: BTreeMap<usize, usize> = {
+        let used: BTreeSet<usize> = rows.iter().flatten().map(|&(seed, _)| seed).collect();
+        used.into_iter().enumerate().map(|(at, seed)| (seed, at)).collect()
+    };
+    let written_out = |row: &Row| {
+        let mut out = vec![0.0; seeds.len()];
+        row.iter().for_each(|(seed, weight)| out[seeds[seed]] = *weight);
+        out
+    };
+    let noise: Vec<Vec<f64>> = rows.iter().map(written_out).collect();
+    let mut lower: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
+    for (t, row) in noise.iter().enumerate() {
+        let mut factor: Vec<f64> = Vec::with_capacity(t + 1);
+        for (earlier, of_earlier) in noise[..t].iter().zip(&lower) {
+            let s = factor.len();
+            factor.push((dot(row, earlier) - dot(&factor, &of_earlier[..s])) / of_earlier[s]);
+        }
+        let norm = dot(row, row);
+        let innovation = norm - dot(&factor, &factor);
+        // No comparison is true of what is no number.
+        if innovation.is_nan() || innovation <= DEPENDENT * norm {
+            let got = format!("a row of step {t} that follows from earlier ones");
+            return Err(InvalidParameter::new("rows", got, "linearly independent"));
+        }
+        factor.push(innovation.sqrt());
+        lower.push(factor);
+    }
+    let listed = |row: Vec<f64>| row.into_iter().enumerate().filter(|&(_, weight)| weight != 0.0).collect();
+    Ok(lower.into_iter().map(listed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+
+    fn gram(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
+        let columns: Vec<Vec<f64>> = (0..recursion.seeds(steps))
+            .map(|seed| {
+                let mut unit = vec![0.0; recursion.seeds(steps)];
+                unit[seed] = 1.0;
+                recursion.apply(steps, &unit)
+            })
+            .collect();
+        let entry = |i: usize, j: usize| columns.iter().map(|column| column[i] * column[j]).sum();
+        (0..steps).map(|i| (0..steps).map(|j| entry(i, j)).collect()).collect()
+    }
+
+    #[test]
+    fn the_law_is_the_same_and_each_step_reads_one_fresh_seed() {
+        for name in
+            ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense", "tree+x3"]
+        {
+            for steps in [1, 2, 3, 7, 8, 13, 33] {
+                let problem = Problem {
+                    steps,
+                    workload: Workload::Prefix,
+                    participation: Participation::Single,
+                    objective: Objective::Rms,
+                };
+                let Ok(strategy) = name.parse::<Recipe>().unwrap().design(&problem) else { continue };
+                let recursion = strategy.value.mechanism().recursion().unwrap();
+                let lower = recursion.one_seed_a_step(steps).unwrap();
+                assert_eq!(lower.seeds(steps), steps, "{name} {steps}");
+                let (expected, found) = (gram(&recursion, steps), gram(&lower, steps));
+                for (i, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                    for (j, (x, y)) in expected.iter().zip(found).enumerate() {
+                        assert!((x - y).abs() < 1e-13, "{name} {steps} [{i}, {j}]: {x} against {y}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// A dyadic tree awaits few seeds; an estimate from below reads all of a subtree's when it is complete.
+    #[test]
+    fn trees_stay_sparse() {
+        for (name, awaited, terms) in [("tree", 10, 3000), ("honaker-online", 999, 12_000)] {
+            let steps = 1000;
+            let problem = Problem {
+                steps,
+                workload: Workload::Prefix,
+                participation: Participation::Single,
+                objective: Objective::Rms,
+            };
+            let tree = name.parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+            let lower = tree.mechanism().recursion().unwrap().one_seed_a_step(steps).unwrap();
+            assert!(lower.state_vectors() <= awaited, "{name}: {}", lower.state_vectors());
+            let Recursion::Combination { rows } = lower else { panic!("{name} is no sum of seeds") };
+            let found: usize = rows.iter().map(Vec::len).sum();
+            assert!(found <= terms, "{name}: {found} terms");
+        }
+    }
+
+    #[test]
+    fn rows_that_follow_from_others_are_refused() {
+        let of = |rows: Vec<Row>| Recursion::Combination { rows }.one_seed_a_step(2).unwrap_err().to_string();
+        assert!(of(vec![vec![(0, 1.0)]]).starts_with("rows is 1"));
+        assert!(
+            of(vec![vec![(0, 1.0), (1, 2.0)], vec![(0, 2.0), (1, 4.0)]])
+                .starts_with("rows is a row of step 1")
+        );
+        assert!(of(vec![vec![(0, 1.0)], vec![]]).starts_with("rows is a row of step 1"));
+        assert!(of(vec![vec![(0, f64::NAN)], vec![(1, 1.0)]]).starts_with("rows is NaN"));
+    }
+}

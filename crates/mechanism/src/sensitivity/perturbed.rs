@@ -1,0 +1,146 @@
+//! How far rounding moves a sum of seeds N Z, N C = I: a bound on ||C D|| where N_run = N + D.
+//!
+//! ||C D|| is at most the root of its largest sum of magnitudes in a row times that in a column, and magnitudes are at
+//! most those of |C| |D|: sums that take O(n^2), and O(n log n) for trees.
+
+use std::collections::BTreeMap;
+
+use antinoise_linear::{Mat, column};
+
+use super::Precision;
+use crate::one_seed::is_factored;
+use crate::tree::Tree;
+use crate::{Encoder, Recursion, Result};
+
+type Row = Vec<(usize, f64)>;
+
+const UNIT: f64 = f64::EPSILON;
+
+/// A bound on ||C D||, where D is what rounding adds to the rows of N: to single precision, or by computing them (and,
+/// on a grid, their form with one seed a step) in double precision.
+pub(super) fn lost_to_rounding(
+    encoder: &Encoder,
+    recursion: &Recursion,
+    steps: usize,
+    precision: Precision,
+) -> Result<f64> {
+    // All runs are alike, and one that is cut short has fewer rows.
+    if let (Encoder::Stamped { block, period, .. }, Recursion::Restarted { inner, .. }) = (encoder, recursion)
+    {
+        return lost_to_rounding(block, inner, *period, precision);
+    }
+    let noise = rows_of(recursion, steps);
+    let sums = Magnitudes::of(encoder);
+    // Trees are sums of a few numbers. Inverses and factors add up as many products as there are rows and seeds; the
+    // error of a factor of C^T C counts once from either side.
+    let of_noise = sums.bound(&noise).max(1.0);
+    let operations = if sums.is_tree() { 16.0 } else { (2 * steps + recursion.seeds(steps) + 16) as f64 };
+    let computed = operations * UNIT * if sums.is_tree() { of_noise } else { of_noise * of_noise };
+    Ok(match precision {
+        Precision::Single => {
+            let single = rows_of(&recursion.in_single_precision(), steps);
+            let moved = single.iter().zip(&noise).map(|(single, row)| {
+                single.iter().zip(row).map(|(&(seed, single), (_, weight))| (seed, single - weight)).collect()
+            });
+            computed + sums.bound(&moved.collect::<Vec<Row>>())
+        }
+        // L L^T = N N^T + E, and C' = L^-1 has ||C' G||^2 <= ||C G||^2 / (1 - ||E|| ||C||^2).
+        Precision::Double if is_factored(recursion, steps) => {
+            let lower = rows_of(&recursion.one_seed_a_step(steps)?, steps);
+            let products = product_bound(&noise, recursion.seeds(steps)) + product_bound(&lower, steps);
+            computed + operations * UNIT * products * sums.norm_squared()
+        }
+        Precision::Double => 2.0 * computed,
+    })
+}
+
+/// The rows of N.
+fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
+    match recursion {
+        Recursion::Combination { rows } => rows[..steps].to_vec(),
+        Recursion::Scaled { inner, factors } => {
+            let mut rows = rows_of(inner, steps);
+            for (row, factor) in rows.iter_mut().zip(factors) {
+                row.iter_mut().for_each(|(_, weight)| *weight *= factor);
+            }
+            rows
+        }
+        Recursion::Restarted { inner, period } => {
+            let run = rows_of(inner, steps.min(*period));
+            let seeds = inner.seeds(run.len());
+            let row = |t: usize| {
+                let first = t / period * seeds;
+                run[t % period].iter().map(|&(seed, weight)| (first + seed, weight)).collect()
+            };
+            (0..steps).map(row).collect()
+        }
+        _ => unreachable!("only sums of seeds are bounded by a perturbation"),
+    }
+}
+
+/// The largest row sum of |X| |X|^T, which bounds its norm.
+fn product_bound(rows: &[Row], seeds: usize) -> f64 {
+    let mut columns = vec![0.0; seeds];
+    rows.iter().flatten().for_each(|&(seed, weight)| columns[seed] += weight.abs());
+    let row = |row: &Row| row.iter().map(|&(seed, weight)| weight.abs() * columns[seed]).sum();
+    rows.iter().map(row).fold(0.0, f64::max)
+}
+
+/// |C|, in the sums that are needed of it.
+struct Magnitudes {
+    form: Form,
+    /// Of each column.
+    columns: Vec<f64>,
+}
+
+enum Form {
+    Tree,
+    WrittenOut(Mat<f64>),
+}
+
+impl Magnitudes {
+    fn of(encoder: &Encoder) -> Self {
+        if let Encoder::Tree { steps } = encoder {
+            let above_a_step = f64::from(Tree::new(*steps).height + 1);
+            return Self { form: Form::Tree, columns: vec![above_a_step; *steps] };
+        }
+        let c = encoder.to_dense();
+        let columns = (0..c.ncols()).map(|j| column(&c, j).iter().map(|x| x.abs()).sum()).collect();
+        Self { form: Form::WrittenOut(c), columns }
+    }
+
+    fn is_tree(&self) -> bool {
+        matches!(self.form, Form::Tree)
+    }
+
+    /// The largest entry of |C| x, x >= 0.
+    fn largest(&self, x: &[f64]) -> f64 {
+        match &self.form {
+            // The root is above every step.
+            Form::Tree => x.iter().sum(),
+            Form::WrittenOut(c) => {
+                let mut sums = vec![0.0; c.nrows()];
+                for (j, x) in x.iter().enumerate() {
+                    sums.iter_mut().zip(column(c, j)).for_each(|(sum, c)| *sum += c.abs() * x);
+                }
+                sums.into_iter().fold(0.0, f64::max)
+            }
+        }
+    }
+
+    /// A bound on ||C D|| for D by rows.
+    fn bound(&self, rows: &[Row]) -> f64 {
+        let row_sums: Vec<f64> = rows.iter().map(|row| row.iter().map(|(_, x)| x.abs()).sum()).collect();
+        let mut column_sums = BTreeMap::new();
+        for (row, above) in rows.iter().zip(&self.columns) {
+            row.iter().for_each(|&(seed, x)| *column_sums.entry(seed).or_insert(0.0) += above * x.abs());
+        }
+        let column = column_sums.into_values().fold(0.0, f64::max);
+        (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * UNIT)
+    }
+
+    /// A bound on ||C||^2.
+    fn norm_squared(&self) -> f64 {
+        self.largest(&vec![1.0; self.columns.len()]) * self.columns.iter().copied().fold(0.0, f64::max)
+    }
+}

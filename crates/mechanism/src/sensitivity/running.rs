@@ -1,0 +1,193 @@
+//! The sensitivity of the C that runs: that of the coefficients by which noise is really multiplied.
+//!
+//! Rounding a coefficient makes another mechanism, C_run, exactly: the release is G + C_run^-1 Z, and what counts is
+//! sens(C_run). Where C^-1 is near singular (C = A for momentum), a relative change of 2^-25 in its few
+//! coefficients changes C itself by percents over 10^5 steps. So C_run is written out from the rounded recursion and its
+//! sensitivity computed as any other's. For sums of seeds N Z with N C = I, N_run = N + D, it is bounded by a
+//! perturbation: N_run C (I + D C)^-1 = I, and C (I + D C)^-1 = (I + C D)^-1 C, so that
+//! sens(C_run) <= sens(C) / (1 - ||C D||).
+
+use antinoise_input::InvalidParameter;
+
+use super::of_encoder;
+use crate::closed_form::norms;
+use crate::optimize::blt::coefficients;
+use crate::toeplitz::{divide, multiply, norm_squared};
+use crate::{Encoder, Mechanism, Participation, Recursion, Result};
+
+/// In what precision a stream keeps coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Plain streams: [`Recursion::in_single_precision`].
+    Single,
+    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`].
+    Double,
+}
+
+/// Single precision rounds a step's factor times the noise's standard deviation: a step's noise, and with it a column of
+/// C, is off by at most this part, twice over for a scale that the caller adds.
+pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
+
+/// Rounding of one operation in double precision, twice over.
+const UNIT: f64 = f64::EPSILON;
+
+/// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy whose noise a stream of that precision
+/// makes of `mechanism`; accurate to what rounding adds in double precision, which it counts.
+///
+/// ```
+/// use antinoise_mechanism::sensitivity::{Precision, of_running};
+/// use antinoise_mechanism::strategy::Recipe;
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
+/// let problem = Problem {
+///     steps: 480,
+///     workload: Workload::Momentum { momentum: 0.95, weight_decay: 0.0 },
+///     participation: Participation::Single,
+///     objective: Objective::Rms,
+/// };
+/// let strategy = "workload".parse::<Recipe>()?.design(&problem)?.value;
+/// let mechanism = strategy.mechanism();
+/// let stated = mechanism.sensitivity(&problem.participation)?.value;
+/// let part = |precision| of_running(mechanism, &problem.participation, precision).unwrap() / stated - 1.0;
+/// assert!((2e-4..3e-4).contains(&part(Precision::Single)) && part(Precision::Double) < 1e-9);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Errors
+/// When the schema does not fit, n is too large to write out, or rounding changes C so much that no bound is found.
+pub fn of_running(
+    mechanism: &dyn Mechanism,
+    participation: &Participation,
+    precision: Precision,
+) -> Result<f64> {
+    let (steps, recursion) = (mechanism.steps(), mechanism.recursion()?);
+    let output = if precision == Precision::Single { 1.0 + OUTPUT_ROUNDING } else { 1.0 };
+    let runs =
+        if precision == Precision::Single { recursion.in_single_precision() } else { recursion.clone() };
+    let value = if is_sum_of_seeds(&recursion) {
+        let lost = super::perturbed::lost_to_rounding(&mechanism.encoder()?, &recursion, steps, precision)?;
+        mechanism.sensitivity(participation)?.value / left(lost)?
+    } else if let Some(value) = of_blt(&runs, steps, participation)? {
+        value
+    } else {
+        let (encoder, lost) = encoder_of(&runs, steps)?;
+        // Entries that double precision rounds a few times move sens by at most that part for each participation.
+        let entries = 8.0 * UNIT * participation.separation(steps).1 as f64;
+        of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?
+    };
+    let value = (value * output).next_up();
+    if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
+}
+
+/// 1 - `lost`, rounded down.
+fn left(lost: f64) -> Result<f64> {
+    let left = (1.0 - lost).next_down();
+    if left > 0.0 { Ok(left) } else { Err(unbounded(lost).into()) }
+}
+
+fn unbounded(found: f64) -> InvalidParameter {
+    let got = format!(
+        "so small, large or near singular that rounding may change the strategy by {found:.1e} of it"
+    );
+    InvalidParameter::new("strategy", got, "one whose coefficients can be rounded")
+}
+
+fn is_sum_of_seeds(recursion: &Recursion) -> bool {
+    match recursion {
+        Recursion::Combination { .. } => true,
+        Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => is_sum_of_seeds(inner),
+        _ => false,
+    }
+}
+
+/// The closed form of a BLT with alpha >= 0, whatever n, for the schemas that have one.
+fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) -> Result<Option<f64>> {
+    let Recursion::Blt { scale, decay } = recursion else { return Ok(None) };
+    if matches!(participation, Participation::FullBatch | Participation::Patterns { .. })
+        || scale.iter().any(|&alpha| alpha < 0.0)
+    {
+        return Ok(None);
+    }
+    participation.check(steps)?;
+    let (b, k) = participation.separation(steps);
+    let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
+    let value = norms::sensitivity(scale, &delta, steps, b, k).squared.sqrt();
+    // From c_1 = sum alpha on c does not increase. If c_1 is above c_0 = 1, c_1 c is above a c that never increases.
+    let first: f64 = scale.iter().sum();
+    Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * UNIT)))
+}
+
+/// C of a recursion that is no sum of seeds, as its coefficients are computed in double precision, and the part that
+/// this loses at most: the true C is (I - R)^-1 times it, where ||R|| is at most that.
+fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
+    Ok(match recursion {
+        Recursion::Independent => (Encoder::Toeplitz { steps, coefficients: vec![1.0] }, 0.0),
+        Recursion::MovingAverage { taps } => {
+            let taps = &taps[..taps.len().min(steps)];
+            crate::strategy::can_write_out(steps)?;
+            let coefficients =
+                if taps.len() == 1 { vec![1.0 / taps[0]] } else { divide(&[1.0], taps, steps) };
+            let lost = lost_by_division(taps, &coefficients);
+            (Encoder::Toeplitz { steps, coefficients }, lost)
+        }
+        Recursion::AutoRegressive { taps } => {
+            let coefficients = taps[..taps.len().min(steps)].to_vec();
+            (Encoder::Toeplitz { steps, coefficients }, 0.0)
+        }
+        Recursion::Banded { bands, rows } => {
+            (Encoder::Banded { bands: *bands, rows: rows[..steps * bands].to_vec() }, 0.0)
+        }
+        Recursion::Blt { scale, decay } => {
+            crate::strategy::can_write_out(steps)?;
+            let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
+            // Each entry is the result of as many operations as steps.
+            let lost = UNIT * (steps * scale.len()) as f64;
+            (Encoder::Toeplitz { steps, coefficients: coefficients(scale, &delta, steps) }, lost)
+        }
+        Recursion::Scaled { inner, factors } => {
+            let (encoder, lost) = encoder_of(inner, steps)?;
+            let scales: Vec<f64> = factors[..steps].iter().map(|factor| 1.0 / factor).collect();
+            (encoder.with_scaled_columns(&scales), lost)
+        }
+        Recursion::Restarted { inner, period } => {
+            let period = steps.min(*period);
+            let (block, lost) = encoder_of(inner, period)?;
+            (Encoder::Stamped { block: Box::new(block), period, steps }, lost)
+        }
+        Recursion::Combination { .. } => unreachable!("sums of seeds are bounded by a perturbation"),
+    })
+}
+
+/// An upper bound on the sum of |1 - taps * c|: the norm of I - T C for the Toeplitz T of `taps` and C of `c`.
+fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
+    let n = c.len();
+    let sum = |x: &[f64]| x.iter().map(|x| x.abs()).sum::<f64>();
+    // Either way of dividing leaves what the direct products of so few terms are off by.
+    let few = taps.len() <= crate::toeplitz::DIRECT_TERMS;
+    if few {
+        return (taps.len() + 3) as f64 * UNIT * sum(taps) * sum(c);
+    }
+    let product = multiply(taps, c, n);
+    let residual = (1.0 - product[0]).abs() + sum(&product[1..]);
+    let transforms = 8.0 * UNIT * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
+    residual + n as f64 * transforms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensitivity::of_toeplitz;
+
+    #[test]
+    fn a_blt_that_rises_at_first_is_bounded() {
+        let participation = Participation::MinSep { min_sep: 3, max_participations: 4 };
+        let recursion = Recursion::Blt { scale: vec![0.9, 0.4], decay: vec![0.8, 0.3] };
+        let found = of_blt(&recursion, 20, &participation).unwrap().unwrap();
+        let c = coefficients(&[0.9, 0.4], &[0.2, 0.7], 20);
+        assert!(found >= of_toeplitz(&c, 20, &participation).unwrap().value, "{found}");
+    }
+
+    #[test]
+    fn what_rounding_may_change_beyond_any_bound_is_refused() {
+        assert!(left(1.0).is_err() && left(f64::NAN).is_err() && left(0.5).unwrap() < 0.5);
+    }
+}

@@ -1,0 +1,91 @@
+//! The recursion that runs where coefficients are kept in single precision.
+
+use crate::Recursion;
+
+impl Recursion {
+    /// The recursion whose coefficients are those that a stream in single precision multiplies by: each is rounded
+    /// once, as it enters the kernel. Streams make their kernels from this recursion, so that its C is the C that runs.
+    ///
+    /// Where C is banded the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; of a BLT by alpha and
+    /// 1 - lambda. Factors of scaled recursions stay as they are: they are multiplied by the noise's standard deviation
+    /// first, and the product is rounded ([`crate::sensitivity::OUTPUT_ROUNDING`]).
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// let momentum = Recursion::MovingAverage { taps: vec![1.0, -1.95, 0.95] };
+    /// let taps = vec![1.0, -1.950000047683716, 0.949999988079071];
+    /// assert_eq!(momentum.in_single_precision(), Recursion::MovingAverage { taps });
+    /// ```
+    #[must_use]
+    pub fn in_single_precision(&self) -> Self {
+        match self {
+            Self::Independent => Self::Independent,
+            Self::MovingAverage { taps } => {
+                Self::MovingAverage { taps: taps.iter().copied().map(rounded).collect() }
+            }
+            Self::AutoRegressive { taps } => Self::AutoRegressive { taps: row_that_runs(taps) },
+            Self::Blt { scale, decay } => Self::Blt {
+                scale: scale.iter().copied().map(rounded).collect(),
+                // Exact: a rate with more digits than single precision has is at least 2^-29.
+                decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
+            },
+            Self::Banded { bands, rows } => {
+                let rows = rows.chunks((*bands).max(1)).enumerate();
+                let rows = rows.flat_map(|(t, row)| {
+                    row_that_runs(&row[..row.len().min(t + 1)])
+                        .into_iter()
+                        .chain(std::iter::repeat_n(0.0, row.len().saturating_sub(t + 1)))
+                });
+                Self::Banded { bands: *bands, rows: rows.collect() }
+            }
+            Self::Combination { rows } => {
+                let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, rounded(w))).collect();
+                Self::Combination { rows: rows.iter().map(row).collect() }
+            }
+            Self::Scaled { inner, factors } => {
+                Self::Scaled { inner: Box::new(inner.in_single_precision()), factors: factors.clone() }
+            }
+            Self::Restarted { inner, period } => {
+                Self::Restarted { inner: Box::new(inner.in_single_precision()), period: *period }
+            }
+        }
+    }
+}
+
+fn rounded(x: f64) -> f64 {
+    f64::from(x as f32)
+}
+
+/// The row c_0, c_1, ... of C whose 1 / c_0 and -c_s / c_0 are the numbers that single precision has for those of `row`.
+fn row_that_runs(row: &[f64]) -> Vec<f64> {
+    let Some((&diagonal, others)) = row.split_first() else { return Vec::new() };
+    let fresh = rounded(1.0 / diagonal);
+    let other = |c: &f64| -rounded(-c / diagonal) / fresh;
+    std::iter::once(1.0 / fresh).chain(others.iter().map(other)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has been rounded stays as it is: a kernel that rounds again multiplies by the same numbers.
+    #[test]
+    fn rounding_twice_is_rounding_once() {
+        let many: Vec<f64> = (1..200).map(|i| 1.0 / (1.0 + 0.37 * f64::from(i)).powi(i % 3 + 1)).collect();
+        let near_one: Vec<f64> = (1..200).map(|i| 1.0 - 0.7f64.powi(i)).collect();
+        let blt = Recursion::Blt { scale: many.clone(), decay: near_one }.in_single_precision();
+        assert_eq!(blt.in_single_precision(), blt);
+        let Recursion::Blt { decay, .. } = &blt else { unreachable!() };
+        assert!(decay.iter().all(|lambda| 1.0 - lambda == rounded(1.0 - lambda)));
+        let weights = |row: &[f64]| -> Vec<f32> {
+            std::iter::once(1.0 / row[0])
+                .chain(row[1..].iter().map(|c| -c / row[0]))
+                .map(|w| w as f32)
+                .collect()
+        };
+        for first in [1.0, 0.7, 3.1, -1e-3, 1e20] {
+            let row: Vec<f64> = std::iter::once(first).chain(many.iter().copied()).collect();
+            assert_eq!(weights(&row), weights(&row_that_runs(&row)), "{first}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The noise of a plan covers the strategy that runs, with its coefficients as streams keep them.
+
+use antinoise_mechanism::Workload;
+use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
+
+fn plan(recipe: &str, steps: usize, release: ReleaseKind) -> Plan {
+    let workload = Workload::Momentum { momentum: 0.95, weight_decay: 0.0 };
+    let mut request = Request::new(10 * steps, 10, Length::Epochs(1), Setting::Cyclic);
+    (request.workload, request.release) = (workload, release);
+    request.recipes = Some(vec![recipe.parse().unwrap()]);
+    choose(&request).unwrap().plan
+}
+
+/// The sensitivity of the C whose inverse has these taps, over a single participation.
+fn column_norm(taps: [f64; 3], steps: usize) -> f64 {
+    let (mut last, mut before, mut sum) = (1.0 / taps[0], 0.0, 0.0);
+    for _ in 0..steps {
+        sum += last * last;
+        (last, before) = (-(taps[1] * last + taps[2] * before) / taps[0], last);
+    }
+    f64::sqrt(sum)
+}
+
+#[test]
+fn momentum_as_the_strategy_is_given_the_noise_that_its_rounded_taps_need() {
+    let taps = [1.0, -1.95, 0.95];
+    for (steps, least) in [(480, 2e-4), (10_000, 5e-3), (100_000, 0.05)] {
+        for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
+            let plan = plan("workload", steps, release);
+            assert_eq!(plan.steps, steps);
+            let plain = release == ReleaseKind::PlainFloatingPoint;
+            let held = if plain { taps.map(|tap| f64::from(tap as f32)) } else { taps };
+            let needed = plan.noise_multiplier * column_norm(held, steps) * plan.widened_clip_norm();
+            assert!(plan.noise_std() >= needed, "{steps} {release:?}: {} for {needed}", plan.noise_std());
+            assert!(plan.noise_std() <= needed * (1.0 + 1e-6), "{steps} {release:?}");
+            assert_eq!(plan.rounding_factor > 1.0 + least, plain, "{steps}: {}", plan.rounding_factor);
+        }
+    }
+}
+
+#[test]
+fn a_plan_whose_rounding_is_understated_is_refused() {
+    for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
+        let plan = plan("workload", 480, release);
+        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+        for factor in [1.0 - 1e-6, plan.rounding_factor * (1.0 - 1e-8), f64::NAN, 0.0] {
+            let altered = Plan { rounding_factor: factor, ..plan.clone() };
+            let error = Plan::from_toml(&altered.to_toml()).expect_err("understated");
+            assert!(error.is_bad_input() && error.to_string().contains("rounding_factor"), "{error}");
+        }
+    }
+}
+
+/// Sums of seeds are released on a grid too, unless plain is asked for.
+#[test]
+fn sums_of_seeds_have_plans_on_a_grid() {
+    for recipe in ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense"] {
+        let plan = plan(recipe, 60, ReleaseKind::Grid);
+        assert_eq!(plan.release.kind(), ReleaseKind::Grid, "{recipe}");
+        assert!(plan.rounding_factor < 1.0 + 1e-8, "{recipe}: {:e}", plan.rounding_factor - 1.0);
+    }
+}
