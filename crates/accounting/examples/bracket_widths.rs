@@ -86,6 +86,9 @@ fn main() -> Result<()> {
         }
     }
     let all = settings.len();
-    eprintln!("{all} settings: {} wider than 0.1%, {} than 1%, {} than 5%; {broken} out of order", wide[0], wide[1], wide[2]);
+    eprintln!(
+        "{all} settings: {} wider than 0.1%, {} than 1%, {} than 5%; {broken} out of order",
+        wide[0], wide[1], wide[2]
+    );
     Ok(())
 }

@@ -5,7 +5,8 @@ use antinoise_input::InvalidParameter;
 use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
-use super::{Mechanism, Strategy};
+use super::{Mechanism, Strategy, can_write_out};
+use crate::sensitivity::norm_in_range;
 use crate::{Encoder, Recursion, Result};
 
 /// `inner` with columns of norm 1.
@@ -51,11 +52,12 @@ impl Mechanism for ColumnNormalized {
 
     fn check(&self) -> Result<()> {
         self.inner.mechanism().check()?;
+        can_write_out(self.steps())?;
         let norms = column_norms(&self.inner.mechanism().encoder()?);
-        match norms.iter().position(|&norm| !(norm.is_finite() && norm > 0.0)) {
+        match norms.iter().position(|&norm| !norm_in_range(norm)) {
             Some(step) => {
-                let got = format!("a column of norm {} at step {step}", norms[step]);
-                Err(InvalidParameter::new("inner", got, "of finite columns, none of them 0").into())
+                let got = format!("a column of norm {:e} at step {step}", norms[step]);
+                Err(InvalidParameter::new("inner", got, "of columns with norms from 1e-140 to 1e150").into())
             }
             None => Ok(()),
         }
@@ -77,6 +79,7 @@ impl Mechanism for ColumnNormalized {
                 Encoder::Banded { bands, rows }
             }
             other => {
+                can_write_out(self.steps().saturating_mul(self.steps()))?;
                 let c = other.to_dense();
                 Encoder::Dense(Mat::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
             }
