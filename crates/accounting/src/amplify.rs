@@ -44,15 +44,15 @@ impl BlockCyclicPoisson {
         if bands > steps {
             return Err(InvalidParameter::new("bands", bands, format!("from 1 to steps = {steps}")).into());
         }
-        let rate = bands as f64 * batch_size / examples as f64;
-        if rate > 1.0 {
+        let rate = quotient_up(product_up(whole_up(bands), batch_size), whole_down(examples));
+        if bands as f64 * batch_size / examples as f64 > 1.0 {
             let most = format!(
                 "at most examples / batch_size = {}: a group would have fewer examples than a batch",
                 examples as f64 / batch_size
             );
             return Err(InvalidParameter::new("bands", bands, most).into());
         }
-        Ok((steps.div_ceil(bands) as u64, rate.next_up().min(1.0)))
+        Ok((steps.div_ceil(bands) as u64, rate.min(1.0)))
     }
 
     /// The least noise multiplier, standard deviation of an entry of Z over the largest column norm of C (and
@@ -65,6 +65,33 @@ impl BlockCyclicPoisson {
         // Above what the reduction takes off again.
         Ok(calibrate::noise_multiplier(rate, turns, epsilon, delta)?.next_up())
     }
+}
+
+/// Products and quotients below this may have lost digits that the fused difference would show.
+const LEAST_EXACT: f64 = 1e-280;
+
+/// x y, not below it: the fused difference says which way the product was rounded.
+fn product_up(x: f64, y: f64) -> f64 {
+    let product = x * y;
+    if product < LEAST_EXACT || x.mul_add(y, -product) > 0.0 { product.next_up() } else { product }
+}
+
+/// x / y, not below it.
+fn quotient_up(x: f64, y: f64) -> f64 {
+    let quotient = x / y;
+    if x.min(quotient) < LEAST_EXACT || quotient.mul_add(y, -x) < 0.0 { quotient.next_up() } else { quotient }
+}
+
+/// A whole number as a double, not below it.
+fn whole_up(n: usize) -> f64 {
+    let near = n as f64;
+    if (near as u128) < n as u128 { near.next_up() } else { near }
+}
+
+/// A whole number as a double, not above it.
+fn whole_down(n: usize) -> f64 {
+    let near = n as f64;
+    if near as u128 > n as u128 { near.next_down() } else { near }
 }
 
 /// The DP-SGD run, independent noise and Poisson sampling, that is no more private than the banded mechanism:
@@ -98,4 +125,42 @@ pub fn banded_to_sampled(sampling: &BlockCyclicPoisson, noise_multiplier: f64) -
     let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
     // Rounded to less noise, as the rate was to more sampling.
     SampledGaussian::new(noise_multiplier.next_down(), rate, turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// m 2^e with whole m below 2^53.
+    fn parts(x: f64) -> (u128, i32) {
+        let bits = x.to_bits();
+        ((u128::from(bits) & ((1 << 52) - 1)) + (1 << 52), ((bits >> 52) as i32) - 1075)
+    }
+
+    /// rate examples >= bands batch_size, in whole numbers.
+    #[test]
+    fn rates_are_never_below_the_true_ones() {
+        let mut state = 1u64;
+        let mut below = |most: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % most + 1
+        };
+        let mut exact = 0;
+        for _ in 0..20_000 {
+            let (bands, examples) = (below(200) as usize, below(1 << 24) as usize);
+            let batch_size = examples as f64 / bands as f64 * below(1 << 30) as f64 / f64::from(1 << 30);
+            let sampling = BlockCyclicPoisson { bands, steps: 1000, batch_size, examples };
+            let Ok((_, rate)) = sampling.turns_and_rate() else { continue };
+            let ((size, exponent), (of_rate, its)) = (parts(batch_size), parts(rate));
+            let wanted = size * bands as u128;
+            // A rate is no larger than the batch size: its unit is the smaller one.
+            let shift = (exponent - its) as u32;
+            let got = of_rate * examples as u128;
+            assert!(got >= wanted << shift, "{sampling:?}: {rate}");
+            let less = (of_rate - 3) * examples as u128;
+            assert!(less <= wanted << shift, "{sampling:?}: {rate} is more than three units too large");
+            exact += usize::from(got == wanted << shift);
+        }
+        assert!(exact > 10, "rates that are doubles are kept: {exact}");
+    }
 }

@@ -32,10 +32,14 @@ const TOLERANCE: f64 = 1e-4;
 pub fn noise_multiplier(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
     SampledGaussian::new(1.0, sampling_rate, steps)?;
-    // Without sampling the answer is exact, and sampling only helps.
-    let unamplified = noise_multiplier_for(epsilon, delta)? * (steps as f64).sqrt() * (1.0 + 1e-14);
-    if sampling_rate == 1.0 || unamplified > 1e12 {
-        return in_reach("noise_multiplier", unamplified <= 1e12, unamplified);
+    // Without sampling the answer has a closed form, and sampling only helps.
+    let unamplified = noise_multiplier_for(epsilon, delta)? * (steps as f64).sqrt();
+    if unamplified > 1e12 {
+        return in_reach("noise_multiplier", false, unamplified);
+    }
+    if sampling_rate == 1.0 {
+        return target
+            .first_that_meets(unamplified.max(1e-6), |sigma| SampledGaussian::new(sigma, 1.0, steps));
     }
     target.least("noise_multiplier", unamplified.max(1e-6), 1e-6, |sigma| {
         SampledGaussian::new(sigma.clamp(1e-6, 1e12), sampling_rate, steps)
@@ -105,6 +109,16 @@ impl Target {
 
     fn meets(&self, run: SampledGaussian) -> Result<bool> {
         Ok(self.excess(run)? <= 0.0)
+    }
+
+    /// The first of `start`, 1e-15 more, 2e-15 more, 4e-15 more and so on at which the target is met.
+    fn first_that_meets(&self, start: f64, run: impl Fn(f64) -> Result<SampledGaussian>) -> Result<f64> {
+        let (mut value, mut more) = (start, 1e-15);
+        while !self.meets(run(value)?)? {
+            value = start * (1.0 + more);
+            more *= 2.0;
+        }
+        Ok(value)
     }
 
     /// The least value, not below `low`, of a parameter that only adds privacy, and that `start` may do.

@@ -103,10 +103,10 @@ impl Gdp {
     /// Bun and Steinke, "Concentrated differential privacy" (2016), proposition 1.6.
     ///
     /// ```
-    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.rho(), 0.125);
+    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.rho_upper(), 0.125);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn rho(self) -> f64 {
+    pub fn rho_upper(self) -> f64 {
         let rho = 0.5 * self.mu * self.mu;
         let exact =
             (0.5 * self.mu).mul_add(self.mu, -rho) <= 0.0 && (rho > f64::MIN_POSITIVE || self.mu == 0.0);
@@ -165,17 +165,17 @@ impl Gdp {
         }
     }
 
-    /// ln of [`delta`](Self::delta), which has no underflow; minus infinity at `mu` = 0.
+    /// ln of [`delta`](Self::delta_to_nearest), which has no underflow; minus infinity at `mu` = 0.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert!((Gdp::new(1.0)?.ln_delta(100.0)? + 4960.2546).abs() < 1e-3);
+    /// assert!((Gdp::new(1.0)?.ln_delta_to_nearest(100.0)? + 4960.2546).abs() < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn ln_delta(self, epsilon: f64) -> Result<f64> {
+    pub fn ln_delta_to_nearest(self, epsilon: f64) -> Result<f64> {
         Ok(ln_delta(self.mu, non_negative("epsilon", epsilon)?))
     }
 
@@ -186,14 +186,14 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert!((Gdp::new(1.0)?.delta(0.0)? - 0.3829249225480262).abs() < 1e-15);
+    /// assert!((Gdp::new(1.0)?.delta_to_nearest(0.0)? - 0.3829249225480262).abs() < 1e-15);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn delta(self, epsilon: f64) -> Result<f64> {
-        Ok(self.ln_delta(epsilon)?.exp())
+    pub fn delta_to_nearest(self, epsilon: f64) -> Result<f64> {
+        Ok(self.ln_delta_to_nearest(epsilon)?.exp())
     }
 
-    /// A `delta` that holds at `epsilon`: [`delta`](Self::delta), rounded up.
+    /// A `delta` that holds at `epsilon`: [`delta`](Self::delta_to_nearest), rounded up.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -212,7 +212,7 @@ impl Gdp {
         Ok(self.ln_delta_upper(epsilon).exp().next_up().min(1.0))
     }
 
-    /// A number that no `delta` at `epsilon` can be below: [`delta`](Self::delta), rounded down.
+    /// A number that no `delta` at `epsilon` can be below: [`delta`](Self::delta_to_nearest), rounded down.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.

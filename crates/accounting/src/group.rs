@@ -14,11 +14,11 @@ use crate::{Composition, Error, Gdp, Result};
 /// Vadhan, "The complexity of differential privacy" (2017), lemma 2.2, with the geometric sum of its proof.
 ///
 /// ```
-/// let (epsilon, delta) = antinoise_accounting::group_privacy(0.5, 1e-6, 3)?;
+/// let (epsilon, delta) = antinoise_accounting::group_privacy_upper(0.5, 1e-6, 3)?;
 /// assert!((epsilon - 1.5).abs() < 1e-12 && delta > 3e-6 && delta < 6e-6);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn group_privacy(epsilon: f64, delta: f64, size: u64) -> Result<(f64, f64)> {
+pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, f64)> {
     let (epsilon, delta) = (non_negative("epsilon", epsilon)?, in_open_unit("delta", delta)?);
     if size == 0 {
         return Err(InvalidParameter::new("size", size, "at least 1").into());
@@ -38,20 +38,20 @@ pub fn group_privacy(epsilon: f64, delta: f64, size: u64) -> Result<(f64, f64)> 
 /// `(2 epsilon, (1 + e^epsilon) delta)`.
 ///
 /// # Errors
-/// As for [`group_privacy`], of which it is the case of two.
+/// As for [`group_privacy_upper`], of which it is the case of two.
 ///
 /// ```
-/// let (epsilon, delta) = antinoise_accounting::add_or_remove_to_replace_one(1.0, 1e-6)?;
+/// let (epsilon, delta) = antinoise_accounting::add_or_remove_to_replace_one_upper(1.0, 1e-6)?;
 /// assert!((epsilon - 2.0).abs() < 1e-12 && (delta / 3.718281828e-6 - 1.0).abs() < 1e-9);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn add_or_remove_to_replace_one(epsilon: f64, delta: f64) -> Result<(f64, f64)> {
-    group_privacy(epsilon, delta, 2)
+pub fn add_or_remove_to_replace_one_upper(epsilon: f64, delta: f64) -> Result<(f64, f64)> {
+    group_privacy_upper(epsilon, delta, 2)
 }
 
 impl Composition {
     /// An epsilon at `delta` for a group of `size` units, or a user with that many examples, never below the truth:
-    /// what [`group_privacy`] says of the largest delta for one unit, of a fixed ladder, that is small enough.
+    /// what [`group_privacy_upper`] says of the largest delta for one unit, of a fixed ladder, that is small enough.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or nothing can be said of so large a group.
@@ -70,7 +70,7 @@ impl Composition {
         // The smaller the delta for one, the larger its epsilon and what that does to the group's delta.
         for power in 0..60 {
             let one = delta * 10f64.powf(-0.25 * f64::from(power));
-            let (epsilon, grown) = group_privacy(self.epsilon(one)?.upper, one, size)?;
+            let (epsilon, grown) = group_privacy_upper(self.epsilon(one)?.upper, one, size)?;
             if grown <= delta {
                 return Ok(epsilon);
             }

@@ -6,10 +6,10 @@
 //!
 //! - [`Gdp`]: one release, or any unamplified composition, exactly; [`Zcdp`]: zero-concentrated privacy;
 //! - [`Composition`] of [`SampledGaussian`] phases: Poisson sampling, bracketed from above and below;
-//!   [`Composition::epsilon_from_renyi`] checks it by other means, [`calibrate`] turns it around;
+//!   [`Composition::epsilon_estimate_from_renyi`] checks it by other means, [`calibrate`] turns it around;
 //! - [`banded_to_sampled`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
 //! - [`BallsInBins`]: any non-negative correlated noise under balls-in-bins sampling, statistically;
-//! - [`group_privacy`] and [`add_or_remove_to_replace_one`]: other units and adjacencies;
+//! - [`group_privacy_upper`] and [`add_or_remove_to_replace_one_upper`]: other units and adjacencies;
 //! - [`PrivacyStatement`]: all of it in words.
 //!
 //! ```
@@ -23,6 +23,7 @@ mod adjacency;
 mod amplify;
 mod balls_in_bins;
 pub mod calibrate;
+mod checked;
 mod error;
 mod gdp;
 mod group;
@@ -37,9 +38,10 @@ mod zcdp;
 pub use adjacency::Adjacency;
 pub use amplify::{BlockCyclicPoisson, banded_to_sampled};
 pub use balls_in_bins::BallsInBins;
+pub use checked::NUMERICAL_ASSUMPTION;
 pub use error::{Error, Result};
 pub use gdp::{Gdp, noise_multiplier_for};
-pub use group::{add_or_remove_to_replace_one, group_privacy};
+pub use group::{add_or_remove_to_replace_one_upper, group_privacy_upper};
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use pld::{Bracket, Composition, SampledGaussian};
 pub use statement::{Fact, PrivacyStatement};

@@ -1,7 +1,7 @@
 //! Rényi divergences of the sampled Gaussian, at real orders: an accountant that shares nothing with the
 //! privacy loss distributions, to check them by.
 
-use antinoise_input::{InvalidParameter, in_open_unit};
+use antinoise_input::{InvalidParameter, in_open_unit, larger};
 
 use crate::root::golden_section;
 use crate::{Composition, Result, SampledGaussian};
@@ -25,11 +25,11 @@ impl SampledGaussian {
     /// ```
     /// use antinoise_accounting::SampledGaussian;
     /// // alpha = 2 has the closed form ln(1 + q^2 (e^{1/sigma^2} - 1)).
-    /// let found = SampledGaussian::new(2.0, 0.1, 1)?.renyi_divergence(2.0)?;
+    /// let found = SampledGaussian::new(2.0, 0.1, 1)?.renyi_divergence_estimate(2.0)?;
     /// assert!((found - (0.01 * 0.25f64.exp_m1()).ln_1p()).abs() < 1e-14);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn renyi_divergence(&self, alpha: f64) -> Result<f64> {
+    pub fn renyi_divergence_estimate(&self, alpha: f64) -> Result<f64> {
         if !(alpha > 1.0 && alpha.is_finite()) {
             return Err(InvalidParameter::new("alpha", alpha, "a finite number above 1").into());
         }
@@ -62,7 +62,7 @@ impl SampledGaussian {
         let largest = points.clone().map(|(z, x)| density(z) + x).fold(f64::MIN, f64::max);
         if largest < 1.0 {
             let sum: f64 = points.map(|(z, x)| density(z).exp() * x.exp_m1()).sum();
-            return (spacing * sum).ln_1p().max(0.0);
+            return larger((spacing * sum).ln_1p(), 0.0);
         }
         let sum: f64 = points.map(|(z, x)| (density(z) + x - largest).exp()).sum();
         (largest + (spacing * sum).ln()).min(unsampled)
@@ -82,16 +82,16 @@ impl Composition {
     /// ```
     /// use antinoise_accounting::{Composition, SampledGaussian};
     /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 1000)?])?;
-    /// assert!(run.epsilon_from_renyi(1e-5)? > run.epsilon(1e-5)?.lower);
+    /// assert!(run.epsilon_estimate_from_renyi(1e-5)? > run.epsilon(1e-5)?.lower);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn epsilon_from_renyi(&self, delta: f64) -> Result<f64> {
+    pub fn epsilon_estimate_from_renyi(&self, delta: f64) -> Result<f64> {
         let ln_delta = in_open_unit("delta", delta)?.ln();
         let at = |ln_s: f64| {
             let s = ln_s.exp();
             let ln_moment: f64 = self.phases().map(|run| run.steps() as f64 * run.ln_moment(1.0 + s)).sum();
             (ln_moment - ln_delta - s.ln_1p()) / s - (1.0 / s).ln_1p()
         };
-        Ok((golden_section(-12.0, 12.0, at).1 * (1.0 + 1e-9)).max(0.0))
+        Ok(larger(golden_section(-12.0, 12.0, at).1 * (1.0 + 1e-9), 0.0))
     }
 }

@@ -34,7 +34,7 @@ impl Zcdp {
     }
 
     pub(crate) fn of_gdp(gdp: Gdp) -> Self {
-        Self { rho: gdp.rho() }
+        Self { rho: gdp.rho_upper() }
     }
 
     /// `rho`.

@@ -18,7 +18,7 @@ fn rows(file: &str) -> Vec<[f64; 3]> {
 fn ln_delta_agrees_with_the_golden_values() {
     let mut worst: f64 = 0.0;
     for [mu, epsilon, ln_delta] in rows(include_str!("golden/gdp_delta.csv")) {
-        let error = (Gdp::new(mu).unwrap().ln_delta(epsilon).unwrap() - ln_delta).abs();
+        let error = (Gdp::new(mu).unwrap().ln_delta_to_nearest(epsilon).unwrap() - ln_delta).abs();
         worst = worst.max(error / (1.0 + 0.005 * ln_delta.abs()));
         assert!(error <= 1e-10, "mu {mu} epsilon {epsilon}: error {error:e} in ln delta {ln_delta}");
         let gdp = Gdp::new(mu).unwrap();
@@ -100,8 +100,8 @@ proptest! {
         let gdp = Gdp::new(mu).unwrap();
         let (lower, upper) = (gdp.delta_lower(epsilon).unwrap(), gdp.delta_upper(epsilon).unwrap());
         prop_assert!(0.0 <= lower && lower <= upper && upper <= 1.0);
-        prop_assert!(!gdp.ln_delta(epsilon).unwrap().is_nan());
-        prop_assert!(gdp.rho() >= 0.0 && gdp.to_zcdp().delta_upper(epsilon).unwrap() >= lower * (1.0 - 1e-9));
+        prop_assert!(!gdp.ln_delta_to_nearest(epsilon).unwrap().is_nan());
+        prop_assert!(gdp.rho_upper() >= 0.0 && gdp.to_zcdp().delta_upper(epsilon).unwrap() >= lower * (1.0 - 1e-9));
         if delta > 0.0 && delta < 1.0 {
             let (lower, upper) = (gdp.epsilon_lower(delta).unwrap(), gdp.epsilon_upper(delta).unwrap());
             prop_assert!(0.0 <= lower && lower <= upper && upper.is_finite());

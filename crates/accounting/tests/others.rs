@@ -2,7 +2,8 @@
 
 use antinoise_accounting::{
     Adjacency, BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, PrivacyStatement,
-    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one, banded_to_sampled, group_privacy,
+    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled,
+    group_privacy_upper,
 };
 
 /// The Toeplitz square root of the prefix sums, as columns from the diagonal down.
@@ -32,7 +33,7 @@ fn intervals_cover_exact_values() {
     // One bin: a Gaussian release of the summed columns. Two bins of which one is empty: Poisson sampling at
     // rate 1/2, whose single step is closed form. Equal bins: no amplification. False alarms: 1e-6 each.
     let all: f64 = (0..8).map(|i| (0..=i).map(|j| columns(8)[j][i - j]).sum::<f64>().powi(2)).sum();
-    let gaussian = |mu: f64, epsilon: f64| Gdp::new(mu).unwrap().delta(epsilon).unwrap();
+    let gaussian = |mu: f64, epsilon: f64| Gdp::new(mu).unwrap().delta_to_nearest(epsilon).unwrap();
     let half = Composition::new([SampledGaussian::new(1.0, 0.5, 1).unwrap()]).unwrap().delta(1.0).unwrap();
     let cases = [
         (columns(8), 1, 4.0, 2.0, gaussian(all.sqrt() / 4.0, 2.0)),
@@ -82,7 +83,8 @@ fn amplification_by_bins_lies_between_its_ends() {
         .map(|x| x * x)
         .sum();
     assert!(
-        found.upper < Gdp::new(norm.sqrt() / 3.0).unwrap().delta(1.0).unwrap() && found.lower > 0.0,
+        found.upper < Gdp::new(norm.sqrt() / 3.0).unwrap().delta_to_nearest(1.0).unwrap()
+            && found.lower > 0.0,
         "{found:?}"
     );
     assert_eq!(mechanism.delta(1.0, &settings).unwrap(), found);
@@ -109,14 +111,15 @@ fn groups_follow_the_exact_value_of_the_gaussian() {
         let one = Gdp::new(0.2).unwrap();
         let group = one.group(size).unwrap();
         for epsilon in [0.1, 0.5, 1.0] {
-            let (total, delta) = group_privacy(epsilon, one.delta_upper(epsilon).unwrap(), size).unwrap();
-            assert!(delta >= group.delta(total).unwrap(), "the general rule is below the truth");
+            let (total, delta) =
+                group_privacy_upper(epsilon, one.delta_upper(epsilon).unwrap(), size).unwrap();
+            assert!(delta >= group.delta_to_nearest(total).unwrap(), "the general rule is below the truth");
         }
     }
-    let (epsilon, delta) = add_or_remove_to_replace_one(0.0, 1e-6).unwrap();
+    let (epsilon, delta) = add_or_remove_to_replace_one_upper(0.0, 1e-6).unwrap();
     assert!(epsilon == 0.0 && (delta - 2e-6).abs() < 1e-17);
-    assert_eq!(group_privacy(1e308, 1e-6, 100).unwrap(), (f64::MAX, 1.0));
-    assert!(group_privacy(1.0, 1e-6, 0).is_err());
+    assert_eq!(group_privacy_upper(1e308, 1e-6, 100).unwrap(), (f64::MAX, 1.0));
+    assert!(group_privacy_upper(1.0, 1e-6, 0).is_err());
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_single_step_is_the_closed_form() {
         let exact = rate
             * Gdp::from_noise_multiplier(sigma)
                 .unwrap()
-                .delta((f64::exp_m1(epsilon) / rate).ln_1p())
+                .delta_to_nearest((f64::exp_m1(epsilon) / rate).ln_1p())
                 .unwrap();
         let found = run(sigma, rate, 1).delta(epsilon).unwrap();
         assert!(
@@ -134,7 +134,7 @@ fn renyi_divergences_are_looser_and_right() {
         [(1.0, 0.01, 1000, 1e-5), (2.0, 0.1, 100, 1e-9), (0.6, 1e-3, 10_000, 1e-6)]
     {
         let composition = run(sigma, rate, steps);
-        let renyi = composition.epsilon_from_renyi(delta).unwrap();
+        let renyi = composition.epsilon_estimate_from_renyi(delta).unwrap();
         let found = composition.epsilon(delta).unwrap();
         assert!(renyi > found.lower && renyi < 1.5 * found.upper, "{sigma} {rate}: {renyi} {found:?}");
         // Whole orders have a closed form: sum over k of C(alpha, k) (1-q)^(alpha-k) q^k e^(k(k-1)/(2 sigma^2)).
@@ -148,7 +148,7 @@ fn renyi_divergences_are_looser_and_right() {
                 binomial *= f64::from(alpha - k) / f64::from(k + 1);
             }
             let exact = moment.ln() / f64::from(alpha - 1);
-            let found = step.renyi_divergence(f64::from(alpha)).unwrap();
+            let found = step.renyi_divergence_estimate(f64::from(alpha)).unwrap();
             assert!((found - exact).abs() <= 1e-10 * exact + 1e-15, "alpha {alpha}: {found} {exact}");
         }
     }
@@ -172,6 +172,39 @@ fn calibration_is_safe_and_close() {
         assert!(found >= rate * (1.0 - 1e-3) && found <= rate * 1.02, "{found} for rate {rate}");
     }
     assert!(calibrate::steps(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
+}
+
+/// Without sampling too: what is answered is what was evaluated.
+#[test]
+fn unsampled_calibration_meets_its_target_as_it_is_accounted() {
+    let mut state = 3u64;
+    let mut between = |low: f64, high: f64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        low * (high / low).powf((state >> 11) as f64 / (1u64 << 53) as f64)
+    };
+    for _ in 0..300 {
+        let (epsilon, delta) = (between(1e-3, 100.0), between(1e-15, 0.1));
+        let steps = between(1.0, 1e9) as u64;
+        let sigma = calibrate::noise_multiplier(1.0, steps, epsilon, delta).unwrap();
+        let found = run(sigma, 1.0, steps).epsilon(delta).unwrap().upper;
+        assert!(found <= epsilon, "{epsilon} {delta:e} {steps}: {sigma} gives {found}");
+        let less = run(sigma * (1.0 - 1e-10), 1.0, steps).epsilon(delta).unwrap().upper;
+        assert!(less > epsilon, "{epsilon} {delta:e} {steps}: less than {sigma} would do");
+    }
+}
+
+/// Where sampling is rare, one step is almost certain to reveal nothing: errors must be as small as what is rare.
+#[test]
+fn brackets_are_narrow_where_sampling_is_rare() {
+    for (sigma, rate, steps, delta, width) in [
+        (0.5, 1e-7, 10_000_000, 1e-12, 1e-3),
+        (0.5, 1e-8, 100_000_000, 1e-12, 1e-3),
+        (0.5, 1e-7, 100, 1e-15, 0.02),
+        (0.48, 2.1e-8, 2, 2.7e-15, 0.02),
+    ] {
+        let found = run(sigma, rate, steps).epsilon(delta).unwrap();
+        assert!(narrow(found, width), "{sigma} {rate:e} {steps} {delta:e}: {found:?}");
+    }
 }
 
 #[test]

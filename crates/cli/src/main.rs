@@ -9,6 +9,7 @@ mod failure;
 mod output;
 mod plot;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -65,8 +66,32 @@ fn run(cli: &Cli) -> failure::Result<ExitCode> {
     printed.map(|()| ExitCode::SUCCESS)
 }
 
+/// The arguments with a negative number joined to the option before it: `--delta -1e-5` as `--delta=-1e-5`.
+///
+/// Left apart, clap takes a number with a negative exponent for a row of flags.
+fn with_negative_numbers(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let negative =
+            argument.to_str().is_some_and(|text| text.starts_with('-') && text.parse::<f64>().is_ok());
+        let option = |before: &OsString| {
+            before
+                .to_str()
+                .is_some_and(|text| text.starts_with("--") && text.len() > 2 && !text.contains('='))
+        };
+        match joined.last_mut() {
+            Some(before) if negative && option(before) => {
+                before.push("=");
+                before.push(argument);
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    match run(&Cli::parse_from(with_negative_numbers(std::env::args_os()))) {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -292,6 +292,25 @@ fn every_flag_refuses_what_it_cannot_use() {
     assert!(!out.exists(), "a refused run leaves no folder behind");
 }
 
+/// A negative exponent is no flag: the parameter is named with what it got.
+#[test]
+fn small_negative_numbers_are_refused_by_name() {
+    let plan = "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --setting cyclic";
+    for (command, flag, got) in [
+        ("account --noise-multiplier 1", "--delta", "-1e-5"),
+        ("calibrate --epsilon 1", "--delta", "-1e-5"),
+        ("calibrate --delta 1e-5", "--epsilon", "-2.5E-3"),
+        (plan, "--delta", "-1e-5"),
+    ] {
+        let arguments: Vec<&str> = command.split_whitespace().chain([flag, got]).collect();
+        let output = antinoise(&arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        let message = format!("{} is {:?} but must be", &flag[2..], got.parse::<f64>().unwrap());
+        assert!(stderr.contains(&message), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn the_commands_of_the_table_work_without_the_bad_value() {
     for case in CASES

@@ -105,9 +105,40 @@ pub fn at_least(parameter: &str, got: usize, low: usize) -> Result<usize, Invali
     require(parameter, got, got >= low, || format!("at least {low}"))
 }
 
+/// The larger of two numbers, and NaN where one of them is: [`f64::max`] drops it, so that a figure that could
+/// not be computed looks like one that is small.
+///
+/// ```
+/// assert_eq!(antinoise_input::larger(1.0, 2.0), 2.0);
+/// assert!(antinoise_input::larger(1.0, f64::NAN).is_nan() && f64::max(1.0, f64::NAN) == 1.0);
+/// ```
+#[inline]
+pub fn larger(x: f64, y: f64) -> f64 {
+    if x >= y || x.is_nan() { x } else { y }
+}
+
+/// The largest of `numbers` that are not below 0, and NaN where one of them is; 0 of none.
+///
+/// ```
+/// assert_eq!(antinoise_input::largest([1.0, 2.0]), 2.0);
+/// assert!(antinoise_input::largest([f64::NAN, 2.0]).is_nan());
+/// ```
+pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    numbers.into_iter().fold(0.0, larger)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_number_is_kept_wherever_it_stands() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        for numbers in [[nan, 1.0, inf], [1.0, nan, 2.0], [inf, 2.0, nan], [nan; 3]] {
+            assert!(largest(numbers).is_nan(), "{numbers:?}");
+        }
+        assert_eq!((largest([1.0, inf, 2.0]), largest([3.0, 1.0]), largest([])), (inf, 3.0, 0.0));
+    }
 
     #[test]
     fn every_check_takes_its_range_and_nothing_else() {

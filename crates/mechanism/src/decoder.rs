@@ -1,5 +1,6 @@
 //! Norms of the decoder B = A C^-1.
 
+use antinoise_input::largest;
 use antinoise_linear::Mat;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::Columns;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
-use crate::{Recursion, Result, Workload};
+use crate::{Error, Recursion, Result, Workload};
 
 /// The norms of B = A C^-1 (n x n): the standard deviation of the worst query and the root mean square over
 /// queries, for seed noise of standard deviation 1.
@@ -19,11 +20,32 @@ pub struct ErrorNorms {
     pub rms: f64,
 }
 
+/// The errors that double precision can tell, as for sensitivities.
+const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
+
 impl ErrorNorms {
     /// From the squared norms of B's rows.
-    pub(crate) fn of_rows(squared: &[f64]) -> Self {
-        let largest = squared.iter().copied().fold(0.0, f64::max);
-        Self { max: largest.sqrt(), rms: (squared.iter().sum::<f64>() / squared.len() as f64).sqrt() }
+    ///
+    /// # Errors
+    /// As [`ErrorNorms::new`].
+    pub(crate) fn of_rows(squared: &[f64]) -> Result<Self> {
+        let mean = squared.iter().sum::<f64>() / squared.len() as f64;
+        Self::new(largest(squared.iter().copied()).sqrt(), mean.sqrt())
+    }
+
+    /// The two norms.
+    ///
+    /// # Errors
+    /// When one of them is no number above 0, or one whose square double precision cannot hold.
+    pub(crate) fn new(max: f64, rms: f64) -> Result<Self> {
+        if [max, rms].iter().all(|norm| IN_RANGE.contains(norm)) {
+            return Ok(Self { max, rms });
+        }
+        let range = format!("from {:e} to {:e}", IN_RANGE.start(), IN_RANGE.end());
+        Err(Error::Numerical(format!(
+            "the error is {max:e} (max) and {rms:e} (rms) in double precision but must be {range}: the strategy's \
+             numbers grow or shrink too far"
+        )))
     }
 }
 
@@ -35,7 +57,7 @@ pub(crate) fn error_of_toeplitz(
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<ErrorNorms> {
-    Ok(ErrorNorms::of_rows(&rows_of_toeplitz(c, steps, workload, recursion)?))
+    ErrorNorms::of_rows(&rows_of_toeplitz(c, steps, workload, recursion)?)
 }
 
 /// Squared norms of B's rows for Toeplitz C with first column `c`: row i's is the sum of w_t^2 over t <= i.
@@ -54,7 +76,7 @@ pub(crate) fn rows_of_toeplitz(
         sum += *w * *w;
         *w = sum;
     }
-    Ok(rows)
+    finite(rows)
 }
 
 /// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.
@@ -74,7 +96,7 @@ pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Wo
 /// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
 pub(crate) fn error_of_matrix(noise: &Mat<f64>, workload: &Workload) -> Result<ErrorNorms> {
     let column = |_: &mut Vec<f64>, j: usize| antinoise_linear::column(noise, j).to_vec();
-    Ok(ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?))
+    ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?)
 }
 
 /// Squared norms of the rows of A N by the columns of N; `column` may keep its work space.
@@ -101,5 +123,16 @@ pub(crate) fn sum_over_columns(
     for part in partial {
         squared.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
     }
-    Ok(squared)
+    finite(squared)
+}
+
+/// Squared norms of rows, when they are numbers.
+fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
+    match squared.iter().position(|x| !x.is_finite()) {
+        Some(row) => {
+            let got = squared[row];
+            Err(Error::Numerical(format!("the squared error of query {row} is {got} in double precision")))
+        }
+        None => Ok(squared),
+    }
 }

@@ -39,7 +39,7 @@ pub struct Loss {
 /// The loss of `strategy`.
 ///
 /// # Errors
-/// When the workload or the schema is not valid for the strategy's steps, or when a figure is not finite.
+/// When the workload or the schema is not valid for the strategy's steps, or when a figure is not finite, or 0.
 pub fn of(
     strategy: &Strategy,
     workload: &Workload,
@@ -58,7 +58,8 @@ pub fn of(
         total_loss: rms_loss * rms_loss * mechanism.steps() as f64,
         sensitivity,
     };
-    if loss.total_loss.is_finite() && loss.max_loss.is_finite() {
+    let told = |figure: f64| figure.is_finite() && figure > 0.0;
+    if told(loss.total_loss) && told(loss.max_loss) {
         return Ok(loss);
     }
     let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);

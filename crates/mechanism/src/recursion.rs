@@ -7,6 +7,8 @@
 use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
+use crate::{Error, Result};
+
 /// The recipe for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
 ///
 /// ```
@@ -76,6 +78,30 @@ impl Recursion {
     pub(crate) fn of_lower_triangular(noise: &Mat<f64>) -> Self {
         let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
         Self::Combination { rows: (0..noise.nrows()).map(row).collect() }
+    }
+
+    /// The same recipe.
+    ///
+    /// # Errors
+    /// When a coefficient is not finite, which would make the noise no number.
+    pub(crate) fn checked(self) -> Result<Self> {
+        let finite = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite());
+        let holds = match &self {
+            Self::Independent => true,
+            Self::MovingAverage { taps } | Self::AutoRegressive { taps } => finite(taps),
+            Self::Blt { scale, decay } => finite(scale) && finite(decay),
+            Self::Banded { rows, .. } => finite(rows),
+            Self::Combination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
+            // What is inside was checked when it was made.
+            Self::Scaled { factors, .. } => finite(factors),
+            Self::Restarted { .. } => true,
+        };
+        if holds {
+            return Ok(self);
+        }
+        let why =
+            "a coefficient of C^-1 is beyond double precision: the strategy's numbers grow or shrink too far";
+        Err(Error::Numerical(why.into()))
     }
 
     /// The past vectors of the model's dimension that a step must have at hand when nothing is made again.

@@ -39,7 +39,7 @@ pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Ve
 /// Norms of B for prefix sums and the banded Toeplitz C with first column `c`.
 ///
 /// # Errors
-/// When w has not settled at the horizon.
+/// When w has not settled at the horizon, or the norms are no numbers.
 pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
     let horizon = horizon(steps, c.len(), &Workload::Prefix);
     let w = divide(&vec![1.0; horizon], c, horizon);
@@ -56,7 +56,7 @@ pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
         weights.iter().zip(&w).map(|(weight, w)| weight * w * w).sum::<f64>() + rest * limit * limit
     };
     let rms = (squared(Objective::Rms) / steps as f64).sqrt();
-    Ok(ErrorNorms { max: squared(Objective::Max).sqrt(), rms })
+    ErrorNorms::new(squared(Objective::Max).sqrt(), rms)
 }
 
 #[cfg(test)]

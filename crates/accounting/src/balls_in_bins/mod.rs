@@ -77,7 +77,7 @@ impl BallsInBins {
     /// use antinoise_accounting::{BallsInBins, Gdp, MonteCarlo};
     /// // One bin samples nothing: this is a Gaussian release of sensitivity |(1, 0.5)|.
     /// let found = BallsInBins::new(&[vec![1.0, 0.5], vec![0.0]], 1, 1.0)?.delta(2.0, &MonteCarlo::default())?;
-    /// let exact = Gdp::new(1.25f64.sqrt())?.delta(2.0)?;
+    /// let exact = Gdp::new(1.25f64.sqrt())?.delta_to_nearest(2.0)?;
     /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.05 * exact);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```

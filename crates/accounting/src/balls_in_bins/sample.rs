@@ -10,6 +10,7 @@
 //! - Origin: x is drawn around -tau times the mean m of all m_i. The weight is e^{tau <x, m> + tau^2 |m|^2/2}, and
 //!   where L < -epsilon, mean v_i <= L (Jensen) bounds <x, m> from above.
 
+use antinoise_input::largest;
 use rayon::prelude::*;
 
 use crate::monte_carlo::{Direction, Normals, Tally, tally};
@@ -30,8 +31,7 @@ impl Sampler {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
         let gram: Vec<Vec<f64>> =
             means.par_iter().map(|a| means.iter().map(|b| dot(a, b)).collect()).collect();
-        let largest = (0..gram.len()).map(|i| gram[i][i]).fold(0.0, f64::max);
-        Gdp::new(largest.sqrt())?;
+        Gdp::new(largest((0..gram.len()).map(|i| gram[i][i])).sqrt())?;
         let bins = means.len() as f64;
         let toward_mean = gram.iter().map(|row| row.iter().sum::<f64>() / bins).collect();
         Ok(Self { factor: cholesky(&gram), gram, toward_mean })
@@ -43,7 +43,7 @@ impl Sampler {
     }
 
     fn largest_square(&self) -> f64 {
-        (0..self.gram.len()).map(|i| self.gram[i][i]).fold(0.0, f64::max)
+        largest((0..self.gram.len()).map(|i| self.gram[i][i]))
     }
 
     /// |m|^2 and the mean of G_ii.

@@ -3,7 +3,7 @@ mod composition;
 mod estimate;
 mod normals;
 
-use antinoise_input::{at_least, in_open_unit, positive};
+use antinoise_input::{at_least, in_open_unit, largest, positive};
 use rayon::prelude::*;
 
 use crate::Result;
@@ -104,7 +104,7 @@ impl MonteCarlo {
 impl StatisticalDelta {
     /// From the two directions' (mean, half-width of its confidence interval, samples).
     pub(crate) fn worse_of(ends: [(f64, f64, usize); 2], failure: f64) -> Self {
-        let fold = |f: fn(&(f64, f64, usize)) -> f64| ends.iter().map(f).fold(0.0, f64::max);
+        let fold = |f: fn(&(f64, f64, usize)) -> f64| largest(ends.iter().map(f));
         Self {
             estimate: fold(|end| end.0),
             lower: fold(|end| end.0 - end.1),

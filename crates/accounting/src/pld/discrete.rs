@@ -8,6 +8,8 @@
 //! Source of the upper curve: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots: tighter
 //! discrete approximations of privacy loss distributions" (2022).
 
+use antinoise_input::larger;
+
 use super::profile::{Point, Profile, Rounding};
 
 /// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
@@ -61,7 +63,7 @@ fn masses(grid: &Grid, slopes: &[f64], sign: f64) -> Vec<f64> {
         // The two sides of the offset differ by the slope of 1 - t.
         let kink = slopes[i + 1] - slopes[i] + if i == grid.origin { 1.0 } else { 0.0 };
         let error = SLOPE_ERROR * (slopes[i].abs() + slopes[i + 1].abs());
-        grid.losses[i] + (kink + sign * error).max(0.0).ln()
+        grid.losses[i] + larger(kink + sign * error, 0.0).ln()
     };
     (0..grid.losses.len()).map(ln_mass).collect()
 }

@@ -12,6 +12,8 @@ use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
 /// ln of the share of the answer that the loss half a period from its target, on either side, may add.
 const LN_OUTSIDE: f64 = -11.5;
+/// The last frequency at least, in units of 1 / smoothing: e^-21 is left there.
+const LEAST_LAST: f64 = 6.5;
 /// Losses above one that adds this much of delta over all steps are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
@@ -160,7 +162,15 @@ impl Fit {
         let half = (self.target - lowest).max(highest - self.target).max(-ln_near / self.theta);
         let smoothing = (self.width() / (5.0 * (1.0 + self.theta))).sqrt().min(0.25 / (1.0 + self.theta));
         // The measures reach a little beyond the quadrature.
-        Settings { theta: self.theta, smoothing: smoothing * self.fineness, period: 2.1 * half, above, below }
+        Settings {
+            theta: self.theta,
+            smoothing: smoothing * self.fineness,
+            period: 2.1 * half,
+            // What is left out beyond the last frequency is relative to the payoff, not to its mean.
+            last: (2.0 * (14.0 - self.ln_payoff())).sqrt().max(LEAST_LAST),
+            above,
+            below,
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub theta: f64,
     pub smoothing: f64,
     pub period: f64,
+    /// The last frequency, in units of 1 / smoothing, which leaves e^(-last^2 / 2) there.
+    pub last: f64,
     /// The tilts upwards and downwards at which Chernoff bounds what lies half a period above and below.
     pub above: f64,
     pub below: f64,
@@ -69,8 +71,6 @@ pub(crate) struct Spectrum {
 
 /// The most frequencies a spectrum may have.
 const MOST: f64 = (1 << 19) as f64;
-/// Smoothing leaves e^-21 at the last frequency.
-const LAST: f64 = 6.5;
 /// Atoms are rotated from one frequency to the next this often, then as often over so many at once, then afresh:
 /// errors grow with the number of rotations.
 const TURNS: usize = 12;
@@ -80,7 +80,7 @@ const BLOCK: usize = 256;
 impl Settings {
     /// How many frequencies this takes.
     fn frequencies(&self) -> f64 {
-        (LAST / self.smoothing * self.period / (2.0 * PI)).ceil() + 1.0
+        (self.last / self.smoothing * self.period / (2.0 * PI)).ceil() + 1.0
     }
 
     /// The same with as much smoothing as keeps the frequencies below `most`, and whether that was enough already.
@@ -101,7 +101,7 @@ impl Settings {
 impl Spectrum {
     /// The bound for `parts` that are all on the side `bound`.
     pub fn new(parts: &[Part], settings: Settings, bound: Bound) -> Option<Self> {
-        let Settings { theta, smoothing: s, period, above, below } = settings;
+        let Settings { theta, smoothing: s, period, above, below, .. } = settings;
         let count = settings.count()?;
         // What `wrapped` and the bump take for granted; more smoothing than that bounds nothing well.
         if bound == Bound::Below && (1.0 + theta) * s > 0.3 {
@@ -112,25 +112,24 @@ impl Spectrum {
         let moment =
             |tilt: f64| parts.iter().map(|p| p.steps as f64 * ln_moment(&p.discrete, tilt)).sum::<f64>();
         let ln_moment = moment(theta);
-        let (mut terms, sizes) = characteristic(parts, theta, period, count, bound);
-        let mut error = 0.0;
+        let (mut terms, sizes, ln_mass) = characteristic(parts, theta, period, count, bound);
+        let (mass, mut error) = (ln_mass.0.exp(), 0.0);
         for (k, (term, &(size, growth))) in terms.iter_mut().zip(&sizes).enumerate() {
             let omega = 2.0 * PI * k as f64 / period;
             let payoff = payoff(theta, s, omega, bound);
             let twice = if k == 0 { 1.0 } else { 2.0 };
-            *term *= payoff * (twice / period);
-            error += twice / period * payoff.norm() * size * growth;
+            *term *= payoff * (twice / period * mass);
+            error += twice / period * payoff.norm() * size * growth * mass;
         }
         let last = 2.0 * PI * count as f64 / period;
         // Rounded up, masses may sum to a little more than 1.
-        let greatest = sizes[0].0 * (1.0 + sizes[0].1);
-        error += left_out(theta, s, last) * greatest.max(1.0);
+        error += left_out(theta, s, last) * mass.max(1.0);
         Some(Self {
             size: terms.iter().map(|term| term.norm()).sum(),
             settings,
             bound,
             terms,
-            ln_moment: ln_moment + if bound == Bound::Above { slack } else { -slack },
+            ln_moment: ln_moment + if bound == Bound::Above { slack + ln_mass.1 } else { -slack - ln_mass.1 },
             error,
             ln_above: moment(theta + above) - ln_moment + slack,
             ln_below: moment(theta - below) - ln_moment + slack,
@@ -146,16 +145,17 @@ impl Spectrum {
             let (sin, cos) = (step * k as f64).sin_cos();
             term.re * cos - term.im * sin
         };
-        let sum: f64 = self.terms.iter().enumerate().map(term).sum();
-        // A phase errs by its size in ulps, and the sum by one ulp a term.
-        let count = self.terms.len() as f64;
-        let rounding = self.size * f64::EPSILON * (4.0 + (step * count).abs() + count);
+        let values: Vec<f64> = self.terms.iter().enumerate().map(term).collect();
+        let sum = sum(&values);
+        // A phase errs by its size in ulps, and the sum by half an ulp an addition.
+        let last = step * values.len() as f64;
+        let rounding = self.size * f64::EPSILON * (4.0 + last.abs() + additions(values.len()));
         let scale = self.ln_moment - theta * epsilon;
         match self.bound {
             Bound::Above => {
                 // No number is no bound.
                 let within = (sum + self.error + rounding).ln() + scale;
-                if within.is_nan() {
+                if within.is_nan() || self.infinity.is_nan() {
                     return 0.0;
                 }
                 let (high, low) = (within.max(self.infinity.ln()), within.min(self.infinity.ln()));
@@ -172,7 +172,8 @@ impl Spectrum {
         let excess = |epsilon: f64| self.ln_delta(epsilon) - ln_delta;
         let first = (guess, excess(guess));
         let (mut low, mut high) = (first, first);
-        let mut step = 2e-3 * guess;
+        // Far from where it is aimed at, a spectrum tells nothing.
+        let mut step = f64::min(2e-3 * guess, 1e-2 * self.settings.period);
         while low.1 <= 0.0 {
             if low.0 == 0.0 {
                 return (self.bound == Bound::Above).then_some(0.0);
@@ -253,29 +254,42 @@ fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
     ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
 }
 
-/// The characteristic function of the tilted sum at `count` frequencies; with each its size and the factor
-/// that bounds its error relative to that.
+/// The characteristic function of the tilted sum at `count` frequencies, over its total mass; with each its size
+/// and the factor that bounds its error relative to that; and ln of the mass with a bound on its error.
+///
+/// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and
+/// W = sum m_i (e^{i omega (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the
+/// number of steps, an error of one ulp of 1 + W would be that many.
 fn characteristic(
     parts: &[Part],
     theta: f64,
     period: f64,
     count: usize,
     bound: Bound,
-) -> (Vec<Complex<f64>>, Vec<(f64, f64)>) {
+) -> (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64)) {
     // ln size, phase, and T e / |A|.
     let mut powers = vec![(0.0, 0.0, 0.0); count];
+    let mut ln_mass = (0.0, 0.0);
     for part in parts {
         let steps = part.steps as f64;
         let atoms = Atoms::tilted(&part.discrete, theta, bound);
-        let mut each = |k: usize, value: Complex<f64>| {
-            let error = atoms.error(2.0 * PI * k as f64 / period);
-            let (size, phase) = (value.norm().max(error), value.arg());
+        let error = steps * f64::EPSILON * additions(atoms.masses.len());
+        ln_mass = (ln_mass.0 + steps * atoms.mass.ln(), ln_mass.1 + error);
+        let mut each = |k: usize, moved: Complex<f64>| {
+            let omega = 2.0 * PI * k as f64 / period;
+            let error = atoms.error(omega);
+            let value = moved / atoms.mass;
+            let (ln_size, phase) = polar_beside_one(value);
+            let ln_size = ln_size.max(error.ln());
+            let size = ln_size.exp();
             // Where the value is all error, its phase is anything.
             let relative = error / size * if size < 4.0 * error { 2.0 } else { 1.0 };
-            let (ln_size, angle, growth) = &mut powers[k];
-            *ln_size += steps * size.ln();
-            *angle += steps * phase;
-            *growth += steps * (relative + 4.0 * f64::EPSILON * (1.0 + phase.abs()));
+            let turned = omega * atoms.centre;
+            let (ln_power, angle, growth) = &mut powers[k];
+            *ln_power += steps * ln_size;
+            *angle += steps * phase + steps * turned;
+            let angles = ln_size.abs() + phase.abs() + turned.abs();
+            *growth += steps * (relative + 4.0 * f64::EPSILON * angles) + 8.0 * f64::EPSILON;
         };
         // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same on all.
         pulp::Arch::new().dispatch(Transform {
@@ -288,16 +302,29 @@ fn characteristic(
     let values = powers.iter().map(|&(ln_size, angle, _)| Complex::from_polar(ln_size.exp(), angle));
     // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
     let sizes = powers.iter().map(|&(ln_size, _, growth)| (ln_size.exp(), growth.min(700.0).exp_m1()));
-    (values.collect(), sizes.collect())
+    (values.collect(), sizes.collect(), ln_mass)
+}
+
+/// ln |1 + w| and the angle of 1 + w, with errors in proportion to w.
+fn polar_beside_one(w: Complex<f64>) -> (f64, f64) {
+    let square = w.norm_sqr();
+    // Far from 0 an ulp of 1 is small beside w.
+    let ln_size = if square < 0.25 { 0.5 * (2.0 * w.re + square).ln_1p() } else { (w + 1.0).norm().ln() };
+    (ln_size, w.im.atan2(1.0 + w.re))
 }
 
 /// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which for all
 /// steps together costs a relative error of steps times their rounding; as errors of each frequency they would cost
 /// that much of the largest payoff, of which the mean may be a small part.
 struct Atoms {
+    /// The loss of the heaviest atom, and how far those of all are from it.
+    centre: f64,
     losses: Vec<f64>,
     masses: Vec<f64>,
-    /// Mean absolute loss.
+    /// The sum of the masses.
+    mass: f64,
+    /// The mass that is away from the centre, and its mean distance from there.
+    away: f64,
     spread: f64,
 }
 
@@ -306,6 +333,7 @@ impl Atoms {
         let ln_moment = ln_moment(discrete, theta);
         let sign = if bound == Bound::Above { 1.0 } else { -1.0 };
         let (mut losses, mut masses) = (vec![], vec![]);
+        let mut heaviest = (0.0, 0.0);
         for (&loss, &ln) in discrete.losses.iter().zip(&discrete.ln_masses) {
             let exponents = ln.abs() + (theta * loss).abs() + ln_moment.abs();
             let rounding = f64::EPSILON * (8.0 + 4.0 * exponents);
@@ -314,22 +342,29 @@ impl Atoms {
             if mass > 1e-40 {
                 losses.push(loss);
                 masses.push(mass);
+                if mass > heaviest.0 {
+                    heaviest = (mass, loss);
+                }
             }
         }
-        let spread = losses.iter().zip(&masses).map(|(loss, mass)| loss.abs() * mass).sum();
-        Self { losses, masses, spread }
+        let centre = heaviest.1;
+        losses.iter_mut().for_each(|loss| *loss -= centre);
+        let away =
+            losses.iter().zip(&masses).map(|(&apart, mass)| if apart == 0.0 { 0.0 } else { *mass }).sum();
+        let spread = losses.iter().zip(&masses).map(|(apart, mass)| apart.abs() * mass).sum();
+        Self { centre, mass: sum(&masses), away, spread, losses, masses }
     }
 
-    /// The error of the transform at `omega`: of rotating (2 units a turn at most), of summing, and of phases.
+    /// The error of W at `omega`: of rotating, of summing, of its angles, and of what follows. A turn adds seven
+    /// units at most of the value it reaches, which is never above min(2, the angle); sums half a unit an addition.
     fn error(&self, omega: f64) -> f64 {
-        // Half a unit an addition: eight lanes through a block, the lanes, and the blocks.
-        let additions = BLOCK as f64 / 8.0 + 8.0 + (self.losses.len() / BLOCK) as f64;
-        let rounding = 4.0 * TURNS as f64 + 8.0 + 0.5 * additions;
-        f64::EPSILON * (rounding + 2.0 * omega * self.spread) + 1e-34
+        let rounding = 14.0 * TURNS as f64 + 32.0 + 0.5 * additions(self.losses.len());
+        let angles = omega * self.spread;
+        f64::EPSILON * (rounding * angles.min(2.0 * self.away) + 4.0 * angles) + 1e-34
     }
 }
 
-/// Calls `each` with sum of mass e^{i k step loss} for every k below `count`.
+/// Calls `each` with W, the sum of mass (e^{i k step loss} - 1), for every k below `count`.
 struct Transform<'a, F> {
     atoms: &'a Atoms,
     step: f64,
@@ -342,16 +377,14 @@ impl<F: FnMut(usize, Complex<f64>)> pulp::NullaryFnOnce for Transform<'_, F> {
 
     #[inline(always)]
     fn call(mut self) {
-        let Atoms { losses, masses, .. } = self.atoms;
-        let turn = |times: usize| Turn::new(losses, times as f64 * self.step);
+        let turn = |times: usize| Turn::new(self.atoms, times as f64 * self.step);
         let (one, many) = (turn(1), turn(TURNS));
-        let mut anchor = (vec![0.0; losses.len()], vec![0.0; losses.len()]);
-        let mut here = anchor.clone();
+        let zeros = || vec![0.0; self.atoms.losses.len()];
+        let mut anchor = (zeros(), zeros());
+        let mut here = (zeros(), zeros());
         for k in 0..self.count {
             if k % (TURNS * TURNS) == 0 {
-                let Turn { cos, sin } = turn(k);
-                anchor.0.iter_mut().zip(masses).zip(cos).for_each(|((re, mass), cos)| *re = mass * cos);
-                anchor.1.iter_mut().zip(masses).zip(sin).for_each(|((im, mass), sin)| *im = mass * sin);
+                anchor = turn(k).from_one;
             } else if k % TURNS == 0 {
                 many.apply(&mut anchor);
             }
@@ -369,21 +402,35 @@ impl<F: FnMut(usize, Complex<f64>)> pulp::NullaryFnOnce for Transform<'_, F> {
 struct Turn {
     cos: Vec<f64>,
     sin: Vec<f64>,
+    /// mass (e^{i angle} - 1).
+    from_one: (Vec<f64>, Vec<f64>),
 }
 
 impl Turn {
     #[inline(always)]
-    fn new(losses: &[f64], omega: f64) -> Self {
-        let (sin, cos) = losses.iter().map(|loss| (omega * loss).sin_cos()).unzip();
-        Self { cos, sin }
+    fn new(atoms: &Atoms, omega: f64) -> Self {
+        let (sin, cos): (Vec<f64>, Vec<f64>) =
+            atoms.losses.iter().map(|loss| (omega * loss).sin_cos()).unzip();
+        // cos - 1 = -2 sin^2 of half the angle.
+        let half = |(loss, mass): (&f64, &f64)| -2.0 * mass * (0.5 * omega * loss).sin().powi(2);
+        let re = atoms.losses.iter().zip(&atoms.masses).map(half).collect();
+        let im = sin.iter().zip(&atoms.masses).map(|(sin, mass)| sin * mass).collect();
+        Self { cos, sin, from_one: (re, im) }
     }
 
+    /// From mass (x - 1) to mass (x e^{i angle} - 1), which is what it was, turned, and that of the turn.
     #[inline(always)]
     fn apply(&self, (re, im): &mut (Vec<f64>, Vec<f64>)) {
-        for (((re, im), sin), cos) in re.iter_mut().zip(im).zip(&self.sin).zip(&self.cos) {
-            (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
+        let turns = self.sin.iter().zip(&self.cos).zip(self.from_one.0.iter().zip(&self.from_one.1));
+        for ((re, im), ((sin, cos), (add_re, add_im))) in re.iter_mut().zip(im).zip(turns) {
+            (*re, *im) = (*re * cos - *im * sin + add_re, *re * sin + *im * cos + add_im);
         }
     }
+}
+
+/// Additions that a value goes through in a [`sum`]: eight lanes through a block, the lanes, and the blocks.
+fn additions(count: usize) -> f64 {
+    BLOCK as f64 / 8.0 + 8.0 + (count / BLOCK) as f64
 }
 
 /// The sum, block by block in eight lanes.

@@ -6,7 +6,7 @@ mod profile;
 mod side;
 mod tilt;
 
-use antinoise_input::{InvalidParameter, in_open_unit, non_negative, positive};
+use antinoise_input::{InvalidParameter, in_open_unit, larger, non_negative, positive};
 
 use crate::{Gdp, Result};
 pub(crate) use profile::Direction;
@@ -261,7 +261,7 @@ impl Bracket {
     const NOTHING: Self = Self { lower: 0.0, upper: 0.0 };
 
     fn worse(self, other: Self) -> Self {
-        Self { lower: self.lower.max(other.lower), upper: self.upper.max(other.upper) }
+        Self { lower: self.lower.max(other.lower), upper: larger(self.upper, other.upper) }
     }
 
     fn capped(self, most: f64) -> Self {

@@ -8,6 +8,8 @@
 //! Source: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling" (2018), theorem 2, which is an
 //! identity for this pair.
 
+use antinoise_input::larger;
+
 use super::discrete::Grid;
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 
@@ -50,6 +52,9 @@ pub(crate) struct Point {
 
 /// Ten times the worst relative error of [`gaussian`] against 60-digit arithmetic, beside rounding of a and b.
 const EVALUATION_ERROR: f64 = 2e-12;
+
+/// Beyond so many standard deviations a normal density is 0 in double precision.
+const FARTHEST: f64 = 40.0;
 
 impl Profile {
     /// The loss at `z` standard deviations of P's component at 0, towards the mixture's mean.
@@ -133,7 +138,7 @@ impl Profile {
             (false, true) => (1.0 - q) * near + q * far,
             (false, false) => (1.0 - q) * far + q * near,
         };
-        Point { value: (scale * q * value).max(0.0), slope }
+        Point { value: larger(scale * q * value, 0.0), slope }
     }
 
     /// G(ln(1 + y)) for y >= 0, with the two tails.
@@ -162,6 +167,10 @@ impl Profile {
 fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
     let (a, b) = ((-0.5 * mu).mul_add(mu, e) / mu, (0.5 * mu).mul_add(mu, e) / mu);
     let (density_a, density_b) = ((-0.5 * a * a - LN_SQRT_2PI).exp(), (-0.5 * b * b - LN_SQRT_2PI).exp());
+    if a > FARTHEST {
+        // Both tails are below the least number there is.
+        return (0.0, 0.0, 0.0, EVALUATION_ERROR);
+    }
     let far = density_b * mills(b);
     let error = EVALUATION_ERROR + 2.0 * f64::EPSILON * (a * b).abs();
     if a < 0.0 && mu > 1.0 {

@@ -1,7 +1,7 @@
 //! `antinoise account`: the privacy of a noise multiplier.
 
 use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
-use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
@@ -144,7 +144,7 @@ impl Arguments {
                 InvalidParameter::new("strategy", recipe, must_be)
             })?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let largest = columns.iter().map(norm).fold(0.0, f64::max);
+        let largest = largest(columns.iter().map(norm));
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
         // Both ends may fail.
         let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };

@@ -169,7 +169,7 @@ impl Report {
             }
         };
         let report = Self::new(epsilon, delta, sigma, sampling, adjacency)?;
-        Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho), ..report })
+        Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho_upper), ..report })
     }
 
     /// Epsilon at this delta by a statistical accountant of balls in bins.
@@ -211,7 +211,7 @@ impl Report {
             delta,
             noise_multiplier: sigma,
             mu: gdp.map(Gdp::mu),
-            rho: gdp.map(Gdp::rho),
+            rho: gdp.map(Gdp::rho_upper),
             sampling_rate: rate,
             steps,
             bands,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use antinoise_input::{larger, largest};
 use antinoise_linear::{Mat, column, symmetric_eigenvalues};
 
 use super::Sensitivity;
+use crate::strategy::can_write_out;
 use crate::{Encoder, Participation, Result};
 
 /// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
@@ -29,23 +31,24 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     let n = encoder.steps();
     participation.check(n)?;
     if let Participation::Patterns { patterns } = participation {
-        return Ok(listed(encoder, patterns));
+        return listed(encoder, patterns);
     }
     if let Encoder::Toeplitz { coefficients, .. } = encoder {
         return super::of_toeplitz(coefficients, n, participation);
     }
     let (b, k) = participation.separation(n);
     if k == 1 {
-        let squared = encoder.gram_lag(0).into_iter().fold(0.0, f64::max);
-        return Ok(Sensitivity::exact(squared.sqrt(), "largest column norm, single participation"));
+        let squared = largest(encoder.gram_lag(0));
+        return Sensitivity::exact(squared.sqrt(), "largest column norm, single participation");
     }
-    Ok(match participation {
+    can_write_out(n.saturating_mul(k))?;
+    match participation {
         Participation::MinSep { .. } => min_sep(encoder, b, k),
         _ => cyclic(encoder, b, k),
-    })
+    }
 }
 
-fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
+fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
     let block = |phase: usize| {
@@ -55,31 +58,40 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
     of_blocks(b, block, encoder.is_circulant())
 }
 
-/// The entries of C^T C that listed patterns hold, by lag.
-fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Sensitivity {
-    let mut lags: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for (t, tau) in
-        patterns.iter().flat_map(|p| p.iter().flat_map(move |t| p.iter().map(move |tau| (t, tau))))
-    {
-        let lag = t.abs_diff(*tau);
-        lags.entry(lag).or_insert_with(|| encoder.gram_lag(lag));
+/// The entries of C^T C that listed patterns hold, found one lag after the other.
+fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
+    can_write_out(encoder.steps())?;
+    can_write_out(
+        patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
+    )?;
+    let mut entries: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for pattern in patterns {
+        let later = |i: usize| pattern[i..].iter().map(move |tau| ((tau - pattern[i], pattern[i]), f64::NAN));
+        entries.extend((0..pattern.len()).flat_map(later));
+    }
+    let mut known = (usize::MAX, Vec::new());
+    for (&(lag, t), entry) in &mut entries {
+        if known.0 != lag {
+            known = (lag, encoder.gram_lag(lag));
+        }
+        *entry = known.1[t];
     }
     let block = |u: usize| {
         let pattern: &Vec<usize> = &patterns[u];
         Mat::from_fn(pattern.len(), pattern.len(), |i, j| {
             let (t, tau) = (pattern[i], pattern[j]);
-            lags[&t.abs_diff(tau)][t.min(tau)]
+            entries[&(t.abs_diff(tau), t.min(tau))]
         })
     };
     of_blocks(patterns.len(), block, encoder.is_circulant())
 }
 
 /// The sensitivity from C^T C restricted to each of `count` patterns.
-fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -> Sensitivity {
-    let largest = |of: &dyn Fn(&Mat<f64>) -> f64| (0..count).map(|u| of(&block(u))).fold(0.0, f64::max);
+fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -> Result<Sensitivity> {
+    let over_patterns = |of: &dyn Fn(&Mat<f64>) -> f64| largest((0..count).map(|u| of(&block(u))));
     let spectral = || {
         let source = "spectral: sqrt(k) times the largest norm of co-participating columns";
-        (largest(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt(), source)
+        (over_patterns(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt(), source)
     };
     if circulant {
         // Some of their columns have negative inner products: the literature bounds the Fourier mechanism by
@@ -90,8 +102,14 @@ fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -
     let sum = |x: &Mat<f64>, of: fn(f64) -> f64| -> f64 {
         (0..x.ncols()).flat_map(|j| column(x, j)).map(|&x| of(x)).sum()
     };
-    let absolute = largest(&|x| sum(x, f64::abs));
-    if absolute <= largest(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
+    let absolute = over_patterns(&|x| sum(x, f64::abs));
+    if !absolute.is_finite() {
+        return Sensitivity::upper_bound(
+            absolute,
+            "magnitudes of inner products of co-participating columns",
+        );
+    }
+    if absolute <= over_patterns(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
         let source = "columns of the worst pattern have no negative inner product";
         return Sensitivity::exact(absolute.sqrt(), source);
     }
@@ -99,40 +117,37 @@ fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -
         vec![(absolute.sqrt(), "magnitudes of inner products of co-participating columns"), spectral()];
     if (0..count).all(|u| block(u).nrows() <= MOST_SIGNED) {
         let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
-        bounds.push((GROTHENDIECK * largest(&largest_signed_sum).sqrt(), source));
+        bounds.push((GROTHENDIECK * over_patterns(&largest_signed_sum).sqrt(), source));
     }
     let (value, source) =
         bounds.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).expect("two bounds always apply");
     Sensitivity::upper_bound(value, source)
 }
 
-/// An upper bound on the largest eigenvalue of a positive semi-definite matrix.
+/// An upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN where an entry is.
 fn largest_eigenvalue(x: &Mat<f64>) -> f64 {
-    let norm_bound =
-        (0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum::<f64>()).fold(0.0, f64::max);
-    match symmetric_eigenvalues(x.as_ref()) {
+    let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
+    match symmetric_eigenvalues(x.as_ref()).map(largest) {
         // Rounded up by more than the error of a backward-stable eigenvalue.
-        Ok(values) => {
-            (values.into_iter().fold(0.0, f64::max) + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
+        Ok(value) if value.is_finite() && norm_bound.is_finite() => {
+            (value + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
         }
-        Err(_) => norm_bound,
+        _ => norm_bound,
     }
 }
 
 /// max over signs s of s^T X s.
 fn largest_signed_sum(x: &Mat<f64>) -> f64 {
     let count = x.nrows();
-    (0u32..1 << (count - 1))
-        .map(|bits| {
-            let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
-            (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
-        })
-        .fold(0.0, f64::max)
+    largest((0u32..1 << (count - 1)).map(|bits| {
+        let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
+        (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
+    }))
 }
 
 /// M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]), where R\[t, j\]
 /// is the largest |X\[t, tau\]| with tau >= t + j b: the j-th participation after t is at least that far.
-fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
+fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
@@ -146,7 +161,7 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Sensitivity {
         }
         let mut best = vec![0.0; n + b];
         for t in (0..n).rev() {
-            best[t] = f64::max(weights[t] + fewer[t + b], best[t + 1]);
+            best[t] = larger(weights[t] + fewer[t + b], best[t + 1]);
         }
         fewer = best;
     }
@@ -164,7 +179,7 @@ fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
     let mut largest = vec![0.0; n];
     for lag in (b..n).rev() {
         for (best, x) in largest.iter_mut().zip(encoder.gram_lag(lag)) {
-            *best = f64::max(*best, x.abs());
+            *best = larger(*best, x.abs());
         }
         if lag % b == 0 && lag / b < k {
             reach[lag / b - 1] = largest.clone();

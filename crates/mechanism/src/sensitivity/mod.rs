@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use toeplitz::of_toeplitz;
 pub(crate) use toeplitz::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 
-use crate::Adjacency;
+use crate::{Adjacency, Error, Result};
 
 /// Whether a sensitivity is attained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,13 +47,38 @@ pub struct Sensitivity {
     pub source: String,
 }
 
+/// The sensitivities that double precision can tell: squares of what is below lose their digits, and squares of
+/// what is above are infinite.
+const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
+
+/// A norm of columns of C, when its square has kept its digits.
+pub(crate) fn norm_in_range(norm: f64) -> bool {
+    IN_RANGE.contains(&norm)
+}
+
 impl Sensitivity {
-    pub(crate) fn exact(value: f64, source: &str) -> Self {
-        Self { value, kind: Kind::Exact, source: source.into() }
+    /// # Errors
+    /// When the value is no number, or one whose square double precision cannot hold.
+    pub(crate) fn exact(value: f64, source: &str) -> Result<Self> {
+        Self { value, kind: Kind::Exact, source: source.into() }.checked()
     }
 
-    pub(crate) fn upper_bound(value: f64, source: &str) -> Self {
-        Self { value, kind: Kind::UpperBound, source: source.into() }
+    /// # Errors
+    /// As [`Sensitivity::exact`].
+    pub(crate) fn upper_bound(value: f64, source: &str) -> Result<Self> {
+        Self { value, kind: Kind::UpperBound, source: source.into() }.checked()
+    }
+
+    fn checked(self) -> Result<Self> {
+        if norm_in_range(self.value) {
+            return Ok(self);
+        }
+        let (value, range) = (self.value, IN_RANGE);
+        let range = format!("from {:e} to {:e}", range.start(), range.end());
+        Err(Error::Numerical(format!(
+            "the sensitivity is {value:e} in double precision but must be {range}: the strategy's numbers grow or \
+             shrink too far"
+        )))
     }
 
     /// The sensitivity under an adjacency: replace-one doubles what zero-out costs.

@@ -1,6 +1,9 @@
 //! Toeplitz C: the densest pattern's columns, added up.
 
+use antinoise_input::larger;
+
 use super::Sensitivity;
+use crate::strategy::can_write_out;
 use crate::toeplitz::norm_squared;
 use crate::{Encoder, Participation, Result};
 
@@ -12,7 +15,8 @@ use crate::{Encoder, Participation, Result};
 /// non-increasing majorant of |c|, gives an upper bound. O(nk).
 ///
 /// # Errors
-/// When the schema does not fit in `steps`.
+/// When the schema does not fit in `steps`, when columns that overlap are too long to write out, or when the
+/// sensitivity is not a number that double precision can tell.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
@@ -24,32 +28,35 @@ pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Re
         return super::of_encoder(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, participation);
     }
     if k == 1 {
-        return Ok(Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation"));
+        return Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation");
     }
-    let of = |c: &[f64]| norm_squared(&sum_of_columns(c, steps, b, k)).sqrt();
     if c.len() <= b {
         let counts = orthogonal_counts(c.len(), steps, b, k);
         let squared: f64 = c.iter().zip(counts).map(|(c, count)| count * c * c).sum();
         let source = "orthogonal columns: no more bands than the separation";
-        return Ok(Sensitivity::exact(squared.sqrt(), source));
+        return Sensitivity::exact(squared.sqrt(), source);
     }
+    // Entries past the last column's end are 0.
+    let reach = steps.min(((k - 1) * b).saturating_add(c.len()));
+    can_write_out(reach)?;
+    let of = |c: &[f64]| norm_squared(&sum_of_columns(c, reach, b, k)).sqrt();
     if c.iter().all(|&x| x >= 0.0) {
         if !matches!(participation, Participation::MinSep { .. }) {
-            return Ok(Sensitivity::exact(of(c), "non-negative Toeplitz columns, densest pattern"));
+            return Sensitivity::exact(of(c), "non-negative Toeplitz columns, densest pattern");
         }
         if c.windows(2).all(|pair| pair[0] >= pair[1]) {
             let source = "non-negative, non-increasing Toeplitz columns, densest pattern";
-            return Ok(Sensitivity::exact(of(c), source));
+            return Sensitivity::exact(of(c), source);
         }
     }
     let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
-    Ok(match participation {
+    match participation {
         Participation::MinSep { .. } => Sensitivity::upper_bound(
             of(&non_increasing_majorant(&magnitudes)),
             "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
         ),
         _ => Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients"),
-    })
+    }
 }
 
 /// How many of the k columns 0, b, 2b, ... reach entry s before the steps end, s < len, for columns that do not
@@ -65,7 +72,7 @@ fn trimmed(c: &[f64]) -> &[f64] {
 fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
     let mut majorant = c.to_vec();
     for t in (1..c.len()).rev() {
-        majorant[t - 1] = majorant[t - 1].max(majorant[t]);
+        majorant[t - 1] = larger(majorant[t - 1], majorant[t]);
     }
     majorant
 }

@@ -29,6 +29,7 @@ impl Mechanism for BandedInverse {
     }
 
     fn encoder(&self) -> Result<Encoder> {
+        can_write_out(self.steps)?;
         let coefficients = divide(&[1.0], &self.inverse_coefficients, self.steps);
         Ok(Encoder::Toeplitz { steps: self.steps, coefficients })
     }

@@ -34,7 +34,7 @@ impl Mechanism for BandedToeplitz {
         if *workload == Workload::Prefix && self.steps > stationary::WRITTEN_OUT {
             return stationary::error(&self.coefficients, self.steps);
         }
-        Ok(ErrorNorms::of_rows(&self.row_errors_squared(workload)?))
+        ErrorNorms::of_rows(&self.row_errors_squared(workload)?)
     }
 
     fn encoder(&self) -> Result<Encoder> {

@@ -128,9 +128,11 @@ impl Mechanism for Blt {
         if matches!(participation, Participation::FullBatch | Participation::Patterns { .. }) {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
+        // A power for each participation.
+        super::can_write_out(k.saturating_mul(self.decay_complement.len().max(1)))?;
         let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;
         let source = "closed form; a BLT with interlaced decays is positive and non-increasing";
-        Ok(Sensitivity::exact(squared.sqrt(), source))
+        Sensitivity::exact(squared.sqrt(), source)
     }
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
@@ -140,14 +142,12 @@ impl Mechanism for Blt {
         let (g, beta) = self.decoder();
         let squared =
             |objective| norms::error(g, &beta, &self.inverse_decay_complement, self.steps, objective).squared;
-        Ok(ErrorNorms {
-            max: squared(Objective::Max).sqrt(),
-            rms: (squared(Objective::Rms) / self.steps as f64).sqrt(),
-        })
+        let rms = (squared(Objective::Rms) / self.steps as f64).sqrt();
+        ErrorNorms::new(squared(Objective::Max).sqrt(), rms)
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        Ok(Recursion::Blt { scale: self.scale(), decay: self.decay() })
+        Recursion::Blt { scale: self.scale(), decay: self.decay() }.checked()
     }
 }
 

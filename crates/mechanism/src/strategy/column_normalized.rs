@@ -4,7 +4,8 @@
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::{Mechanism, Strategy};
+use super::{Mechanism, Strategy, can_write_out};
+use crate::sensitivity::norm_in_range;
 use crate::{Encoder, Recursion, Result};
 
 /// `inner` with columns of norm 1.
@@ -50,11 +51,12 @@ impl Mechanism for ColumnNormalized {
 
     fn check(&self) -> Result<()> {
         self.inner.mechanism().check()?;
+        can_write_out(self.steps())?;
         let norms = column_norms(&self.inner.mechanism().encoder()?);
-        match norms.iter().position(|&norm| !(norm.is_finite() && norm > 0.0)) {
+        match norms.iter().position(|&norm| !norm_in_range(norm)) {
             Some(step) => {
-                let got = format!("a column of norm {} at step {step}", norms[step]);
-                Err(InvalidParameter::new("inner", got, "of finite columns, none of them 0").into())
+                let got = format!("a column of norm {:e} at step {step}", norms[step]);
+                Err(InvalidParameter::new("inner", got, "of columns with norms from 1e-140 to 1e150").into())
             }
             None => Ok(()),
         }
@@ -63,6 +65,9 @@ impl Mechanism for ColumnNormalized {
     fn encoder(&self) -> Result<Encoder> {
         let inner = self.inner.mechanism().encoder()?;
         let scales: Vec<f64> = column_norms(&inner).iter().map(|norm| 1.0 / norm).collect();
+        if !matches!(inner, Encoder::Toeplitz { .. } | Encoder::Scaled { .. } | Encoder::Banded { .. }) {
+            can_write_out(self.steps().saturating_mul(self.steps()))?;
+        }
         Ok(inner.with_scaled_columns(&scales))
     }
 

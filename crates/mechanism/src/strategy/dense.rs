@@ -84,7 +84,7 @@ impl Mechanism for Dense {
     fn recursion(&self) -> Result<Recursion> {
         let inverse = lower_inverse(self.matrix().as_ref());
         let row = |i: usize| (0..=i).map(|j| (j, inverse[(i, j)])).collect();
-        Ok(Recursion::Combination { rows: (0..self.steps()).map(row).collect() })
+        Recursion::Combination { rows: (0..self.steps()).map(row).collect() }.checked()
     }
 }
 

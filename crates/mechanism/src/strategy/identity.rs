@@ -32,13 +32,13 @@ impl Mechanism for Identity {
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
         let (_, k) = participation.separation(self.steps);
-        Ok(Sensitivity::exact((k as f64).sqrt(), "sqrt(k) for k orthogonal unit columns"))
+        Sensitivity::exact((k as f64).sqrt(), "sqrt(k) for k orthogonal unit columns")
     }
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         let n = self.steps as f64;
         match workload {
-            Workload::Prefix => Ok(ErrorNorms { max: n.sqrt(), rms: (0.5 * (n + 1.0)).sqrt() }),
+            Workload::Prefix => ErrorNorms::new(n.sqrt(), (0.5 * (n + 1.0)).sqrt()),
             _ => error_of_toeplitz(&[1.0], self.steps, workload, &Recursion::Independent),
         }
     }

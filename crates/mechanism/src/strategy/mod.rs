@@ -102,7 +102,8 @@ pub trait Mechanism {
     /// sens(C, Pi), with its proof.
     ///
     /// # Errors
-    /// When the schema does not fit, or n is too large to write out.
+    /// When the schema does not fit, n is too large to write out, or the figure is not one that double precision
+    /// can tell: it is never NaN, infinite or 0.
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         sensitivity::of_encoder(&self.encoder()?, participation)
     }
@@ -110,9 +111,10 @@ pub trait Mechanism {
     /// Norms of B = A C^-1.
     ///
     /// # Errors
-    /// When the workload is not valid, or n is too large to write out.
+    /// When the workload is not valid, n is too large to write out, or a norm is not one that double precision can
+    /// tell: they are never NaN, infinite or 0.
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
-        Ok(ErrorNorms::of_rows(&self.row_errors_squared(workload)?))
+        ErrorNorms::of_rows(&self.row_errors_squared(workload)?)
     }
 
     /// Squared norm of each row of B = A C^-1: the variance of each query's noise for seed noise of standard
@@ -142,7 +144,7 @@ pub trait Mechanism {
     /// How C^-1 Z is made step by step.
     ///
     /// # Errors
-    /// When n is too large to write out.
+    /// When n is too large to write out, or a coefficient is no number.
     fn recursion(&self) -> Result<Recursion>;
 }
 

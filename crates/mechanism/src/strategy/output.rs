@@ -60,7 +60,7 @@ impl Mechanism for OutputPerturbation {
         if let Some(rates) = self.workload.rates(self.steps) {
             let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };
             let factors = rates.iter().map(|eta| 1.0 / eta).collect();
-            return Ok(Recursion::Scaled { inner: Box::new(difference), factors });
+            return Recursion::Scaled { inner: Box::new(difference), factors }.checked();
         }
         if let Workload::Matrix { rows } = &self.workload {
             // Row t of C from its diagonal back: C is banded with n bands.
@@ -80,7 +80,7 @@ impl Mechanism for OutputPerturbation {
             }
             _ => {
                 let a = self.workload.coefficients(self.steps)?.expect("every other workload is Toeplitz");
-                Recursion::MovingAverage { taps: divide(&[1.0], &a, self.steps) }
+                Recursion::MovingAverage { taps: divide(&[1.0], &a, self.steps) }.checked()?
             }
         })
     }

@@ -54,7 +54,8 @@ impl Mechanism for Toeplitz {
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        Ok(Recursion::MovingAverage { taps: divide(&[1.0], &self.coefficients, self.steps) })
+        can_write_out(self.steps)?;
+        Recursion::MovingAverage { taps: divide(&[1.0], &self.coefficients, self.steps) }.checked()
     }
 }
 

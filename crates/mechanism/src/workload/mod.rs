@@ -7,6 +7,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one, non_negative, posit
 pub(crate) use operator::Operator;
 use serde::{Deserialize, Serialize};
 
+use crate::strategy::can_write_out;
 use crate::{Result, toeplitz};
 
 /// A lower-triangular workload A (n x n): row t is what the model has seen of gradients 0..=t.
@@ -119,9 +120,10 @@ impl Workload {
     /// First column of A, n values, when A is Toeplitz.
     ///
     /// # Errors
-    /// As [`Workload::check_steps`].
+    /// As [`Workload::check_steps`], and when n is too large to write out.
     pub fn coefficients(&self, steps: usize) -> Result<Option<Vec<f64>>> {
         self.check_steps(steps)?;
+        can_write_out(steps)?;
         Ok(match self {
             Self::Toeplitz { coefficients } => {
                 let mut given = coefficients.clone();

@@ -1,6 +1,7 @@
 //! y = A x without writing A out.
 
 use super::Workload;
+use crate::strategy::can_write_out;
 use crate::{Result, toeplitz};
 
 /// A over n steps, ready to be applied to columns.
@@ -18,6 +19,7 @@ pub(crate) enum Operator {
 impl Operator {
     pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Self> {
         workload.check_steps(steps)?;
+        can_write_out(steps)?;
         Ok(match (workload, workload.rational(steps), workload.rates(steps)) {
             (_, Some((numerator, denominator)), _) => Self::Rational { numerator, denominator },
             (_, _, Some(rates)) => Self::Schedule(rates),

@@ -1,0 +1,213 @@
+//! Whatever a strategy file holds: figures are numbers, and no sensitivity is below what some gradients do.
+
+#[expect(dead_code, reason = "the laws use the rest of it")]
+mod oracle;
+mod written;
+
+use antinoise_mechanism::sensitivity::Kind;
+use antinoise_mechanism::{Adjacency, Participation, Strategy, Workload, loss};
+use oracle::Matrix;
+use written::{Random, Written};
+
+/// The l2 norm, without squares that leave double precision.
+fn norm(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = antinoise_input::largest(numbers.clone().map(f64::abs));
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    largest * numbers.map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// max over patterns and signs of ||sum of +- columns||, NaN or infinite where one of the columns is.
+fn brute_force(c: &Matrix, schema: &Participation) -> f64 {
+    let (mut most, n) = (0.0, c[0].len());
+    let once = schema.separation(n).1 == 1 && !matches!(schema, Participation::Patterns { .. });
+    // One participation may be at any step, whatever the schema.
+    let patterns = if once { (0..n).map(|t| vec![t]).collect() } else { oracle::patterns(schema, n) };
+    for pattern in patterns {
+        for signs in 0u32..1 << (pattern.len() - 1) {
+            let sign = |i: usize| if signs >> i & 1 == 1 { -1.0 } else { 1.0 };
+            let of_row =
+                |row: &Vec<f64>| -> f64 { pattern.iter().enumerate().map(|(i, &t)| sign(i) * row[t]).sum() };
+            let found = norm(c.iter().map(of_row).collect::<Vec<_>>().into_iter());
+            if !found.is_finite() {
+                return found;
+            }
+            most = f64::max(most, found);
+        }
+    }
+    most
+}
+
+fn any_file(random: &mut Random) -> Written {
+    let n = 1 + random.below(9);
+    let plain = written::plain(random, n);
+    match random.below(6) {
+        0 => written::normalized(plain),
+        1 => written::restarted(plain, n + random.below(10 - n)),
+        2 => written::restarted(written::normalized(plain), n + random.below(10 - n)),
+        3 => {
+            let restarted = written::restarted(plain, n + random.below(10 - n));
+            written::normalized(restarted)
+        }
+        _ => plain,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    exact: usize,
+    bounds: usize,
+    refused: usize,
+}
+
+/// A sensitivity that is an error, or a number not below what brute force finds, and that if it is exact.
+fn measure(file: &Written, strategy: &Strategy, schema: &Participation, seen: &mut Seen) {
+    let place = || format!("{} under {schema:?}", file.text);
+    let brute = file.matrix.as_ref().map(|c| brute_force(c, schema));
+    let Ok(found) = strategy.mechanism().sensitivity(schema) else {
+        // Plain numbers whose norms are numbers are never refused.
+        let far = brute.is_some_and(|brute| !(1e-138..1e145).contains(&brute));
+        assert!(far || file.is_extreme(), "{} is refused for {brute:?}", place());
+        seen.refused += 1;
+        return;
+    };
+    assert!(found.value.is_finite() && found.value > 0.0, "{}: {found:?}", place());
+    let Some(brute) = brute else { return };
+    assert!(brute.is_finite(), "{}: {found:?} though columns are {brute}", place());
+    assert!(found.value >= brute * (1.0 - 1e-9), "{}: {found:?} below {brute}", place());
+    match found.kind {
+        Kind::Exact => {
+            seen.exact += 1;
+            assert!(found.value <= brute * (1.0 + 1e-9), "{}: {found:?} above {brute}", place());
+        }
+        Kind::UpperBound => seen.bounds += 1,
+    }
+}
+
+fn cost(file: &Written, strategy: &Strategy) {
+    let workloads = [
+        Workload::Prefix,
+        Workload::Momentum { momentum: 0.9, weight_decay: 0.1 },
+        Workload::Cooldown { start: 0, last: 0.5 },
+        Workload::Toeplitz { coefficients: vec![1e160, -1e160] },
+        Workload::Toeplitz { coefficients: vec![1e-200] },
+    ];
+    for workload in &workloads {
+        let told = |figure: f64| figure.is_finite() && figure > 0.0;
+        if let Ok(error) = strategy.mechanism().error(workload) {
+            assert!(told(error.max) && told(error.rms), "{}: {error:?}", file.text);
+        }
+        if let Ok(rows) = strategy.mechanism().row_errors(workload) {
+            assert!(rows.iter().all(|x| x.is_finite() && *x >= 0.0), "{}: {rows:?}", file.text);
+        }
+        if let Ok(cost) = loss::of(strategy, workload, &Participation::Single, Adjacency::ReplaceOne) {
+            let figures = [cost.max_error, cost.rms_error, cost.max_loss, cost.rms_loss, cost.total_loss];
+            assert!(figures.into_iter().all(told), "{}: {cost:?}", file.text);
+        }
+    }
+}
+
+#[test]
+fn every_file_has_figures_that_are_numbers_and_sensitivities_that_hold() {
+    let (mut random, mut seen, mut taken) = (Random(7), Seen::default(), 0);
+    for _ in 0..6000 {
+        let file = any_file(&mut random);
+        let schemas = written::schemas(&mut random, file.steps);
+        let Some(strategy) = file.strategy() else { continue };
+        taken += 1;
+        for schema in &schemas {
+            measure(&file, &strategy, schema, &mut seen);
+        }
+        cost(&file, &strategy);
+    }
+    println!("{taken} files taken: {seen:?}");
+    assert!(
+        taken > 4000 && seen.exact > 5000 && seen.bounds > 1000 && seen.refused > 1000,
+        "{taken} {seen:?}"
+    );
+}
+
+fn read(text: &str) -> Strategy {
+    toml::from_str(text).unwrap()
+}
+
+/// The inverse of [1, -2, 0.5] grows by 1.7 a step: its squares are infinite, and no norm is a number, long before
+/// step 2000.
+#[test]
+fn a_run_that_overflows_has_no_sensitivity() {
+    let run = "class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]";
+    let restarted = read(&format!("class = \"restarted\"\nsteps = 2000\n[run]\n{run}"));
+    restarted.mechanism().check().unwrap();
+    let schema = "cyclic:10,200".parse().unwrap();
+    for strategy in [restarted, read(run)] {
+        let found = strategy.mechanism().sensitivity(&schema);
+        let error = found.expect_err("a sensitivity of numbers that are none").to_string();
+        assert!(error.starts_with("the sensitivity is ") && error.contains("must be from 1e-140"), "{error}");
+    }
+}
+
+/// The last steps' pattern alone is a number: it must not stand for the first one's, which is none.
+#[test]
+fn a_pattern_that_overflows_is_not_dropped() {
+    let run = read("class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]");
+    let of = |patterns: &[[usize; 2]]| {
+        let patterns = patterns.iter().map(|pattern| pattern.to_vec()).collect();
+        run.mechanism().sensitivity(&Participation::Patterns { patterns })
+    };
+    assert!(of(&[[1990, 1991]]).unwrap().value > 1.0);
+    let error = of(&[[0, 1], [1990, 1991]]).expect_err("the first pattern's is no number").to_string();
+    assert!(error.starts_with("the sensitivity is "), "{error}");
+}
+
+/// More steps than memory holds are refused, or need none.
+#[test]
+fn steps_without_end_are_refused_by_name() {
+    let steps = 1_000_000_000_000_000usize;
+    let of = |class: &str, more: &str| format!("{{ class = \"{class}\", steps = {steps}, {more} }}");
+    let mut files = vec![
+        of("identity", ""),
+        of("toeplitz", "coefficients = [1.0, 0.5]"),
+        of("banded-toeplitz", "coefficients = [1.0, -0.5, 0.25]"),
+        of("banded-inverse", "inverse_coefficients = [1.0, -0.5]"),
+        of("blt", "decay_complement = [0.25], inverse_decay_complement = [0.5]"),
+        of("workload", "workload = { kind = \"prefix\" }"),
+    ];
+    files.extend(
+        ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal"].map(|class| of(class, "")),
+    );
+    let wrapped = files.iter().flat_map(|file| {
+        let short = file.replace(&steps.to_string(), "8");
+        [
+            format!("{{ class = \"column-normalized\", inner = {file} }}"),
+            format!("{{ class = \"restarted\", steps = {steps}, run = {file} }}"),
+            format!("{{ class = \"restarted\", steps = {steps}, run = {short} }}"),
+        ]
+    });
+    let all: Vec<String> = files.iter().cloned().chain(wrapped).collect();
+    let schemas = ["single", "full-batch", "cyclic:1,1000000000000", "min-sep:2,3", "cyclic:1000000000,3"];
+    let mut schemas: Vec<Participation> = schemas.iter().map(|text| text.parse().unwrap()).collect();
+    schemas.push(Participation::Patterns { patterns: vec![vec![0, 1, 1_000_000_000]] });
+    let workloads = ["prefix", "momentum:0.9", "cooldown:5,0.1", "window:3"];
+    let mut told = 0;
+    for text in all {
+        let Some(strategy) = (Written { text, matrix: None, steps }).strategy() else { continue };
+        let mechanism = strategy.mechanism();
+        for schema in &schemas {
+            match mechanism.sensitivity(schema) {
+                Ok(found) => {
+                    told += 1;
+                    assert!(found.value.is_finite() && found.value > 0.0, "{strategy:?} {schema}: {found:?}");
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("steps is"), "{strategy:?} {schema}: {error}")
+                }
+            }
+        }
+        for workload in workloads {
+            let found = mechanism.error(&workload.parse().unwrap());
+            assert!(found.is_err() || found.is_ok_and(|error| error.max.is_finite() && error.rms > 0.0));
+        }
+    }
+    assert!(told > 10, "{told}");
+}
