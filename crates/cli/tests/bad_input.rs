@@ -235,6 +235,7 @@ const CASES: &[Case] = &[
             ("--momentum", &["x", "1", "-1", "nan"]),
             ("--optimizer", NAME),
             ("--repeats", &["x", "0", "-1", "nan"]),
+            ("--released-models", &["x", "0", "-1", "2"]),
             ("--seed", &["x", "-1", "nan", "1.5"]),
             ("--resume", &["/nonexistent"]),
         ],
