@@ -31,7 +31,8 @@ impl Grid {
         if is_power && (2f64.powi(-100)..=2f64.powi(100)).contains(&spacing) {
             Ok(Self { spacing })
         } else {
-            Err(InvalidParameter::new("grid spacing", spacing, "a power of two from 2^-100 to 2^100"))
+            let must_be = "a power of two from 2^-100 to 2^100";
+            Err(InvalidParameter::new("grid spacing", format!("{spacing:e}"), must_be))
         }
     }
 

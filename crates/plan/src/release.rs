@@ -79,7 +79,11 @@ impl Release {
         let dim = if dim == 0 { DEFAULT_DIM } else { dim };
         let mut increase = INCREASE;
         loop {
-            let spacing = Grid::for_clip_norm(clip_norm, dim, increase)?.spacing();
+            let grid = Grid::for_clip_norm(clip_norm, dim, increase).map_err(|error| {
+                let must_be = format!("one for which there is a grid of {dim} coordinates ({error})");
+                InvalidParameter::new("clip_norm", format!("{clip_norm:e}"), must_be)
+            })?;
+            let spacing = grid.spacing();
             let release = Self::Grid { spacing, dim };
             match release.check(std_per_clip_norm * release.widened(clip_norm)?, noise) {
                 Err(_) if increase < MOST_INCREASE => increase *= 2.0,

@@ -5,6 +5,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
+use crate::verify::in_single_precision;
 use crate::{Accountant, ReleaseKind, Result, Sampler};
 
 /// How long to train.
@@ -123,7 +124,7 @@ impl Request {
         between("batch_size", self.batch_size, 1, self.examples, "examples")?;
         positive("epsilon", self.epsilon)?;
         in_open_unit("delta", self.delta)?;
-        positive("clip_norm", self.clip_norm)?;
+        in_single_precision("clip_norm", self.clip_norm)?;
         self.workload.check()?;
         match self.length {
             Length::Epochs(epochs) => at_least("epochs", epochs, 1)?,

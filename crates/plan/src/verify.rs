@@ -42,8 +42,8 @@ impl Plan {
         let found = found.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
         let same_proof = stated.kind == found.kind && stated.source == found.source;
-        // As what is wanted, so that no comparison takes what is no number.
-        if !(stated.value >= found.value * (1.0 - ROUNDING) && same_proof) {
+        let covers = stated.value >= found.value * (1.0 - ROUNDING);
+        if !covers || !same_proof {
             let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
@@ -56,10 +56,13 @@ impl Plan {
     fn check_claim(&self) -> Result<()> {
         let Bracket { lower, upper } = self.account()?;
         let privacy = &self.privacy;
-        if !(privacy.epsilon >= upper * (1.0 - ROUNDING)) {
+        // As what is wanted, so that no comparison takes what is no number.
+        let (covers, reached) =
+            (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
+        if !covers {
             return Err(unsound("epsilon", privacy.epsilon, upper));
         }
-        if !(privacy.epsilon_lower <= lower * (1.0 + ROUNDING)) {
+        if !reached {
             return Err(unsound("epsilon_lower", privacy.epsilon_lower, lower));
         }
         Ok(())
@@ -155,7 +158,7 @@ impl Plan {
 }
 
 /// Refuses what single precision cannot hold with room on both sides: its normal numbers are 2^-126 to 2^127.
-fn in_single_precision(what: &str, value: f64) -> Result<()> {
+pub(crate) fn in_single_precision(what: &str, value: f64) -> Result<()> {
     if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
         return Ok(());
     }
