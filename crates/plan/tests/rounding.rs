@@ -44,7 +44,8 @@ fn a_plan_whose_rounding_is_understated_is_refused() {
         let plan = plan("workload", 480, release);
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
         for factor in [1.0 - 1e-6, plan.rounding_factor * (1.0 - 1e-8), f64::NAN, 0.0] {
-            let altered = Plan { rounding_factor: factor, ..plan.clone() };
+            let mut altered = plan.clone();
+            altered.rounding_factor = factor;
             let error = Plan::from_toml(&altered.to_toml()).expect_err("understated");
             assert!(error.is_bad_input() && error.to_string().contains("rounding_factor"), "{error}");
         }
