@@ -23,15 +23,6 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
     }
 }
 
-/// Writes the file that `flag` names, whole or not at all.
-pub fn save(flag: &str, path: &Path, contents: &[u8]) -> Result<()> {
-    antinoise_plan::write_atomically(path, contents).map_err(|error| {
-        let bad_input = error.is_bad_input();
-        let message = format!("{flag} is {} but must be a file that can be written: {error}", path.display());
-        if bad_input { Failure::input(message) } else { Failure::other(message) }
-    })
-}
-
 /// A sign of life on stderr while work of unknown length goes on; none where stderr is no terminal.
 pub fn spinner(message: impl Into<std::borrow::Cow<'static, str>>) -> ProgressBar {
     let spinner = ProgressBar::new_spinner().with_message(message);

@@ -11,9 +11,10 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, count, parsed, participation};
+use crate::arguments::{ProblemOptions, parsed, participation};
+use crate::destination::Overwriting;
 use crate::failure::Result;
-use crate::output;
+use crate::numbers::count;
 use crate::plot::{Curve, Panel, panels};
 
 /// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
@@ -50,6 +51,8 @@ pub struct Arguments {
     /// Draw the losses, and their excess over the least one, to this SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// Table formats.
@@ -77,6 +80,7 @@ pub struct Report {
 
 /// Measures every pair; a pair that cannot be made is left out and told about.
 pub fn run(arguments: &Arguments) -> Result<Report> {
+    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     for &steps in &arguments.steps {
         at_least("steps", steps, 1)?;
         arguments.participation.check(steps)?;
@@ -109,8 +113,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         missing,
         format: arguments.format,
     };
-    if let Some(path) = &arguments.plot {
-        output::save("plot", path, report.figure()?.as_bytes())?;
+    if let Some(plot) = &plot {
+        plot.write(report.figure()?.as_bytes())?;
     }
     Ok(report)
 }

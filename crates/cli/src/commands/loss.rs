@@ -11,8 +11,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::arguments::{DesignOptions, StrategyOptions};
+use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
-use crate::output;
 
 /// Print the errors, the sensitivity and the losses of one mechanism.
 #[derive(Debug, Args)]
@@ -31,6 +31,8 @@ pub struct Arguments {
     /// Save the strategy to this file, for --strategy file:PATH.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// What the command prints.
@@ -57,15 +59,15 @@ pub struct Report {
 /// Designs the strategy and measures it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let problem = arguments.design.problem();
+    let out = arguments.overwriting.file("out", &arguments.out)?;
     let start = Instant::now();
     let solution = arguments.strategy.solve(&problem)?;
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
     let cost =
         loss::of(strategy, &problem.workload, &problem.participation, arguments.design.released.adjacency)?;
-    if let Some(path) = &arguments.out {
-        let text = toml::to_string(strategy).map_err(Failure::other)?;
-        output::save("out", path, text.as_bytes())?;
+    if let Some(out) = &out {
+        out.write(toml::to_string(strategy).map_err(Failure::other)?.as_bytes())?;
     }
     Ok(Report {
         strategy: strategy.class().name(),

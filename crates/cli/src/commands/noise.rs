@@ -10,8 +10,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, StrategyOptions, count};
+use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::{Failure, Result};
+use crate::numbers::{count, real};
 
 /// Write steps of correlated noise to a NumPy file of float32.
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "I/J", default_value = "0/1", allow_hyphen_values = true)]
     shard: String,
     /// Standard deviation of the seed noise.
-    #[arg(long, value_name = "NU", default_value = "1")]
+    #[arg(long, value_name = "NU", default_value = "1", value_parser = real)]
     noise_std: f64,
     #[command(flatten)]
     design: DesignOptions,
