@@ -44,9 +44,8 @@ impl Destination {
     /// Refused are folders that are absent, what is there and no regular file (a device, a folder, a pipe), and, without
     /// `--force`, a file that exists.
     pub fn new(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
-        let refused = |must_be: &str| {
-            Failure::input(format!("{flag} is {} but must be {must_be}", path.display()))
-        };
+        let refused =
+            |must_be: &str| Failure::input(format!("{flag} is {} but must be {must_be}", path.display()));
         let target = followed(path).ok_or_else(|| refused("a file: its links lead in a circle"))?;
         let destination = Self { flag, path: target, overwriting };
         match std::fs::metadata(&destination.path) {
@@ -88,7 +87,8 @@ impl Destination {
         Self::new(flag, path, *overwriting)?;
         antinoise_plan::write_atomically(path, contents).map_err(|error| {
             let bad_input = error.is_bad_input();
-            let message = format!("{flag} is {} but must be a file that can be written: {error}", path.display());
+            let message =
+                format!("{flag} is {} but must be a file that can be written: {error}", path.display());
             if bad_input { Failure::input(message) } else { Failure::other(message) }
         })
     }

@@ -10,6 +10,7 @@ mod failure;
 mod numbers;
 mod output;
 mod plot;
+mod progress;
 
 use std::process::ExitCode;
 
@@ -68,7 +69,8 @@ fn with_option_named(message: &str, command: &clap::Command) -> String {
 
 /// The innermost command that was named.
 fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a clap::Command {
-    let inner = matches.subcommand().and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
+    let inner =
+        matches.subcommand().and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
     inner.map_or(command, |(command, matches)| running(command, matches))
 }
 

@@ -139,8 +139,14 @@ mod tests {
 
     #[test]
     fn figures_are_short_and_err_to_the_side_that_is_asked_for() {
-        assert_eq!((short(2.0, 6), short(0.1, 6), short(1234567.0, 3)), ("2".into(), "0.1".into(), "1230000".into()));
-        assert_eq!((short_up(2.000_001_1, 6), short_down(1.999_999_9, 6)), ("2.00001".into(), "1.99999".into()));
+        assert_eq!(
+            (short(2.0, 6), short(0.1, 6), short(1234567.0, 3)),
+            ("2".into(), "0.1".into(), "1230000".into())
+        );
+        assert_eq!(
+            (short_up(2.000_001_1, 6), short_down(1.999_999_9, 6)),
+            ("2.00001".into(), "1.99999".into())
+        );
         assert_eq!((short(1.5e-7, 4), short(2.5e20, 4)), ("1.5e-7".into(), "2.5e20".into()));
         assert_eq!((short(f64::INFINITY, 3), short(0.0, 3)), ("inf".into(), "0".into()));
         let mut x = 1.234_567_891e-9;

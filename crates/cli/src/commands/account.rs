@@ -11,7 +11,7 @@ use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
-use crate::output;
+use crate::progress::Progress;
 
 /// Print the privacy that a noise multiplier gives.
 #[derive(Debug, Args)]
@@ -149,12 +149,12 @@ impl Arguments {
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
         // Both ends may fail.
         let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
-        let spinner = output::spinner("sampling");
+        let progress = Progress::endless("sampling");
         let epsilon = Bracket {
             lower: mechanism.epsilon_lower(delta, &settings)?,
             upper: mechanism.epsilon_upper(delta, &settings)?,
         };
-        spinner.finish_and_clear();
+        drop(progress);
         let of = (bins, steps, recipe.to_string());
         Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
     }

@@ -18,6 +18,7 @@ use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
 use crate::plot::{Curve, Panel, panels};
+use crate::progress::Progress;
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
 ///
@@ -136,12 +137,12 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         let most = format!("at most examples / batch_size = {}", arguments.examples / largest);
         return Err(InvalidParameter::new("bands", fewest, most).into());
     }
-    let spinner = output::spinner(format!("designing {} numbers of bands", bands.len()));
+    let progress = Progress::endless(&format!("designing {} numbers of bands", bands.len()));
     let mut targets = Vec::new();
     for (request, rows) in requests.iter().zip(by_bands(&requests, &bands)?) {
         targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
     }
-    spinner.finish_and_clear();
+    drop(progress);
     let report = Report {
         examples: arguments.examples,
         steps: requests[0].schedule()?.steps,

@@ -8,7 +8,6 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Participation, Problem, loss};
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::arguments::{ProblemOptions, parsed, participation};
@@ -16,6 +15,7 @@ use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::count;
 use crate::plot::{Curve, Panel, panels};
+use crate::progress::Progress;
 
 /// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
 #[derive(Debug, Args)]
@@ -87,7 +87,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         arguments.problem.workload.check_steps(steps)?;
     }
     let mut missing = Vec::new();
-    let bar = ProgressBar::new((arguments.steps.len() * arguments.strategies.len()) as u64);
+    let designs = arguments.steps.len() * arguments.strategies.len();
+    let progress = Progress::new("compare", "designs", designs as u64, 0);
     let mut losses = Vec::new();
     for &steps in &arguments.steps {
         let mut row = Vec::new();
@@ -97,11 +98,11 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
                     .map_err(|error| missing.push(format!("{recipe} at {steps}: {error}")))
                     .ok(),
             );
-            bar.inc(1);
+            progress.advance(1);
         }
         losses.push(row);
     }
-    bar.finish_and_clear();
+    drop(progress);
     for reason in &missing {
         eprintln!("left out: {reason}");
     }

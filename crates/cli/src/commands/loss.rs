@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
+use crate::progress::Progress;
 
 /// Print the errors, the sensitivity and the losses of one mechanism.
 #[derive(Debug, Args)]
@@ -61,7 +62,9 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let problem = arguments.design.problem();
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let start = Instant::now();
+    let progress = Progress::endless("designing");
     let solution = arguments.strategy.solve(&problem)?;
+    drop(progress);
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
     let cost =

@@ -17,6 +17,7 @@ use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
 use crate::output;
+use crate::progress::Progress;
 
 /// Compare mechanisms for a setting at one privacy target, and choose.
 #[derive(Debug, Args)]
@@ -200,7 +201,10 @@ impl Row {
 /// Chooses, and saves the plan where that is asked for.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
-    let Choice { candidates, chosen, plan } = choose(&arguments.request()?)?;
+    let request = arguments.request()?;
+    let progress = Progress::endless("planning");
+    let Choice { candidates, chosen, plan } = choose(&request)?;
+    drop(progress);
     if let Some(out) = &out {
         out.write(plan.to_toml().as_bytes())?;
     }

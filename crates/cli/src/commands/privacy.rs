@@ -232,7 +232,12 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = if self.bands.is_some_and(|bands| bands > 1) { "this accountant: " } else { "" };
-        writeln!(f, "epsilon           {} ({of}not below {})", short_up(self.epsilon, 10), short_down(self.epsilon_lower, 10))?;
+        writeln!(
+            f,
+            "epsilon           {} ({of}not below {})",
+            short_up(self.epsilon, 10),
+            short_down(self.epsilon_lower, 10)
+        )?;
         writeln!(f, "delta             {:e}", self.delta)?;
         writeln!(f, "noise multiplier  {}", self.noise_multiplier)?;
         if let (Some(mu), Some(rho)) = (self.mu, self.rho) {
