@@ -10,21 +10,7 @@ use antinoise_plan::ReleaseKind;
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
-
-/// A whole number as people write it: 10000000000, 10_000_000_000 or 1e10.
-pub fn count(text: &str) -> std::result::Result<usize, String> {
-    let plain = text.replace('_', "");
-    if let Ok(number) = plain.parse() {
-        return Ok(number);
-    }
-    // 2^53: every whole number up to here is a double.
-    match plain.parse::<f64>() {
-        Ok(number) if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) => {
-            Ok(number as usize)
-        }
-        _ => Err("must be a whole number from 0 to 2^53 (10000, 10_000 or 1e4)".into()),
-    }
-}
+use crate::numbers::count;
 
 /// Where a mechanism comes from: a class to design, or a file.
 #[derive(Debug, Clone)]

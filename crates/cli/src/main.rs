@@ -5,14 +5,18 @@
 
 mod arguments;
 mod commands;
+mod destination;
 mod failure;
+mod numbers;
 mod output;
 mod plot;
+mod progress;
+mod signals;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Correlated-noise mechanisms for differentially private learning: design, account, generate, train.
 ///
@@ -90,11 +94,29 @@ fn with_negative_numbers(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     joined
 }
 
+/// A message about a parameter that is an option of the command names it as the user wrote it.
+fn with_option_named(message: &str, command: &clap::Command) -> String {
+    let is_option = |name: &str| command.get_arguments().any(|option| option.get_long() == Some(name));
+    let (parameter, rest) = message.split_at(message.find([' ', ':', '\'']).unwrap_or(0));
+    let option = parameter.replace('_', "-");
+    if is_option(&option) { format!("--{option}{rest}") } else { message.to_string() }
+}
+
+/// The innermost command that was named.
+fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a clap::Command {
+    let inner =
+        matches.subcommand().and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
+    inner.map_or(command, |(command, matches)| running(command, matches))
+}
+
 fn main() -> ExitCode {
-    match run(&Cli::parse_from(with_negative_numbers(std::env::args_os()))) {
+    let commands = Cli::command();
+    let matches = commands.clone().get_matches_from(with_negative_numbers(std::env::args_os()));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(&cli) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            eprintln!("error: {}", with_option_named(&failure.to_string(), running(&commands, &matches)));
             failure.exit_code()
         }
     }

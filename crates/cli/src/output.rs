@@ -2,9 +2,7 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::path::Path;
 
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -21,22 +19,6 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::other(format!("stdout: {error}"))),
     }
-}
-
-/// Writes the file that `flag` names, whole or not at all.
-pub fn save(flag: &str, path: &Path, contents: &[u8]) -> Result<()> {
-    antinoise_plan::write_atomically(path, contents).map_err(|error| {
-        let bad_input = error.is_bad_input();
-        let message = format!("{flag} is {} but must be a file that can be written: {error}", path.display());
-        if bad_input { Failure::input(message) } else { Failure::other(message) }
-    })
-}
-
-/// A sign of life on stderr while work of unknown length goes on; none where stderr is no terminal.
-pub fn spinner(message: impl Into<std::borrow::Cow<'static, str>>) -> ProgressBar {
-    let spinner = ProgressBar::new_spinner().with_message(message);
-    spinner.enable_steady_tick(std::time::Duration::from_millis(120));
-    spinner
 }
 
 /// Rows of cells under a header, each column as wide as it needs; the first is left-aligned.

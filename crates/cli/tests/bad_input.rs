@@ -252,19 +252,19 @@ fn with_flag<'a>(command: &'a str, flag: &'a str, value: &'a str) -> Vec<&'a str
     arguments
 }
 
-/// What a message may call the flag: itself, the parameter, or the part of its value that is wrong.
+/// What a message may call the flag: itself, as it is written, or the part of its value that is wrong.
 fn names(flag: &str) -> Vec<String> {
     let name = flag.trim_start_matches("--");
     let parts: &[&str] = match name {
         "strategy" | "mechanism" => &["order", "bands"],
         "strategies" => &["strategy"],
         "key-file" => &["key", "/nonexistent/other"],
+        "data" => &["Fashion-MNIST"],
         "participation" => &["min_sep", "max_participations"],
         "workload" => &["momentum", "gamma", "width", "last"],
         _ => &[],
     };
-    let itself = [name.to_string(), name.replace('-', "_")];
-    itself.into_iter().chain(parts.iter().map(|part| part.to_string())).collect()
+    std::iter::once(flag).chain(parts.iter().copied()).map(String::from).collect()
 }
 
 #[test]

@@ -132,7 +132,8 @@ impl Reach {
                 Self::of_seeds(sizes.fold(0.0, larger))
             }
             Leaf::Kept { rows, .. } => {
-                let size = |row: &KeptRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
+                let size =
+                    |row: &KeptRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
                 Self::of_seeds(rows.iter().map(size).fold(0.0, larger))
             }
         }

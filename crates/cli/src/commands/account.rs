@@ -8,9 +8,10 @@ use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use clap::Args;
 
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
-use crate::arguments::{count, parsed};
+use crate::arguments::parsed;
 use crate::failure::Result;
-use crate::output;
+use crate::numbers::{count, real};
+use crate::progress::Progress;
 
 /// Print the privacy that a noise multiplier gives.
 #[derive(Debug, Args)]
@@ -47,10 +48,10 @@ pub struct Arguments {
 #[group(required = true, multiple = false)]
 struct NoiseOptions {
     /// Noise standard deviation over sensitivity.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = real)]
     noise_multiplier: Option<f64>,
     /// Gaussian differential privacy parameter, the noise multiplier's reciprocal.
-    #[arg(long, value_name = "MU")]
+    #[arg(long, value_name = "MU", value_parser = real)]
     mu: Option<f64>,
 }
 
@@ -59,10 +60,10 @@ struct NoiseOptions {
 #[group(required = true, multiple = false)]
 struct PointOptions {
     /// Print epsilon at this delta.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = real)]
     delta: Option<f64>,
     /// Print delta at this epsilon.
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = real)]
     epsilon: Option<f64>,
 }
 
@@ -148,12 +149,12 @@ impl Arguments {
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
         // Both ends may fail.
         let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
-        let spinner = output::spinner("sampling");
+        let progress = Progress::endless("sampling");
         let epsilon = Bracket {
             lower: mechanism.epsilon_lower(delta, &settings)?,
             upper: mechanism.epsilon_upper(delta, &settings)?,
         };
-        spinner.finish_and_clear();
+        drop(progress);
         let of = (bins, steps, recipe.to_string());
         Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
     }

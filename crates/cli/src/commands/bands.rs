@@ -12,10 +12,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::plan::LengthOptions;
-use crate::arguments::{count, parsed, workload};
+use crate::arguments::{parsed, workload};
+use crate::destination::Overwriting;
 use crate::failure::Result;
+use crate::numbers::{count, real};
 use crate::output;
 use crate::plot::{Curve, Panel, panels};
+use crate::progress::Progress;
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
 ///
@@ -41,10 +44,10 @@ pub struct Arguments {
     #[command(flatten)]
     length: LengthOptions,
     /// Target epsilons, parted by commas.
-    #[arg(long, value_name = "E", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "E", value_delimiter = ',', required = true, value_parser = real)]
     epsilon: Vec<f64>,
     /// Target delta.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
     /// Numbers of bands, parted by commas [default: powers of 2 up to examples / batch size or 4096].
     #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
@@ -61,6 +64,8 @@ pub struct Arguments {
     /// Draw the losses to this SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// What the command prints.
@@ -120,6 +125,7 @@ impl Figures {
 
 /// Designs a strategy for each number of bands and calibrates it for each target.
 pub fn run(arguments: &Arguments) -> Result<Report> {
+    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     let requests = arguments.requests()?;
     let bands = match &arguments.bands[..] {
         [] => default_bands(requests.iter().min_by_key(|request| request.batch_size).expect("one at least"))?,
@@ -131,12 +137,12 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         let most = format!("at most examples / batch_size = {}", arguments.examples / largest);
         return Err(InvalidParameter::new("bands", fewest, most).into());
     }
-    let spinner = output::spinner(format!("designing {} numbers of bands", bands.len()));
+    let progress = Progress::endless(&format!("designing {} numbers of bands", bands.len()));
     let mut targets = Vec::new();
     for (request, rows) in requests.iter().zip(by_bands(&requests, &bands)?) {
         targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
     }
-    spinner.finish_and_clear();
+    drop(progress);
     let report = Report {
         examples: arguments.examples,
         steps: requests[0].schedule()?.steps,
@@ -144,8 +150,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         objective: arguments.objective,
         targets,
     };
-    if let Some(path) = &arguments.plot {
-        output::save("plot", path, report.figure()?.as_bytes())?;
+    if let Some(plot) = &plot {
+        plot.write(report.figure()?.as_bytes())?;
     }
     Ok(report)
 }

@@ -9,8 +9,8 @@ use antinoise_plan::{Batches, Plan};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::count;
 use crate::failure::Result;
+use crate::numbers::count;
 
 /// Print the examples of a run's steps, as its trainer forms them.
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use antinoise_noise::bench::{memory_bytes_per_second, step};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::arguments::count;
 use crate::failure::Result;
+use crate::numbers::count;
 use crate::output;
 
 /// Measure on this machine.

@@ -8,6 +8,7 @@ use clap::Args;
 use super::privacy::{Report, Sampling, SamplingOptions, checked_rate, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
+use crate::numbers::real;
 
 /// Print the least noise multiplier that meets a privacy target, or the most steps or sampling.
 #[derive(Debug, Args)]
@@ -22,13 +23,13 @@ use crate::failure::Result;
 )]
 pub struct Arguments {
     /// Target epsilon.
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
     /// Target delta.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
     /// Find the most --steps, or the highest --sampling-rate, for this noise instead: give the other one.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = real)]
     noise_multiplier: Option<f64>,
     #[command(flatten)]
     sampling: SamplingOptions,

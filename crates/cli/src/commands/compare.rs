@@ -8,13 +8,14 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Participation, Problem, loss};
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, count, parsed, participation};
+use crate::arguments::{ProblemOptions, parsed, participation};
+use crate::destination::Overwriting;
 use crate::failure::Result;
-use crate::output;
+use crate::numbers::count;
 use crate::plot::{Curve, Panel, panels};
+use crate::progress::Progress;
 
 /// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
 #[derive(Debug, Args)]
@@ -50,6 +51,8 @@ pub struct Arguments {
     /// Draw the losses, and their excess over the least one, to this SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// Table formats.
@@ -77,13 +80,15 @@ pub struct Report {
 
 /// Measures every pair; a pair that cannot be made is left out and told about.
 pub fn run(arguments: &Arguments) -> Result<Report> {
+    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     for &steps in &arguments.steps {
         at_least("steps", steps, 1)?;
         arguments.participation.check(steps)?;
         arguments.problem.workload.check_steps(steps)?;
     }
     let mut missing = Vec::new();
-    let bar = ProgressBar::new((arguments.steps.len() * arguments.strategies.len()) as u64);
+    let designs = arguments.steps.len() * arguments.strategies.len();
+    let progress = Progress::new("compare", "designs", designs as u64);
     let mut losses = Vec::new();
     for &steps in &arguments.steps {
         let mut row = Vec::new();
@@ -93,11 +98,11 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
                     .map_err(|error| missing.push(format!("{recipe} at {steps}: {error}")))
                     .ok(),
             );
-            bar.inc(1);
+            progress.advance(1);
         }
         losses.push(row);
     }
-    bar.finish_and_clear();
+    drop(progress);
     for reason in &missing {
         eprintln!("left out: {reason}");
     }
@@ -109,8 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         missing,
         format: arguments.format,
     };
-    if let Some(path) = &arguments.plot {
-        output::save("plot", path, report.figure()?.as_bytes())?;
+    if let Some(plot) = &plot {
+        plot.write(report.figure()?.as_bytes())?;
     }
     Ok(report)
 }

@@ -11,8 +11,10 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::arguments::{DesignOptions, StrategyOptions};
+use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
-use crate::output;
+use crate::numbers::{short, short_up};
+use crate::progress::Progress;
 
 /// Print the errors, the sensitivity and the losses of one mechanism.
 #[derive(Debug, Args)]
@@ -31,6 +33,8 @@ pub struct Arguments {
     /// Save the strategy to this file, for --strategy file:PATH.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// What the command prints.
@@ -57,15 +61,17 @@ pub struct Report {
 /// Designs the strategy and measures it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let problem = arguments.design.problem();
+    let out = arguments.overwriting.file("out", &arguments.out)?;
     let start = Instant::now();
+    let progress = Progress::endless("designing");
     let solution = arguments.strategy.solve(&problem)?;
+    drop(progress);
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
     let cost =
         loss::of(strategy, &problem.workload, &problem.participation, arguments.design.released.adjacency)?;
-    if let Some(path) = &arguments.out {
-        let text = toml::to_string(strategy).map_err(Failure::other)?;
-        output::save("out", path, text.as_bytes())?;
+    if let Some(out) = &out {
+        out.write(toml::to_string(strategy).map_err(Failure::other)?.as_bytes())?;
     }
     Ok(Report {
         strategy: strategy.class().name(),
@@ -92,17 +98,21 @@ impl fmt::Display for Report {
         writeln!(f, "{} over {} steps, workload {}", self.strategy, self.steps, self.workload)?;
         writeln!(f, "participation {}, adjacency {}\n", self.participation, self.adjacency)?;
         writeln!(f, "             max            RMS")?;
-        writeln!(f, "error  {:>12.6}  {:>12.6}", self.max_error, self.rms_error)?;
+        let figure = |x: f64| short(x, 8);
+        writeln!(f, "error  {:>12}  {:>12}", figure(self.max_error), figure(self.rms_error))?;
         writeln!(
             f,
-            "loss   {:>12.6}  {:>12.6}    total {:.6e}",
-            self.max_loss, self.rms_loss, self.total_loss
+            "loss   {:>12}  {:>12}    total {}",
+            figure(self.max_loss),
+            figure(self.rms_loss),
+            figure(self.total_loss)
         )?;
         let kind = match self.sensitivity.kind {
             Kind::Exact => "exact",
             Kind::UpperBound => "upper bound",
         };
-        writeln!(f, "\nsensitivity {:.6} ({kind}: {})", self.sensitivity.value, self.sensitivity.source)?;
+        let sensitivity = short_up(self.sensitivity.value, 8);
+        writeln!(f, "\nsensitivity {sensitivity} ({kind}: {})", self.sensitivity.source)?;
         let how = match self.status {
             Status::ClosedForm => "nothing to optimise".to_string(),
             Status::Converged => format!("{} loss optimised, {} iterations", self.objective, self.iterations),

@@ -2,17 +2,21 @@
 
 use std::fmt;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
-use antinoise_input::file::{Access, NewFile};
+use antinoise_input::file::Access;
 use antinoise_input::{InvalidParameter, between, positive};
 use antinoise_noise::{Key, NoiseStream, RunId, Shard};
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, StrategyOptions, count};
+use crate::arguments::{DesignOptions, StrategyOptions};
+use crate::destination::{Destination, Overwriting};
 use crate::failure::{Failure, Result};
+use crate::numbers::{count, real};
+use crate::progress::Progress;
+use crate::signals::Stop;
 
 /// Write steps of correlated noise to a NumPy file of float32.
 #[derive(Debug, Args)]
@@ -20,9 +24,13 @@ use crate::failure::{Failure, Result};
     allow_negative_numbers = true,
     after_help = "Examples:
   head -c 32 /dev/urandom > key && chmod 600 key
-  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --count 10 --out noise.npy
-  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key --from 500 --count 1 --shard 0/8 --out part.npy
-  antinoise noise --strategy file:blt.toml --steps 1000 --dim 1e6 --key-file key --run second --out other.npy
+  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key \\
+      --count 10 --out noise.npy
+  antinoise noise --strategy blt:4 --steps 1000 --dim 1e6 --key-file key \\
+      --from 500 --count 1 --shard 0/8 --out part.npy
+  antinoise loss --strategy blt:4 --steps 100 --out blt.toml
+  antinoise noise --strategy file:blt.toml --steps 100 --dim 60k \\
+      --key-file key --run second --out other.npy
 
 Row t is step FROM + t of one stream. A stream is a key, a run, and its description: the strategy with every bit of its
 coefficients, --steps, --dim and --noise-std. The same of all three gives the same bits in every process, whatever
@@ -48,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_name = "I/J", default_value = "0/1", allow_hyphen_values = true)]
     shard: String,
     /// Standard deviation of the seed noise.
-    #[arg(long, value_name = "NU", default_value = "1")]
+    #[arg(long, value_name = "NU", default_value = "1", value_parser = real)]
     noise_std: f64,
     #[command(flatten)]
     design: DesignOptions,
@@ -61,7 +69,12 @@ pub struct Arguments {
     /// NumPy file to write: COUNT rows of the shard's coordinates.
     #[arg(long, value_name = "FILE.npy")]
     out: PathBuf,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
+
+/// Coordinates that are written at a time.
+const PORTION: usize = 1 << 14;
 
 /// What the command prints.
 #[derive(Debug, Serialize)]
@@ -91,7 +104,10 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let (index, parts) = shard(&arguments.shard)?;
     let shard = Shard::part(index, parts, arguments.dim)?;
     let strategy = arguments.strategy.solve(&problem)?.value;
+    let out = Destination::new("out", &arguments.out, arguments.overwriting)?;
     let key = Key::from_file(&arguments.key_file)?;
+    out.refuse_to_be("key_file", &arguments.key_file)?;
+    out.check_room(4 * rows as u128 * shard.len() as u128)?;
     let recursion = strategy.mechanism().recursion()?;
     let mut stream =
         NoiseStream::builder(recursion, arguments.design.steps, arguments.dim, arguments.noise_std)
@@ -101,7 +117,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;
-    write(&mut stream, rows, &arguments.out)?;
+    write(&mut stream, rows, &out)?;
     let placement = stream.placement();
     Ok(Report {
         out: arguments.out.clone(),
@@ -126,29 +142,27 @@ fn shard(text: &str) -> Result<(usize, usize)> {
     }
 }
 
-/// Rows go to a temporary file beside `path`, which takes its name once it is whole.
-fn write(stream: &mut NoiseStream, rows: usize, path: &Path) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        let message = format!("out: {}: {error}", path.display());
-        match error.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput => Failure::input(message),
-            _ => Failure::other(message),
-        }
-    };
-    let file = NewFile::beside(path, Access::Owner).map_err(failed)?;
-    let mut writer = BufWriter::with_capacity(1 << 20, file);
+/// Rows go to a temporary file beside `out`, which takes its name once it is whole; a signal removes it.
+fn write(stream: &mut NoiseStream, rows: usize, out: &Destination) -> Result<()> {
+    let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
+    let stop = Stop::on_signals()?;
+    let mut writer = BufWriter::with_capacity(1 << 20, out.create(Access::Owner)?);
     writer.write_all(&npy_header(rows, stream.len())).map_err(failed)?;
     let mut row = vec![0f32; stream.len()];
-    let bar = ProgressBar::new(rows as u64);
+    let mut bytes = Vec::with_capacity(4 * PORTION);
+    let progress = Progress::new("noise", "rows", rows as u64);
     for _ in 0..rows {
         stream.next_into(&mut row)?;
-        for chunk in row.chunks(1 << 14) {
-            let bytes: Vec<u8> = chunk.iter().flat_map(|x| x.to_le_bytes()).collect();
+        for portion in row.chunks(PORTION) {
+            if stop.asked().load(Ordering::Relaxed) {
+                return Err(Failure::stopped("stopped; nothing is left of the file", stop.status()));
+            }
+            bytes.clear();
+            bytes.extend(portion.iter().flat_map(|x| x.to_le_bytes()));
             writer.write_all(&bytes).map_err(failed)?;
         }
-        bar.inc(1);
+        progress.advance(1);
     }
-    bar.finish_and_clear();
     let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
     file.keep().map_err(failed)
 }

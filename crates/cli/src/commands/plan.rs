@@ -12,9 +12,12 @@ use antinoise_plan::{Candidate, Choice, Length, Plan, Request, Setting, choose};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, ReleaseOptions, count, parsed};
+use crate::arguments::{ProblemOptions, ReleaseOptions, parsed};
+use crate::destination::Overwriting;
 use crate::failure::Result;
+use crate::numbers::{bytes, count, real};
 use crate::output;
+use crate::progress::Progress;
 
 /// Compare mechanisms for a setting at one privacy target, and choose.
 #[derive(Debug, Args)]
@@ -36,10 +39,10 @@ pub struct Arguments {
     #[command(flatten)]
     length: LengthOptions,
     /// Target epsilon.
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
     /// Target delta.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
     /// How privacy units come to take part.
     #[arg(long, value_enum)]
@@ -55,7 +58,7 @@ pub struct Arguments {
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
     /// Most bytes of noise state.
-    #[arg(long, value_name = "BYTES", value_parser = count)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<usize>,
     #[command(flatten)]
     release: ReleaseOptions,
@@ -65,7 +68,7 @@ pub struct Arguments {
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
     /// Most l2 norm of one example's gradient.
-    #[arg(long, value_name = "NORM", default_value = "1")]
+    #[arg(long, value_name = "NORM", default_value = "1", value_parser = real)]
     clip_norm: f64,
     /// Consider only this mechanism beside independent noise; may be repeated (blt:4, banded-toeplitz:16).
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<Recipe>)]
@@ -73,6 +76,8 @@ pub struct Arguments {
     /// Save the chosen plan to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// How long to train.
@@ -199,9 +204,13 @@ impl Row {
 
 /// Chooses, and saves the plan where that is asked for.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let Choice { candidates, chosen, plan } = choose(&arguments.request()?)?;
-    if let Some(path) = &arguments.out {
-        output::save("out", path, plan.to_toml().as_bytes())?;
+    let out = arguments.overwriting.file("out", &arguments.out)?;
+    let request = arguments.request()?;
+    let progress = Progress::endless("planning");
+    let Choice { candidates, chosen, plan } = choose(&request)?;
+    drop(progress);
+    if let Some(out) = &out {
+        out.write(plan.to_toml().as_bytes())?;
     }
     let rows = candidates.iter().map(Row::new).collect();
     let statement = plan.statement();

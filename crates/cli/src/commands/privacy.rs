@@ -11,14 +11,14 @@ use antinoise_mechanism::Adjacency;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::count;
 use crate::failure::Result;
+use crate::numbers::{count, real, short_down, short_up};
 
 /// Poisson sampling, which amplifies.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
     /// Probability that an example joins a step's batch, on its own (Poisson): batch size over examples.
-    #[arg(long, value_name = "Q")]
+    #[arg(long, value_name = "Q", value_parser = real)]
     pub sampling_rate: Option<f64>,
     /// Steps.
     #[arg(long, value_name = "N", value_parser = count)]
@@ -232,12 +232,17 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = if self.bands.is_some_and(|bands| bands > 1) { "this accountant: " } else { "" };
-        writeln!(f, "epsilon           {} ({of}not below {})", up(self.epsilon), down(self.epsilon_lower))?;
+        writeln!(
+            f,
+            "epsilon           {} ({of}not below {})",
+            short_up(self.epsilon, 10),
+            short_down(self.epsilon_lower, 10)
+        )?;
         writeln!(f, "delta             {:e}", self.delta)?;
         writeln!(f, "noise multiplier  {}", self.noise_multiplier)?;
         if let (Some(mu), Some(rho)) = (self.mu, self.rho) {
-            writeln!(f, "mu (GDP)          {}", up(mu))?;
-            writeln!(f, "rho (zCDP)        {}", up(rho))?;
+            writeln!(f, "mu (GDP)          {}", short_up(mu, 10))?;
+            writeln!(f, "rho (zCDP)        {}", short_up(rho, 10))?;
         }
         if let (Some(rate), Some(steps)) = (self.sampling_rate, self.steps) {
             writeln!(f, "sampling          Poisson at rate {rate}, {steps} steps")?;
@@ -264,18 +269,4 @@ impl fmt::Display for Report {
         writeln!(f, "adjacency         {}", self.adjacency)?;
         writeln!(f, "accountant        {}", self.accountant)
     }
-}
-
-/// Ten digits, not below the number itself.
-fn up(x: f64) -> String {
-    digits(x, f64::ceil)
-}
-
-/// Ten digits, not above the number itself.
-fn down(x: f64) -> String {
-    digits(x, f64::floor)
-}
-
-fn digits(x: f64, round: fn(f64) -> f64) -> String {
-    if (0.01..1e5).contains(&x) { format!("{:.10}", round(x * 1e10) / 1e10) } else { format!("{x:e}") }
 }

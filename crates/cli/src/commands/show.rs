@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::arguments::{DesignOptions, StrategyOptions};
+use crate::destination::{Destination, Overwriting};
 use crate::failure::Result;
-use crate::output;
 use crate::plot::{Curves, HeatMap, maps_and_curves};
 
 /// Draw C and C^-1 as heat maps and their first columns as curves, for at most 2048 steps.
@@ -27,6 +27,8 @@ pub struct Arguments {
     /// SVG file to write.
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// What the command prints.
@@ -48,6 +50,7 @@ const MOST_CELLS: usize = 64;
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let steps =
         antinoise_input::between("steps", arguments.design.steps, 1, MOST_STEPS, "the most that are drawn")?;
+    let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
     let problem = arguments.design.problem();
     let strategy = arguments.strategy.solve(&problem)?.value;
     let encoder = strategy.mechanism().encoder()?;
@@ -62,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         Curves { title: "first column of C".into(), values: c[0].clone() },
         Curves { title: "first column of C^-1".into(), values: inverse[0].clone() },
     ];
-    output::save("out", &arguments.out, maps_and_curves(&maps, &curves)?.as_bytes())?;
+    out.write(maps_and_curves(&maps, &curves)?.as_bytes())?;
     Ok(Report {
         out: arguments.out.clone(),
         strategy: name,

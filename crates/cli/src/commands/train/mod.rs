@@ -4,7 +4,6 @@ mod folder;
 mod options;
 mod problem;
 mod released;
-mod signals;
 mod statement;
 mod study;
 mod summary;
@@ -17,8 +16,8 @@ use serde::Serialize;
 
 use crate::failure::Result;
 use crate::output;
+use crate::signals::Stop;
 use folder::Folder;
-use signals::Stop;
 use study::Study;
 
 /// What the command prints.

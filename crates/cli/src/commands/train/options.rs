@@ -9,8 +9,9 @@ use antinoise_plan::{Length, Request, Setting};
 use clap::{Args, ValueEnum};
 
 use super::released::Released;
-use crate::arguments::{ProblemOptions, ReleaseOptions, count, parsed};
+use crate::arguments::{ProblemOptions, ReleaseOptions, parsed};
 use crate::failure::Result;
+use crate::numbers::{count, real};
 
 /// Train a model with private gradients, and compare mechanisms at the same privacy.
 ///
@@ -36,10 +37,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
     pub plan: Option<PathBuf>,
     /// Target epsilon [default: 4].
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = real)]
     pub epsilon: Option<f64>,
     /// Target delta [default: 1e-5].
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = real)]
     pub delta: Option<f64>,
     /// Passes over the data [default: 20 for digits, 4 for the rest].
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "steps")]
@@ -65,13 +66,13 @@ pub struct Arguments {
     #[command(flatten)]
     pub problem: ProblemOptions,
     /// Most l2 norm of one example's gradient [default: 1].
-    #[arg(long, value_name = "NORM")]
+    #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
     /// Learning rate, or several: each mechanism keeps its best [default: three, by model].
-    #[arg(long, value_name = "RATE", value_delimiter = ',')]
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     /// Momentum of SGD.
-    #[arg(long, value_name = "BETA", default_value = "0.9")]
+    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real)]
     pub momentum: f64,
     /// What follows from a noisy gradient.
     #[arg(long, value_enum, default_value = "sgd")]

@@ -7,7 +7,6 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::Plan;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
-use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +14,10 @@ use super::folder::Folder;
 use super::options::{Arguments, ModelName, OptimizerName};
 use super::problem::{build, load, plans};
 use super::released::Released;
-use super::signals::Stop;
 use super::{Report, summary};
 use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::signals::Stop;
 
 /// Tests and checkpoints in a run.
 const TESTS: usize = 40;
@@ -154,12 +154,14 @@ impl Study {
         let dataset = load(&self.data)?;
         let model = build(self.model, &dataset)?;
         let mut finished = Vec::new();
+        let steps: usize = self.plans.iter().map(|named| named.plan.steps).sum();
+        let progress = Progress::new("train", "steps", (steps * self.rules.len() * self.repeats) as u64);
         for (plan, named) in self.plans.iter().enumerate() {
             for rule in &self.rules {
                 let setup = Setup { plan: &named.plan, model: &model, dataset: &dataset, rule: *rule };
                 for repeat in 0..self.repeats {
                     let name = run_name(&named.mechanism, rule, repeat);
-                    let results = self.one(setup, &name, repeat, folder, stop)?;
+                    let results = self.one(setup, &name, repeat, folder, (stop, &progress))?;
                     folder.save_model(&name, model.name(), &results.parameters)?;
                     finished.push(Finished { plan, rule: *rule, results });
                 }
@@ -175,7 +177,7 @@ impl Study {
         name: &str,
         repeat: usize,
         folder: &Folder,
-        stop: &Stop,
+        (stop, progress): (&Stop, &Progress),
     ) -> Result<trainer::Finished> {
         let run = RunId::new(format!("{}/{name}", self.id))?;
         let checkpoints = folder.checkpoints(name, run.clone())?;
@@ -186,16 +188,19 @@ impl Study {
                 Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
             }
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
-            Committed::Finished => return Ok(trainer::Finished::read(setup, &checkpoints)?),
+            Committed::Finished => {
+                progress.skip(setup.plan.steps as u64);
+                return Ok(trainer::Finished::read(setup, &checkpoints)?);
+            }
         };
         let steps = setup.plan.steps;
         let options = Options {
             test_every: steps.div_ceil(TESTS),
             checkpoints: Some((&checkpoints, steps.div_ceil(CHECKPOINTS))),
         };
-        let bar = progress_bar(name, steps, trainer.step_count());
-        let outcome = trainer.run(&options, stop.asked(), |trainer| show(&bar, trainer))?;
-        bar.finish_and_clear();
+        progress.skip(trainer.step_count() as u64);
+        progress.say(name.to_string());
+        let outcome = trainer.run(&options, stop.asked(), |trainer| show(progress, name, trainer))?;
         if outcome == Outcome::Stopped {
             let (at, folder) = (trainer.step_count(), folder.path().display());
             let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
@@ -235,18 +240,9 @@ fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
     format!("{plain}-lr{}-{repeat}", learning_rate(rule))
 }
 
-fn progress_bar(name: &str, steps: usize, done: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} steps, {eta} left {msg}")
-        .expect("the template is valid");
-    let bar = ProgressBar::new(steps as u64).with_style(style).with_prefix(name.to_string());
-    bar.set_position(done as u64);
-    bar.reset_eta();
-    bar
-}
-
-fn show(bar: &ProgressBar, trainer: &Trainer) {
-    bar.set_position(trainer.step_count() as u64);
+fn show(progress: &Progress, name: &str, trainer: &Trainer) {
+    progress.advance(1);
     if let Some((_, accuracy)) = trainer.history().accuracies.last() {
-        bar.set_message(format!("{:.1}%", 100.0 * accuracy));
+        progress.say(format!("{name} {:.1}%", 100.0 * accuracy));
     }
 }

@@ -1,0 +1,209 @@
+//! Files that a command writes: whole or not at all, and never over anything by accident.
+
+use std::io::{Error, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use antinoise_input::file::{Access, NewFile};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::output;
+
+/// Most links that are followed before they are taken for a circle.
+const MOST_LINKS: usize = 40;
+
+/// How a command treats what is already there.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Overwriting {
+    /// Write over a file that exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl Overwriting {
+    /// The file that `flag` names, if it was given.
+    pub fn file(self, flag: &'static str, path: &Option<PathBuf>) -> Result<Option<Destination>> {
+        path.as_deref().map(|path| Destination::new(flag, path, self)).transpose()
+    }
+
+    /// The figure that `flag` names, if it was given.
+    pub fn figure(self, flag: &'static str, path: &Option<PathBuf>) -> Result<Option<Destination>> {
+        path.as_deref().map(|path| Destination::figure(flag, path, self)).transpose()
+    }
+}
+
+/// A place that can be written, looked at before the work begins.
+#[derive(Debug)]
+pub struct Destination {
+    flag: &'static str,
+    /// Where the links lead.
+    path: PathBuf,
+    overwriting: Overwriting,
+}
+
+impl Destination {
+    /// The file that `flag` names, its links followed.
+    ///
+    /// Refused are folders that are absent, what is there and no regular file (a device, a folder, a pipe), and, without
+    /// `--force`, a file that exists.
+    pub fn new(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
+        let refused =
+            |must_be: &str| Failure::input(format!("{flag} is {} but must be {must_be}", path.display()));
+        let target = followed(path).ok_or_else(|| refused("a file: its links lead in a circle"))?;
+        let destination = Self { flag, path: target, overwriting };
+        match std::fs::metadata(&destination.path) {
+            Ok(there) if !there.is_file() => {
+                Err(refused("a regular file or a new one: what is there is neither"))
+            }
+            Ok(_) if !overwriting.force => {
+                Err(refused("a new file: it exists, and only --force writes over it"))
+            }
+            Ok(_) => Ok(destination),
+            Err(_) if destination.folder().is_dir() => Ok(destination),
+            Err(_) => Err(refused("in a folder that exists and can be read")),
+        }
+    }
+
+    /// As [`Destination::new`], for a figure, which is SVG and nothing else.
+    pub fn figure(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+            return Self::new(flag, path, overwriting);
+        }
+        let message = format!("{flag} is {} but must end in .svg: figures are SVG", path.display());
+        Err(Failure::input(message))
+    }
+
+    /// The folder that holds it.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// The file, its links followed.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses to be the file that another option names, whatever its name: it would be lost.
+    pub fn refuse_to_be(&self, other: &str, path: &Path) -> Result<()> {
+        let same = std::fs::canonicalize(&self.path).ok().zip(std::fs::canonicalize(path).ok());
+        if same.is_none_or(|(out, other)| out != other) {
+            return Ok(());
+        }
+        let Self { flag, path, .. } = self;
+        let message = format!("{flag} is {} but must be another file than {other}", path.display());
+        Err(Failure::input(message))
+    }
+
+    /// Refuses what the disk has no room for.
+    pub fn check_room(&self, bytes: u128) -> Result<()> {
+        match room_in(self.folder()) {
+            Some(room) if u128::from(room) < bytes => Err(Failure::input(format!(
+                "{} is {} but must be where {} are free: there are {}",
+                self.flag,
+                self.path.display(),
+                output::bytes(u64::try_from(bytes).unwrap_or(u64::MAX)),
+                output::bytes(room)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file under a temporary name, to be written in portions and kept; dropped before, it is gone.
+    pub fn create(&self, access: Access) -> Result<NewFile> {
+        let Self { flag, path, overwriting } = self;
+        // It may have come into being while we worked.
+        Self::new(flag, path, *overwriting)?;
+        NewFile::beside(path, access).map_err(|error| self.failed(&error))
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn write(&self, contents: &[u8]) -> Result<()> {
+        let mut file = self.create(Access::Everyone)?;
+        file.write_all(contents).and_then(|()| file.keep()).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &Error) -> Failure {
+        let message = format!(
+            "{} is {} but must be a file that can be written: {error}",
+            self.flag,
+            self.path.display()
+        );
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::InvalidInput => {
+                Failure::input(message)
+            }
+            _ => Failure::other(message),
+        }
+    }
+}
+
+/// Bytes that are free for this user in `folder`, where the system says so.
+fn room_in(folder: &Path) -> Option<u64> {
+    fs4::available_space(folder).ok()
+}
+
+/// What `path` names once every link at its end is followed, whether it exists or not.
+fn followed(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Some(path),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEEP: Overwriting = Overwriting { force: false };
+    const FORCE: Overwriting = Overwriting { force: true };
+
+    #[test]
+    fn an_existing_file_is_kept_unless_forced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        Destination::new("out", &path, KEEP).unwrap().write(b"one").unwrap();
+        let error = Destination::new("out", &path, KEEP).unwrap_err().to_string();
+        assert!(error.starts_with("out is ") && error.contains("--force"), "{error}");
+        Destination::new("out", &path, FORCE).unwrap().write(b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn a_file_that_appears_while_the_work_goes_on_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("noise.npy");
+        let destination = Destination::new("out", &path, KEEP).unwrap();
+        std::fs::write(&path, b"precious").unwrap();
+        assert!(destination.write(b"noise").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_even_by_force() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path(), Path::new("/dev/null"), Path::new("/dev/full")] {
+            assert!(Destination::new("out", path, FORCE).is_err(), "{}", path.display());
+        }
+        assert!(Destination::new("out", Path::new("/nonexistent/folder/file"), FORCE).is_err());
+        assert!(Destination::figure("plot", &folder.path().join("x.png"), FORCE).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_stay() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+        symlink("file", &link).unwrap();
+        Destination::new("out", &link, KEEP).unwrap().write(b"new").unwrap();
+        assert!(link.is_symlink() && std::fs::read(&file).unwrap() == b"new");
+        assert!(Destination::new("out", &link, KEEP).is_err(), "what the link leads to exists");
+        let circle = folder.path().join("circle");
+        symlink("circle", &circle).unwrap();
+        assert!(Destination::new("out", &circle, FORCE).is_err());
+    }
+}

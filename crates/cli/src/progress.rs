@@ -1,0 +1,126 @@
+//! Signs of life on stderr: a bar on a terminal, a line every half minute elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// From one line to the next where stderr is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
+/// Work under way; the bar goes when it is dropped.
+pub struct Progress {
+    bar: ProgressBar,
+    /// Ends the thread that writes lines.
+    lines: Option<(Sender<()>, JoinHandle<()>)>,
+    /// Parts that were done before: they tell nothing of the time that is left.
+    skipped: Arc<AtomicU64>,
+}
+
+impl Progress {
+    /// Work of `total` parts called `unit`.
+    pub fn new(what: &str, unit: &str, total: u64) -> Self {
+        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left {{msg}}");
+        let style = ProgressStyle::with_template(&template).expect("the template is valid");
+        let bar = bar(Some(total)).with_style(style).with_prefix(what.to_string());
+        let (start, unit, what) = (Instant::now(), unit.to_string(), what.to_string());
+        let line = move |bar: &ProgressBar, skipped: u64| {
+            let (at, so_far) = (bar.position(), start.elapsed());
+            let done = at.saturating_sub(skipped);
+            let left = so_far.mul_f64(total.saturating_sub(at) as f64 / done.max(1) as f64);
+            let left = if done > 0 { format!(", about {} left", time(left)) } else { String::new() };
+            format!("{what}: {at} of {total} {unit} after {}{left} {}", time(so_far), bar.message())
+        };
+        Self::with_lines(bar, line)
+    }
+
+    /// Work of unknown length.
+    pub fn endless(what: &str) -> Self {
+        let bar = bar(None).with_message(what.to_string());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        let start = Instant::now();
+        Self::with_lines(bar, move |bar, _| format!("{}: {} so far", bar.message(), time(start.elapsed())))
+    }
+
+    fn with_lines(bar: ProgressBar, line: impl Fn(&ProgressBar, u64) -> String + Send + 'static) -> Self {
+        let skipped = Arc::new(AtomicU64::new(0));
+        if std::io::stderr().is_terminal() {
+            return Self { bar, lines: None, skipped };
+        }
+        let (end, ended) = channel();
+        let (seen, skips) = (bar.clone(), Arc::clone(&skipped));
+        let writer = std::thread::spawn(move || {
+            while ended.recv_timeout(BETWEEN_LINES) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{}", line(&seen, skips.load(Ordering::Relaxed)).trim_end());
+            }
+        });
+        Self { bar, lines: Some((end, writer)), skipped }
+    }
+
+    /// So many parts more are done.
+    pub fn advance(&self, parts: u64) {
+        self.bar.inc(parts);
+    }
+
+    /// So many parts were done before.
+    pub fn skip(&self, parts: u64) {
+        self.skipped.fetch_add(parts, Ordering::Relaxed);
+        self.bar.inc(parts);
+        self.bar.reset_eta();
+    }
+
+    /// What is said beside the bar.
+    pub fn say(&self, message: String) {
+        self.bar.set_message(message);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        if let Some((end, writer)) = self.lines.take() {
+            drop(end);
+            // It has nothing to lose: a line at most.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// A bar that is drawn on a terminal and counts everywhere.
+fn bar(total: Option<u64>) -> ProgressBar {
+    ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
+}
+
+/// Seconds, minutes or hours, as people say them.
+fn time(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ ..=99 => format!("{seconds} s"),
+        seconds @ ..=5999 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_said_in_the_unit_that_fits() {
+        let say = |seconds| time(Duration::from_secs(seconds));
+        assert_eq!((say(42), say(100), say(7200)), ("42 s".into(), "2 min".into(), "2.0 h".into()));
+    }
+
+    #[test]
+    fn work_ends_at_once_when_it_is_dropped() {
+        let start = Instant::now();
+        let progress = Progress::new("noise", "rows", 10);
+        progress.advance(3);
+        drop(progress);
+        drop(Progress::endless("planning"));
+        assert!(start.elapsed() < BETWEEN_LINES / 2);
+    }
+}
