@@ -14,12 +14,15 @@ use crate::numbers::count;
 
 /// Print the examples of a run's steps, as its trainer forms them.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
   antinoise batches --plan plan.toml --key-file key --count 3
   antinoise batches --plan plan.toml --key-file key --run second --from 100 --count 1 --json
 
 Examples are numbered from 0. Batches are a function of key, run and the plan's sampler, not of the model. They are part of the
-secret where sampling amplifies privacy: do not publish them.")]
+secret where sampling amplifies privacy: do not publish them."
+)]
 pub struct Arguments {
     /// Plan whose sampler forms the batches.
     #[arg(long, value_name = "FILE")]
