@@ -13,7 +13,7 @@ impl Recursion {
     /// ```
     /// use antinoise_mechanism::Recursion;
     /// let momentum = Recursion::MovingAverage { taps: vec![1.0, -1.95, 0.95] };
-    /// let taps = vec![1.0, -1.950000047683716, 0.949999988079071];
+    /// let taps = vec![1.0, -1.9500000476837158, 0.949999988079071];
     /// assert_eq!(momentum.in_single_precision(), Recursion::MovingAverage { taps });
     /// ```
     #[must_use]

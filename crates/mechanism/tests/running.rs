@@ -156,7 +156,7 @@ fn law(name: &str, strategy: &Strategy, participation: &Participation) -> f64 {
             moved <= bound * (1.0 + 1e-11),
             "{name} {participation} {precision:?}: {moved} above {bound}"
         );
-        let most = if precision == Precision::Single { 0.1 } else { 1e-6 };
+        let most = if precision == Precision::Single { 0.15 } else { 1e-6 };
         assert!(bound <= stated * (1.0 + most), "{name} {participation} {precision:?}: {bound} for {stated}");
         part = part.max(bound / stated - 1.0);
     }

@@ -148,6 +148,8 @@ impl Recipe {
 
     /// The recipe of a plain stream: the coefficients are those that its kernels hold.
     pub(crate) fn in_single_precision(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
+        // What was given is checked first: rounding makes other numbers of bad ones.
+        Self::new(recursion, steps)?;
         Self::new(&recursion.in_single_precision(), steps)
     }
 

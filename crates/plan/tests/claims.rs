@@ -150,7 +150,7 @@ fn clip_norms_that_single_precision_cannot_hold_are_refused() {
 fn noise_that_single_precision_cannot_hold_is_refused() {
     let noise = |alter: fn(&mut Plan)| {
         let mut altered = plan();
-        altered.release = Release::PlainFloatingPoint;
+        (altered.release, altered.rounding_factor) = (Release::PlainFloatingPoint, 1.001);
         alter(&mut altered);
         Plan::from_toml(&altered.to_toml()).unwrap_err().to_string()
     };

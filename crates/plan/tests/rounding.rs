@@ -6,7 +6,7 @@ use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
 fn plan(recipe: &str, steps: usize, release: ReleaseKind) -> Plan {
     let workload = Workload::Momentum { momentum: 0.95, weight_decay: 0.0 };
     let mut request = Request::new(10 * steps, 10, Length::Epochs(1), Setting::Cyclic);
-    (request.workload, request.release) = (workload, release);
+    (request.workload, request.release, request.dim) = (workload, release, 100);
     request.recipes = Some(vec![recipe.parse().unwrap()]);
     choose(&request).unwrap().plan
 }
