@@ -36,7 +36,8 @@ impl Plan {
         }
         let found = mechanism.sensitivity(&self.participation)?;
         let rounding = rounding_factor(mechanism, &self.participation, found.value, self.release.kind())?;
-        if !(self.rounding_factor >= rounding * (1.0 - ROUNDING)) {
+        let covers = self.rounding_factor >= rounding * (1.0 - ROUNDING);
+        if !covers {
             return Err(unsound("rounding_factor", self.rounding_factor, rounding));
         }
         let found = found.under(self.privacy.adjacency);
