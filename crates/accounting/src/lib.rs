@@ -42,5 +42,5 @@ pub use gdp::{Gdp, noise_multiplier_for};
 pub use group::{add_or_remove_to_replace_one, group_privacy};
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use pld::{Bracket, Composition, SampledGaussian};
-pub use statement::PrivacyStatement;
+pub use statement::{Fact, PrivacyStatement};
 pub use zcdp::Zcdp;

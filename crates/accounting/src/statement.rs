@@ -18,12 +18,15 @@ use crate::Adjacency;
 ///     epsilon: 4.0,
 ///     epsilon_lower: 3.9999,
 ///     delta: 1e-5,
-///     confidence: None,
+///     units: Some(60_000),
 ///     assumptions: vec!["each example's gradient is clipped to norm 1".into()],
+///     ..PrivacyStatement::default()
 /// };
-/// assert!(statement.to_string().starts_with("(4.0000, 1e-5)-differential privacy"));
+/// let text = statement.with_fact("key", "made by the operating system, destroyed after the run").to_string();
+/// assert!(text.starts_with("(4.0000, 1e-5)-differential privacy"));
+/// assert!(text.contains("delta x N = 0.60"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyStatement {
     /// What is protected: an example, a user, a group of so many.
@@ -47,8 +50,64 @@ pub struct PrivacyStatement {
     /// The confidence of a statistical accountant; `None` when the claim is proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// N, which delta is to be held against; `None` where it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<usize>,
+    /// Whom the claim holds against.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub observer: String,
+    /// What floating-point numbers may tell, and what covers it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arithmetic: String,
+    /// What was checked by computation and not proved.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub checked: String,
     /// What has to hold besides.
+    #[serde(default)]
     pub assumptions: Vec<String>,
+    /// What the figures do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
+    /// Name and version of the program that computed the figures.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub software: String,
+    /// What is known of the run itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Fact>,
+}
+
+/// Something that is known of a run: what became of its key, which data it saw, when it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// What it is about, in a word or two.
+    pub about: String,
+    /// The fact.
+    pub text: String,
+}
+
+impl PrivacyStatement {
+    /// The same statement with one more fact about the run.
+    #[must_use]
+    pub fn with_fact(mut self, about: impl Into<String>, text: impl Into<String>) -> Self {
+        self.facts.push(Fact { about: about.into(), text: text.into() });
+        self
+    }
+
+    /// What delta means for the data at hand; a warning where it permits to publish one unit's data.
+    fn delta_in_words(&self) -> Option<String> {
+        let expected = self.delta * self.units? as f64;
+        let of = format!("delta x N = {}", two_digits_up(expected));
+        Some(if expected < 1.0 {
+            format!("{of}, which should be far below 1")
+        } else {
+            format!(
+                "WARNING: {of}. At this delta it would be allowed to publish the data of a {} picked at random; take \
+                 a delta far below 1/N",
+                self.unit
+            )
+        })
+    }
 }
 
 /// Four decimals, rounded the safe way; all of a small number.
@@ -56,23 +115,73 @@ fn digits(x: f64, round: fn(f64) -> f64) -> String {
     if (0.01..1e9).contains(&x) { format!("{:.4}", round(x * 1e4) / 1e4) } else { format!("{x:e}") }
 }
 
+/// Two digits, not below the number.
+fn two_digits_up(x: f64) -> String {
+    let unit = 10f64.powf(x.log10().floor() - 1.0);
+    let up = (x / unit * (1.0 - 1e-12)).ceil() * unit;
+    if (0.01..1000.0).contains(&up) { format!("{up:.2}") } else { format!("{up:.1e}") }
+}
+
+/// The width that text is filled to.
+const WIDTH: usize = 100;
+
+/// `text` in lines of at most [`WIDTH`], those after the first indented.
+fn filled(text: &str, indent: &str) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            out.push('\n');
+            out.push_str(indent);
+            column = indent.len();
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
 impl fmt::Display for PrivacyStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unit, adjacency, schema, sampler, mechanism, accountant, epsilon, delta, .. } = self;
-        let (upper, lower) = (digits(*epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
+        let Self { unit, adjacency, delta, .. } = self;
+        let (upper, lower) = (digits(self.epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
         writeln!(f, "({upper}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency.")?;
-        writeln!(f, "This accountant cannot state an epsilon below {lower} at this delta.")?;
-        writeln!(f, "Participation: {schema}. Batches: {sampler}.")?;
-        writeln!(f, "Mechanism: {mechanism}.")?;
-        write!(f, "Accountant: {accountant}")?;
-        match self.confidence {
-            Some(confidence) => writeln!(
-                f,
-                "; statistical: it errs with probability {:e} at most, which delta contains.",
+        let tight = format!("This accountant cannot state an epsilon below {lower} at this delta.");
+        let delta = self.delta_in_words().map(|text| format!(" {text}.")).unwrap_or_default();
+        writeln!(f, "{}\n", filled(&format!("{tight}{delta}"), ""))?;
+        let statistical = self.confidence.map_or(String::new(), |confidence| {
+            format!(
+                "; statistical: it errs with probability {:e} at most, which delta contains",
                 1.0 - confidence
-            )?,
-            None => writeln!(f, ".")?,
+            )
+        });
+        let paragraphs = [
+            ("Participation", &self.schema),
+            ("Batches", &self.sampler),
+            ("Observer", &self.observer),
+            ("Mechanism", &self.mechanism),
+            ("Accountant", &format!("{}{statistical}", self.accountant)),
+            ("Arithmetic", &self.arithmetic),
+            ("Checked, not proved", &self.checked),
+        ];
+        for (title, text) in paragraphs.iter().filter(|(_, text)| !text.is_empty()) {
+            writeln!(f, "{}", filled(&format!("{title}: {text}."), "  "))?;
         }
-        self.assumptions.iter().try_for_each(|assumption| writeln!(f, "Assumed: {assumption}."))
+        for (title, items) in [("Assumed", &self.assumptions), ("Not covered", &self.not_covered)] {
+            if !items.is_empty() {
+                writeln!(f, "\n{title}:")?;
+            }
+            items.iter().try_for_each(|item| writeln!(f, "{}", filled(&format!("- {item}."), "  ")))?;
+        }
+        if !self.facts.is_empty() {
+            writeln!(f, "\nThis run:")?;
+        }
+        for Fact { about, text } in &self.facts {
+            writeln!(f, "{}", filled(&format!("- {about}: {text}."), "  "))?;
+        }
+        if self.software.is_empty() { Ok(()) } else { writeln!(f, "\nComputed by {}.", self.software) }
     }
 }

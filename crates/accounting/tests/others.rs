@@ -133,7 +133,9 @@ fn statements_survive_toml_and_json() {
         delta: 1e-6,
         confidence: Some(0.999),
         assumptions: vec!["C is non-negative, which was checked".into()],
-    };
+        ..PrivacyStatement::default()
+    }
+    .with_fact("data", "made up");
     let toml: PrivacyStatement = toml::from_str(&toml::to_string(&statement).unwrap()).unwrap();
     let json: PrivacyStatement = serde_json::from_str(&serde_json::to_string(&statement).unwrap()).unwrap();
     assert_eq!((&toml, &json), (&statement, &statement));
@@ -142,5 +144,6 @@ fn statements_survive_toml_and_json() {
         text.contains("one user under add-or-remove")
             && text.contains("statistical")
             && text.contains("Assumed")
+            && text.contains("data: made up")
     );
 }

@@ -6,7 +6,8 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Solution};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
-use clap::Args;
+use antinoise_plan::ReleaseKind;
+use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
 
@@ -193,6 +194,40 @@ fn numbers<T: std::str::FromStr>(text: &str) -> std::result::Result<Vec<Vec<T>>,
         }
     }
     if rows.is_empty() { Err("empty".into()) } else { Ok(rows) }
+}
+
+/// How noisy sums leave the machine.
+#[derive(Debug, Args)]
+pub struct ReleaseOptions {
+    /// How noisy sums are released: grid or plain [default: grid].
+    ///
+    /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no bit of a
+    /// release tells more than the privacy statement says. Noise grows by a two-thousandth for it.
+    ///
+    /// plain: floating-point noise is added to floating-point sums. It is faster and is offered for every strategy,
+    /// but which numbers can come out then depends on the data: the statement holds only for an observer who does not
+    /// use the last bits of what is released, and says so.
+    #[arg(long, value_enum)]
+    pub release: Option<ReleaseName>,
+}
+
+/// The names of the releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReleaseName {
+    /// On a grid: every bit is covered by the statement.
+    Grid,
+    /// Plain floating point: the statement holds for an observer who does not use the last bits.
+    Plain,
+}
+
+impl ReleaseOptions {
+    /// The same as the library takes it.
+    pub fn kind(&self) -> ReleaseKind {
+        match self.release {
+            Some(ReleaseName::Plain) => ReleaseKind::PlainFloatingPoint,
+            Some(ReleaseName::Grid) | None => ReleaseKind::Grid,
+        }
+    }
 }
 
 /// What is released and how units are compared.

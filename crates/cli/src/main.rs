@@ -36,13 +36,14 @@ enum Command {
     Calibrate(commands::calibrate::Arguments),
     Bands(commands::bands::Arguments),
     Plan(commands::plan::Arguments),
+    Verify(commands::verify::Arguments),
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
     Bench(commands::bench::Arguments),
 }
 
-fn run(cli: &Cli) -> failure::Result<()> {
-    match &cli.command {
+fn run(cli: &Cli) -> failure::Result<ExitCode> {
+    let printed = match &cli.command {
         Command::Loss(arguments) => output::print(&commands::loss::run(arguments)?, cli.json),
         Command::Compare(arguments) => output::print(&commands::compare::run(arguments)?, cli.json),
         Command::Show(arguments) => output::print(&commands::show::run(arguments)?, cli.json),
@@ -50,15 +51,21 @@ fn run(cli: &Cli) -> failure::Result<()> {
         Command::Calibrate(arguments) => output::print(&commands::calibrate::run(arguments)?, cli.json),
         Command::Bands(arguments) => output::print(&commands::bands::run(arguments)?, cli.json),
         Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
+        Command::Verify(arguments) => {
+            let report = commands::verify::run(arguments)?;
+            output::print(&report, cli.json)?;
+            return Ok(if report.holds { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
         Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
-    }
+    };
+    printed.map(|()| ExitCode::SUCCESS)
 }
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");
             failure.exit_code()

@@ -21,6 +21,8 @@
 //! | [`loss`] | errors and losses |
 //! | [`optimize`] | the solvers |
 //! | [`Recursion`] | C^-1 Z step by step |
+//! | [`RowNorms`] | how large that noise becomes |
+//! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 
 mod closed_form;
@@ -29,10 +31,12 @@ mod decoder;
 mod encoder;
 mod error;
 mod fourier;
+mod grid;
 pub mod loss;
 pub mod optimize;
 mod participation;
 mod recursion;
+mod row_norms;
 pub mod sensitivity;
 mod stationary;
 pub mod strategy;
@@ -42,8 +46,10 @@ mod workload;
 
 pub use encoder::Encoder;
 pub use error::{Error, Result};
+pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;
+pub use row_norms::RowNorms;
 pub use strategy::{Class, Mechanism, Problem, Strategy};
 pub use workload::Workload;
 

@@ -7,84 +7,13 @@
 
 use std::path::Path;
 
-use antinoise_input::{InvalidParameter, at_least, positive};
+use antinoise_input::InvalidParameter;
+pub use antinoise_mechanism::Grid;
 
 use crate::correlator::Emit;
 use crate::recipe::{Leaf, Recipe};
 use crate::stream::{Core, StreamBuilder};
 use crate::{Key, KeyedRng, NoiseError, Placement, Purpose};
-
-/// Grid points may be as near as this part of a step's fresh noise: nearer, double precision would often not know
-/// which is the nearest.
-const FINEST: f64 = 1.0 / (1u64 << 36) as f64;
-
-/// The multiples of a power of two.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
-    spacing: f64,
-}
-
-impl Grid {
-    /// The multiples of `spacing`.
-    ///
-    /// ```
-    /// use antinoise_noise::Grid;
-    /// assert_eq!(Grid::new(0.25).unwrap().spacing(), 0.25);
-    /// assert!(Grid::new(0.3).unwrap_err().to_string().contains("a power of two"));
-    /// ```
-    ///
-    /// # Errors
-    /// When `spacing` is not a power of two from 2^-100 to 2^100.
-    pub fn new(spacing: f64) -> Result<Self, InvalidParameter> {
-        let is_power = spacing.to_bits() << 12 == 0;
-        if is_power && (2f64.powi(-100)..=2f64.powi(100)).contains(&spacing) {
-            Ok(Self { spacing })
-        } else {
-            Err(InvalidParameter::new("grid spacing", spacing, "a power of two from 2^-100 to 2^100"))
-        }
-    }
-
-    /// The coarsest grid that raises the sensitivity of sums in `dim` dimensions, clipped to `clip_norm`, by at most
-    /// the part `increase`: spacing sqrt(dim) <= increase clip_norm.
-    ///
-    /// ```
-    /// use antinoise_noise::Grid;
-    /// let grid = Grid::for_clip_norm(1.0, 1_000_000, 1e-3)?;
-    /// assert_eq!(grid.spacing(), 2f64.powi(-20));
-    /// assert!(grid.clip_norm(1.0, 1_000_000)? <= 1.001);
-    /// # Ok::<(), antinoise_input::InvalidParameter>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When a parameter is not a finite number above 0, or no such grid exists.
-    pub fn for_clip_norm(clip_norm: f64, dim: usize, increase: f64) -> Result<Self, InvalidParameter> {
-        at_least("dim", dim, 1)?;
-        let limit = positive("increase", increase)? * positive("clip_norm", clip_norm)? / (dim as f64).sqrt();
-        let mut power = limit.log2().floor() as i32;
-        if 2f64.powi(power) > limit {
-            power -= 1;
-        }
-        Self::new(2f64.powi(power))
-    }
-
-    /// The distance of neighbouring points.
-    pub fn spacing(self) -> f64 {
-        self.spacing
-    }
-
-    /// What a clip norm becomes on this grid, for use in place of `clip_norm` wherever sensitivity is computed:
-    /// clip_norm + spacing sqrt(dim), rounded up.
-    ///
-    /// Rounding moves each coordinate of a sum by at most spacing / 2, so two sums that differ by one unit's
-    /// contribution move apart by at most spacing in each.
-    ///
-    /// # Errors
-    /// When `clip_norm` is not a finite number above 0 or `dim` is 0.
-    pub fn clip_norm(self, clip_norm: f64, dim: usize) -> Result<f64, InvalidParameter> {
-        at_least("dim", dim, 1)?;
-        Ok((positive("clip_norm", clip_norm)? + self.spacing * (dim as f64).sqrt().next_up()).next_up())
-    }
-}
 
 /// Refuses what cannot be released on a grid.
 pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
@@ -102,7 +31,7 @@ pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result
             }
         };
         let points = (per_unit * place.factor * weight).abs();
-        if points * FINEST > 1.0 {
+        if points * Grid::FINEST > 1.0 {
             let got = format!("1 / {points:e} of the fresh noise of step {step}");
             return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 of it"));
         }

@@ -13,8 +13,6 @@ use crate::{Accountant, Plan, Request, Result, Sampler, Schedule, Setting};
 /// Most bands and buffers that are tried when none are named.
 const MOST_BANDS: usize = 1024;
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=4;
-/// Bytes of one stored coordinate of noise.
-const BYTES_PER_COORDINATE: u64 = 4;
 
 /// One mechanism for the request, calibrated.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +27,8 @@ pub struct Candidate {
     pub noise_multiplier: f64,
     /// Errors and losses for noise of standard deviation 1 and sensitivity 1.
     pub loss: Loss,
-    /// Standard deviation of the worst query of the mean gradient: max loss x sigma x clip norm / B.
+    /// Standard deviation of the worst query of the mean gradient: max loss x sigma x clip norm / B. What rounding adds
+    /// to the clip norm, a two-thousandth on a grid, is left out: it is the same for all.
     pub max_loss: f64,
     /// Root mean square over queries of the same.
     pub rms_loss: f64,
@@ -52,6 +51,7 @@ impl Candidate {
         let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
         let scale = sigma * request.clip_norm / batch_size;
         let vectors = strategy.mechanism().recursion()?.state_vectors() as u64;
+        let bytes = vectors.saturating_mul(request.release.bytes_per_coordinate());
         Ok(Self {
             recipe,
             schedule,
@@ -59,7 +59,7 @@ impl Candidate {
             max_loss: loss.max_loss * scale,
             rms_loss: loss.rms_loss * scale,
             relative_to_independent: 1.0,
-            state_bytes: vectors.saturating_mul(request.dim as u64).saturating_mul(BYTES_PER_COORDINATE),
+            state_bytes: bytes.saturating_mul(request.dim as u64),
             strategy,
             loss,
         })

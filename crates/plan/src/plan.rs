@@ -3,24 +3,16 @@
 use std::path::Path;
 
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
-use antinoise_input::{InvalidParameter, at_least, between, non_negative, positive};
+use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, Request, Result, Sampler, Schedule, write_atomically};
-
-/// The version of the file format.
-const VERSION: u32 = 1;
-/// Relative difference that rounding may cause between a stated figure and the same figure recomputed on
-/// another machine.
-const ROUNDING: f64 = 1e-9;
-
-/// Noise is made in single precision, whose coefficients are off by up to 2^-24 each: the sensitivity of the
-/// strategy that really runs is within this factor of the stated one.
-const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
+use crate::release::{NoiseSize, SUM_ALLOWANCE};
+use crate::verify::{VERSION, check_version};
+use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
 
 /// How epsilon was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +54,7 @@ pub struct Privacy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    version: u32,
+    pub(crate) version: u32,
     /// N.
     pub examples: usize,
     /// B, as it was asked for.
@@ -77,6 +69,8 @@ pub struct Plan {
     pub objective: Objective,
     /// The claim.
     pub privacy: Privacy,
+    /// How noisy sums are released.
+    pub release: Release,
     /// How batches are formed.
     pub sampler: Sampler,
     /// Pi: what the sampler keeps and the sensitivity is for. Where sampling amplifies it is single: the accountant
@@ -98,7 +92,16 @@ impl Plan {
         strategy: Strategy,
         noise_multiplier: f64,
     ) -> Result<Self> {
-        let sensitivity = strategy.mechanism().sensitivity(&schedule.participation)?.under(request.adjacency);
+        let mechanism = strategy.mechanism();
+        let sensitivity = mechanism.sensitivity(&schedule.participation)?.under(request.adjacency);
+        let release = match request.release {
+            ReleaseKind::Grid => {
+                let std_per_clip_norm = noise_multiplier * sensitivity.value;
+                let noise = NoiseSize::new(&mechanism.recursion()?, schedule.steps);
+                Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, noise)?
+            }
+            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
+        };
         let mut plan = Self {
             version: VERSION,
             examples: request.examples,
@@ -115,6 +118,7 @@ impl Plan {
                 adjacency: request.adjacency,
                 accountant: schedule.accountant(),
             },
+            release,
             sampler: schedule.sampler,
             participation: schedule.participation.clone(),
             workload: request.workload.clone(),
@@ -128,7 +132,7 @@ impl Plan {
     }
 
     /// epsilon at the plan's delta, by its accountant.
-    fn account(&self) -> Result<Bracket> {
+    pub(crate) fn account(&self) -> Result<Bracket> {
         let delta = self.privacy.delta;
         match self.privacy.accountant {
             Accountant::Gdp => {
@@ -167,99 +171,45 @@ impl Plan {
         })
     }
 
-    /// nu = sigma sens(C, Pi) clip_norm: the standard deviation of seed noise, a millionth above. It goes on the
-    /// *sum* of clipped gradients.
+    /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is enlarged by
+    /// what rounding the coefficients of C may add: the standard deviation of seed noise. It goes on the *sum* of
+    /// clipped gradients.
     pub fn noise_std(&self) -> f64 {
-        self.noise_multiplier * self.sensitivity.value * self.clip_norm * SINGLE_PRECISION_MARGIN
+        let sensitivity = (self.sensitivity.value * self.release.coefficients_margin()).next_up();
+        ((self.noise_multiplier * sensitivity).next_up() * self.widened_clip_norm()).next_up()
+    }
+
+    /// w: the most that one unit can move a step's released sum by, in l2 norm: clip_norm (1 + [`SUM_ALLOWANCE`]), and
+    /// spacing sqrt(dim) more on a grid; rounded up.
+    ///
+    /// NaN where the release's numbers are out of range, which no verified plan's are.
+    ///
+    /// [`SUM_ALLOWANCE`]: crate::SUM_ALLOWANCE
+    pub fn widened_clip_norm(&self) -> f64 {
+        self.release.widened(self.clip_norm).unwrap_or(f64::NAN)
+    }
+
+    /// The most that floating point may add to a unit's effect on a clipped sum, in l2 norm: whoever computes sums
+    /// must stay below it.
+    pub fn sum_allowance(&self) -> f64 {
+        self.clip_norm * SUM_ALLOWANCE
+    }
+
+    /// Refuses a model of `dim` parameters where the grid was made for fewer.
+    ///
+    /// # Errors
+    /// Names `dim` and the most that the plan allows.
+    pub fn check_dim(&self, dim: usize) -> Result<()> {
+        match self.release {
+            Release::Grid { dim: most, .. } => between("dim", dim, 1, most, "the plan's dim").map(|_| ()),
+            Release::PlainFloatingPoint => at_least("dim", dim, 1).map(|_| ()),
+        }
+        .map_err(Error::from)
     }
 
     /// What the noisy sum is divided by.
     pub fn expected_batch_size(&self) -> f64 {
         self.sampler.expected_batch_size(self.examples, self.batch_size)
-    }
-
-    /// Recomputes the claim from the numbers.
-    ///
-    /// # Errors
-    /// When a number is out of range, the sampler does not keep the schema, the sensitivity is understated or
-    /// epsilon is below what the noise gives.
-    pub fn verify(&self) -> Result<()> {
-        self.check_numbers()?;
-        self.check_sampler()?;
-        let mechanism = self.strategy.mechanism();
-        mechanism.check()?;
-        if mechanism.steps() != self.steps {
-            return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
-        }
-        let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
-        let stated = &self.sensitivity;
-        let same_proof = stated.kind == found.kind && stated.source == found.source;
-        if stated.value < found.value * (1.0 - ROUNDING) || !same_proof {
-            let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
-            return Err(unsound("sensitivity", text(stated), text(&found)));
-        }
-        let Bracket { lower, upper } = self.account()?;
-        if self.privacy.epsilon < upper * (1.0 - ROUNDING) {
-            return Err(unsound("epsilon", self.privacy.epsilon, upper));
-        }
-        if self.privacy.epsilon_lower > lower * (1.0 + ROUNDING) {
-            return Err(unsound("epsilon_lower", self.privacy.epsilon_lower, lower));
-        }
-        Ok(())
-    }
-
-    fn check_numbers(&self) -> Result<()> {
-        if self.version != VERSION {
-            let must_be = format!("{VERSION}, the version that this program reads");
-            return Err(InvalidParameter::new("version", self.version, must_be).into());
-        }
-        at_least("examples", self.examples, 1)?;
-        between("batch_size", self.batch_size, 1, self.examples, "examples")?;
-        positive("clip_norm", self.clip_norm)?;
-        positive("noise_multiplier", self.noise_multiplier)?;
-        // No comparison refuses what is no number.
-        positive("sensitivity", self.sensitivity.value)?;
-        positive("epsilon", self.privacy.epsilon)?;
-        non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
-        self.workload.check()?;
-        self.participation.check(self.steps)?;
-        Ok(())
-    }
-
-    /// The sampler must keep the schema that the sensitivity is for.
-    fn check_sampler(&self) -> Result<()> {
-        let keeps = match self.sampler {
-            Sampler::Cyclic { groups } => {
-                between("groups", groups, 1, self.examples, "examples")?;
-                self.participation_holds_cyclic(groups)
-            }
-            Sampler::Poisson { groups } => match self.privacy.accountant {
-                Accountant::Gdp => groups == 1 && self.participation == Participation::FullBatch,
-                Accountant::SampledGaussian => self.participation == Participation::Single,
-            },
-            Sampler::External => true,
-        };
-        if keeps {
-            return Ok(());
-        }
-        Err(unsound("participation", &self.participation, format!("sampler {:?}", self.sampler)))
-    }
-
-    /// True when the schema has every pattern of a unit whose turn comes every `groups` steps.
-    fn participation_holds_cyclic(&self, groups: usize) -> bool {
-        let turns = self.steps.div_ceil(groups);
-        match self.participation {
-            Participation::Single => turns <= 1,
-            Participation::FullBatch => true,
-            Participation::Cyclic { min_sep, max_participations } => {
-                groups == min_sep && turns <= max_participations
-            }
-            Participation::MinSep { min_sep, max_participations } => {
-                groups >= min_sep && turns <= max_participations
-            }
-            // Listed patterns may leave out some phase.
-            Participation::Patterns { .. } => false,
-        }
     }
 
     /// The plan as TOML, every number to its last digit.
@@ -272,6 +222,14 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<Self> {
+        /// What is read first: another version has other fields.
+        #[derive(Deserialize)]
+        struct Header {
+            version: u32,
+        }
+        if let Ok(Header { version }) = toml::from_str(text) {
+            check_version(version)?;
+        }
         let plan: Self = toml::from_str(text).map_err(|error| {
             InvalidParameter::new("plan", "text that cannot be read", format!("a plan in TOML: {error}"))
         })?;
@@ -305,120 +263,6 @@ impl Plan {
     }
 }
 
-fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
+pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
     Error::Unsound { what, stated: stated.to_string(), found: found.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Length, Setting, choose};
-
-    fn plan() -> Plan {
-        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
-        (request.epsilon, request.delta) = (4.0, 1e-5);
-        choose(&request).unwrap().plan
-    }
-
-    #[test]
-    fn the_claim_meets_the_request_and_is_tight() {
-        let plan = plan();
-        assert!(plan.privacy.epsilon <= 4.0 && plan.privacy.epsilon > 4.0 * (1.0 - 1e-6));
-        assert!(plan.privacy.epsilon_lower <= plan.privacy.epsilon);
-    }
-
-    /// Each alteration makes the claim untrue; none may be read.
-    #[test]
-    fn a_plan_that_claims_too_much_is_refused() {
-        type Alteration = fn(&mut Plan);
-        let alterations: [(&str, Alteration); 14] = [
-            ("less noise", |p| p.noise_multiplier *= 0.9),
-            ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
-            ("smaller epsilon", |p| p.privacy.epsilon *= 0.99),
-            ("sampler that repeats sooner", |p| p.sampler = Sampler::Cyclic { groups: 6 }),
-            ("sampler without a separation", |p| p.sampler = Sampler::Poisson { groups: 1 }),
-            ("amplification without sampling", |p| p.privacy.accountant = Accountant::SampledGaussian),
-            ("larger lower end", |p| p.privacy.epsilon_lower *= 1.01),
-            ("no number for epsilon", |p| p.privacy.epsilon = f64::NAN),
-            ("no number for its lower end", |p| p.privacy.epsilon_lower = f64::NAN),
-            ("no number for the sensitivity", |p| p.sensitivity.value = f64::NAN),
-            ("another proof", |p| p.sensitivity.source = "because".into()),
-            ("patterns that leave out the first phases", |p| {
-                p.participation = Participation::Patterns { patterns: vec![vec![11, 23, 35]] };
-                let mechanism = p.strategy.mechanism();
-                p.sensitivity = mechanism.sensitivity(&p.participation).unwrap();
-            }),
-            ("fewer participations", |p| {
-                p.participation = Participation::Cyclic { min_sep: 12, max_participations: 2 }
-            }),
-            ("more steps", |p| p.steps += 1),
-        ];
-        for (name, alter) in alterations {
-            let mut altered = plan();
-            alter(&mut altered);
-            let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
-            assert!(error.is_bad_input(), "{name}: {error}");
-        }
-    }
-
-    fn amplified() -> Plan {
-        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
-        (request.epsilon, request.delta) = (2.0, 1e-5);
-        request.recipes = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
-        choose(&request).unwrap().plan
-    }
-
-    #[test]
-    fn an_amplified_claim_meets_the_request_and_is_tight() {
-        let plan = amplified();
-        assert_eq!(
-            (plan.sampler, plan.privacy.accountant),
-            (Sampler::Poisson { groups: 4 }, Accountant::SampledGaussian)
-        );
-        assert!(plan.privacy.epsilon <= 2.0 && plan.privacy.epsilon_lower > 2.0 * (1.0 - 2e-3));
-        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
-    }
-
-    /// Each alteration breaks a hypothesis of the amplification or the figure itself.
-    #[test]
-    fn an_amplified_plan_that_claims_too_much_is_refused() {
-        type Alteration = fn(&mut Plan);
-        let alterations: [(&str, Alteration); 8] = [
-            ("less noise", |p| p.noise_multiplier *= 0.99),
-            ("fewer groups than bands", |p| p.sampler = Sampler::Poisson { groups: 3 }),
-            ("groups smaller than a batch", |p| p.sampler = Sampler::Poisson { groups: 13 }),
-            ("more steps", |p| p.steps += 1),
-            ("larger batches", |p| p.batch_size += 5),
-            ("fewer examples", |p| p.examples -= 50),
-            ("smaller sensitivity", |p| p.sensitivity.value *= 0.99),
-            ("another adjacency", |p| p.privacy.adjacency = Adjacency::ReplaceOne),
-        ];
-        for (name, alter) in alterations {
-            let mut altered = amplified();
-            alter(&mut altered);
-            let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
-            assert!(error.is_bad_input(), "{name}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_no_plan_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.toml");
-        assert!(Plan::load(&path).unwrap_err().to_string().contains("plan.toml"));
-        let whole = plan().to_toml();
-        for text in [
-            "",
-            "version = 1",
-            &whole[..whole.len() / 2],
-            &format!("extra = 1\n{whole}"),
-            &format!("{whole}\nextra = 1\n"),
-        ] {
-            std::fs::write(&path, text).unwrap();
-            let error = Plan::load(&path).unwrap_err();
-            assert!(error.is_bad_input() && error.to_string().contains("plan.toml"), "{error}");
-        }
-        plan().save(&path).unwrap();
-        assert_eq!(Plan::load(&path).unwrap(), plan());
-    }
 }

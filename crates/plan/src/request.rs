@@ -5,7 +5,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
-use crate::{Accountant, Result, Sampler};
+use crate::{Accountant, ReleaseKind, Result, Sampler};
 
 /// How long to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +69,11 @@ pub struct Request {
     pub objective: Objective,
     /// Most l2 norm of one example's gradient. Default 1.
     pub clip_norm: f64,
-    /// m: model parameters, for the size of the noise's state. Default 0: sizes are not told.
+    /// m: model parameters, for the size of the noise's state and the spacing of the grid. Default 0: sizes are not
+    /// told, and the grid is made for 2^30 coordinates.
     pub dim: usize,
+    /// How noisy sums are released. Default on a grid.
+    pub release: ReleaseKind,
     /// Most bytes of noise state; candidates above it are not chosen.
     pub memory: Option<u64>,
     /// The mechanisms to compare with independent noise, or those that fit the schema.
@@ -104,6 +107,7 @@ impl Request {
             objective: Objective::Rms,
             clip_norm: 1.0,
             dim: 0,
+            release: ReleaseKind::Grid,
             memory: None,
             recipes: None,
         }

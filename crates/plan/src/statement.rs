@@ -1,18 +1,69 @@
-//! The privacy claim in words.
+//! The privacy claim in words, and that of several models from the same data.
 
-use antinoise_accounting::{Adjacency as Neighbours, PrivacyStatement};
-use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_accounting::{
+    Adjacency as Neighbours, Bracket, Composition, Gdp, PrivacyStatement, SampledGaussian, banded_to_sampled,
+};
+use antinoise_input::{InvalidParameter, at_least};
+use antinoise_mechanism::Adjacency;
 
-use crate::{Accountant, Plan, Sampler};
+use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
+use crate::{Accountant, Plan, Result};
+
+/// What all of `models` together cost at `delta`: each plan released as often as said, from the same data, with keys of
+/// their own, in any order, each chosen with sight of the ones before.
+///
+/// Who trains several models and publishes the best by its results on the private data has to count all of them.
+///
+/// # Errors
+/// When there is no model, a count is 0 or the plans protect other units or compare other data sets.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, choose, compose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// assert!(compose(&[(&plan, 9)], 1e-6)?.upper > 3.0 * plan.privacy.epsilon);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn compose(models: &[(&Plan, usize)], delta: f64) -> Result<Bracket> {
+    at_least("number of models", models.len(), 1)?;
+    let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
+    for &(plan, times) in models {
+        at_least("number of models", times, 1)?;
+        if (plan.privacy.unit, plan.privacy.adjacency) != (first.privacy.unit, first.privacy.adjacency) {
+            let got = format!("{} under {}", plan.privacy.unit, plan.privacy.adjacency);
+            let must_be = format!("{} under {} for all", first.privacy.unit, first.privacy.adjacency);
+            return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
+        }
+        match plan.privacy.accountant {
+            Accountant::Gdp => {
+                full.push(Gdp::from_noise_multiplier(plan.noise_multiplier)?.repeat(times as u64)?);
+            }
+            Accountant::SampledGaussian => {
+                let run = banded_to_sampled(&plan.sampling()?, plan.noise_multiplier)?;
+                let steps = run.steps().saturating_mul(times as u64);
+                sampled.push(SampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?);
+            }
+        }
+    }
+    let full = Gdp::compose(full)?;
+    if sampled.is_empty() {
+        return Ok(Bracket { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
+    }
+    if full.mu() > 0.0 {
+        // One step that samples everything, with noise rounded down.
+        sampled.push(SampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
+    }
+    Ok(Composition::new(sampled)?.epsilon(delta)?)
+}
 
 impl Plan {
-    /// The claim in words: unit, adjacency, schema, sampler, epsilon, delta, sigma, sensitivity and sources.
+    /// The claim in words: unit, adjacency, schema, sampler, epsilon, delta, sigma, sensitivity and sources, whom it
+    /// holds against, what floating point adds, what is assumed and what is not covered.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
     /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
-    /// assert!(plan.statement().to_string().contains("differential privacy of one example"));
+    /// let statement = plan.statement().with_fact("key", "destroyed");
+    /// assert!(statement.to_string().contains("differential privacy of one example"));
     /// # Ok::<(), antinoise_plan::Error>(())
     /// ```
     pub fn statement(&self) -> PrivacyStatement {
@@ -31,106 +82,59 @@ impl Plan {
             epsilon_lower: privacy.epsilon_lower,
             delta: privacy.delta,
             confidence: None,
+            units: Some(self.examples),
+            observer: "it holds against whoever sees the noisy sum of every step, and so every model on the way, not only \
+                       the last one, and knows all data but one unit's"
+                .into(),
+            arithmetic: arithmetic(self),
+            checked: checked(self),
             assumptions: assumptions(self),
+            not_covered: not_covered("any other model trained from the same data: choosing the best of several, or their \
+                                      settings, by results on the private data costs more"),
+            software: concat!("antinoise ", env!("CARGO_PKG_VERSION")).into(),
+            facts: Vec::new(),
         }
     }
-}
 
-fn schema(plan: &Plan) -> String {
-    if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
-        (plan.privacy.accountant, plan.sampler)
-    {
-        return match plan.steps.div_ceil(groups) {
-            1 => "a unit has one turn at most".into(),
-            turns if groups == 1 => {
-                format!("a unit may take part in each of {turns} steps, and does in some")
-            }
-            turns => {
-                format!("a unit has {turns} turns at most, every {groups} steps, and takes part in some")
-            }
-        };
+    /// The statement of `releases` models made by this plan from the same data, all of them known to the observer.
+    ///
+    /// # Errors
+    /// When `releases` is 0, or so many that their privacy cannot be expressed.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert!(plan.statement_for_releases(3)?.epsilon > 1.5 * plan.statement().epsilon);
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn statement_for_releases(&self, releases: usize) -> Result<PrivacyStatement> {
+        self.statement_among(&[(self, releases)])
     }
-    match &plan.participation {
-        Participation::Single => "a unit takes part in at most one step".into(),
-        Participation::FullBatch => "a unit may take part in every step".into(),
-        Participation::Cyclic { min_sep, max_participations } => {
-            format!(
-                "a unit takes part in at most {max_participations} steps, exactly {min_sep} apart (cyclic)"
-            )
-        }
-        Participation::MinSep { min_sep, max_participations } => format!(
-            "a unit takes part in at most {max_participations} steps, any two at least {min_sep} apart"
-        ),
-        Participation::Patterns { patterns } => {
-            format!("a unit takes part in the steps of one of {} listed patterns at most", patterns.len())
-        }
-    }
-}
 
-fn sampler(plan: &Plan) -> String {
-    let Plan { examples, batch_size, .. } = plan;
-    match plan.sampler {
-        Sampler::Cyclic { groups } => {
-            format!("{examples} examples are shuffled once into {groups} batches that take turns")
+    /// The statement of this plan's mechanism where all of `models` count, this plan's own among them: what is true of
+    /// a model that was picked from them. epsilon is that of [`compose`] at this plan's delta.
+    ///
+    /// # Errors
+    /// As [`compose`].
+    pub fn statement_among(&self, models: &[(&Self, usize)]) -> Result<PrivacyStatement> {
+        let count: usize = models.iter().map(|(_, times)| times).sum();
+        let alone = self.statement();
+        if let [(plan, 1)] = models
+            && *plan == self
+        {
+            return Ok(alone);
         }
-        Sampler::Poisson { groups: 1 } => {
-            let rate = *batch_size as f64 / *examples as f64;
-            format!("each of {examples} examples joins a batch with probability {rate}, on its own")
-        }
-        Sampler::Poisson { groups } => {
-            let rate = groups as f64 * *batch_size as f64 / *examples as f64;
-            format!(
-                "{examples} examples are shuffled once into {groups} groups that take turns; in its group's turn \
-                 each joins the batch with probability {rate}, on its own (block-cyclic Poisson)"
-            )
-        }
-        Sampler::External => "whoever runs the plan keeps this schema".into(),
+        let Bracket { lower, upper } = compose(models, self.privacy.delta)?;
+        let accountant = format!(
+            "{}. The figures are those of {count} models from the same data, all counted as if they were released; one \
+             alone, by this plan, has epsilon {:.4}",
+            alone.accountant,
+            (self.privacy.epsilon * 1e4).ceil() / 1e4
+        );
+        let not_covered = not_covered(&format!(
+            "models beyond these {count} from the same data; which of the {count} is published may be chosen by results \
+             on the private data"
+        ));
+        Ok(PrivacyStatement { epsilon: upper, epsilon_lower: lower, accountant, not_covered, ..alone })
     }
-}
-
-fn mechanism(plan: &Plan) -> String {
-    format!(
-        "Gaussian seed noise of standard deviation {:.6e} (noise multiplier {:.6} x sensitivity {:.6} x clip norm {}) \
-         is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
-        plan.noise_std(),
-        plan.noise_multiplier,
-        plan.sensitivity.value,
-        plan.clip_norm,
-        plan.strategy.class().name(),
-        plan.steps,
-        match plan.sensitivity.kind {
-            Kind::Exact => "exact",
-            Kind::UpperBound => "an upper bound",
-        },
-        plan.sensitivity.source,
-    )
-}
-
-fn accountant(plan: &Plan) -> String {
-    match plan.privacy.accountant {
-        Accountant::Gdp => {
-            // Six digits, not below the figure itself.
-            let mu = (1.0 + 1e-6) / plan.noise_multiplier;
-            format!("the release is {mu:.6e}-GDP (rounded up); no amplification by sampling is claimed")
-        }
-        Accountant::SampledGaussian => "amplified by sampling: at least as private as DP-SGD with as many steps as a \
-             unit has turns, at that probability and noise multiplier (theorem 3.21 of the monograph on correlated \
-             noise, arXiv 2506.08201), which privacy loss distributions bracket"
-            .into(),
-    }
-}
-
-fn assumptions(plan: &Plan) -> Vec<String> {
-    let clip = format!("a unit's gradient in one step is clipped to norm {}", plan.clip_norm);
-    let neighbours = match plan.privacy.adjacency {
-        Adjacency::ZeroOut => "data sets are neighbours when one unit's gradients are replaced by zero",
-        Adjacency::ReplaceOne => {
-            "data sets are neighbours when one unit's gradients are replaced by another's"
-        }
-    };
-    let mut all = vec![clip, neighbours.to_string()];
-    if plan.privacy.accountant == Accountant::SampledGaussian {
-        all.push("who takes part in which step stays secret".into());
-    }
-    all
 }

@@ -11,3 +11,4 @@ pub mod plan;
 pub mod privacy;
 pub mod show;
 pub mod train;
+pub mod verify;

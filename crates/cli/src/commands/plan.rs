@@ -12,7 +12,7 @@ use antinoise_plan::{Candidate, Choice, Length, Plan, Request, Setting, choose};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::arguments::{ProblemOptions, count, parsed};
+use crate::arguments::{ProblemOptions, ReleaseOptions, count, parsed};
 use crate::failure::Result;
 use crate::output;
 
@@ -50,12 +50,15 @@ pub struct Arguments {
     /// Federated: most participations of a user [default: as many as fit].
     #[arg(long, value_name = "K", value_parser = count)]
     max_participations: Option<usize>,
-    /// Model parameters, for the size of the noise's state.
-    #[arg(long, value_name = "M", value_parser = count, default_value = "0")]
+    /// Model parameters, for the size of the noise's state and the spacing of the grid [default: a grid for up to
+    /// 2^30].
+    #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
     /// Most bytes of noise state.
     #[arg(long, value_name = "BYTES", value_parser = count)]
     memory: Option<usize>,
+    #[command(flatten)]
+    release: ReleaseOptions,
     #[command(flatten)]
     problem: ProblemOptions,
     /// The loss that is compared: max or rms.
@@ -143,6 +146,7 @@ impl Arguments {
             objective: self.objective,
             clip_norm: self.clip_norm,
             dim: self.dim,
+            release: self.release.kind(),
             memory: self.memory.map(|bytes| bytes as u64),
             recipes: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
             ..Request::new(self.examples, self.batch_size, self.length.length(), setting)

@@ -43,6 +43,8 @@ pub struct Row {
     /// Mean accuracy at each learning rate tried.
     by_learning_rate: Vec<(f64, f64)>,
     rms_loss: f64,
+    /// grid or plain.
+    release: &'static str,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     insecure_seed: bool,
 }

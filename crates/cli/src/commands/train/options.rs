@@ -8,7 +8,7 @@ use antinoise_mechanism::strategy::Recipe;
 use antinoise_plan::{Length, Request, Setting};
 use clap::{Args, ValueEnum};
 
-use crate::arguments::{ProblemOptions, count, parsed};
+use crate::arguments::{ProblemOptions, ReleaseOptions, count, parsed};
 use crate::failure::Result;
 
 /// Train a model with private gradients, and compare mechanisms at the same privacy.
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
     pub plan: Option<PathBuf>,
     /// Target epsilon [default: 4].
     #[arg(long, value_name = "E")]
@@ -59,6 +59,8 @@ pub struct Arguments {
     /// The loss that the mechanism is chosen for: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     pub objective: Objective,
+    #[command(flatten)]
+    pub release: ReleaseOptions,
     #[command(flatten)]
     pub problem: ProblemOptions,
     /// Most l2 norm of one example's gradient [default: 1].
@@ -163,6 +165,7 @@ impl Arguments {
             objective: self.objective,
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
+            release: self.release.kind(),
             recipes: self.recipes()?,
             ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
         })
@@ -197,6 +200,7 @@ impl Arguments {
             ("model", self.model.is_some()),
             ("plan", self.plan.is_some()),
             ("clip_norm", self.clip_norm.is_some()),
+            ("release", self.release.release.is_some()),
             ("learning_rate", !self.learning_rate.is_empty()),
             ("seed", self.seed.is_some()),
         ];

@@ -31,6 +31,7 @@ pub fn summarize(study: &Study, title: &str, finished: Vec<Finished>, folder: &F
             test_accuracies: best.iter().map(|run| last_accuracy(run)).collect(),
             by_learning_rate,
             rms_loss: rms(&prefix_errors),
+            release: plan.release.kind().name(),
             insecure_seed: study.insecure_seed(),
         });
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, study.insecure_seed())?);

@@ -1,0 +1,67 @@
+//! `antinoise verify`: every claim of a plan, recomputed from its numbers.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use antinoise_plan::{Error, Plan};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Result;
+
+/// Recompute every claim of a plan from its numbers, and print its privacy statement.
+///
+/// Exit status 0: the plan holds. 2: it does not, or cannot be read; the problems say why.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  antinoise verify plan.toml
+  antinoise verify plan.toml --json")]
+pub struct Arguments {
+    /// A plan that `antinoise plan --out` saved.
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Whether the plan's claim follows from its numbers.
+    pub holds: bool,
+    /// SHA-256 of the plan as this program writes it; none of what cannot be read.
+    digest: Option<String>,
+    statement: Option<String>,
+    problems: Vec<String>,
+}
+
+/// Reads the plan and recomputes its claim.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    match Plan::load(&arguments.plan) {
+        Ok(plan) => Ok(Report {
+            holds: true,
+            digest: Some(plan.digest().iter().fold(String::new(), |mut hex, byte| {
+                write!(hex, "{byte:02x}").expect("a string takes all that is written");
+                hex
+            })),
+            statement: Some(plan.statement().to_string()),
+            problems: Vec::new(),
+        }),
+        // A file that is not there is not a plan that does not hold.
+        Err(error @ Error::Io { .. }) => Err(error.into()),
+        Err(error) if error.is_bad_input() => {
+            Ok(Report { holds: false, digest: None, statement: None, problems: vec![error.to_string()] })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.holds {
+            return self.problems.iter().try_for_each(|problem| writeln!(f, "DOES NOT HOLD: {problem}"));
+        }
+        writeln!(f, "The plan holds: every figure was recomputed from its numbers.")?;
+        writeln!(f, "SHA-256 {}\n", self.digest.as_deref().unwrap_or("none"))?;
+        write!(f, "{}", self.statement.as_deref().unwrap_or(""))
+    }
+}

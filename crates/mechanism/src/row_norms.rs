@@ -1,0 +1,147 @@
+//! How large each step's noise is: rows of C^-1.
+
+use crate::Recursion;
+use crate::columns::Columns;
+
+/// Bounds on what noise of unit variance becomes on its way, each from below and above.
+///
+/// ```
+/// use antinoise_mechanism::{Recursion, RowNorms};
+/// let differences = Box::new(Recursion::MovingAverage { taps: vec![4.0, -3.0] });
+/// let recursion = Recursion::Scaled { inner: differences, factors: vec![0.5, 2.0] };
+/// assert_eq!(RowNorms::new(&recursion, 2), RowNorms { inner: (4.0, 5.0), factors: (0.5, 2.0) });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowNorms {
+    /// The norms of C^-1's rows before scaling: the standard deviations of the innermost recursion's noise.
+    pub inner: (f64, f64),
+    /// The products of the factors that a step's noise is multiplied by; 1 where nothing is scaled.
+    pub factors: (f64, f64),
+}
+
+impl RowNorms {
+    /// Those of `steps` steps of `recursion`, within rounding. A row's norm lies between the products of the lower and
+    /// of the upper bounds.
+    pub fn new(recursion: &Recursion, steps: usize) -> Self {
+        let one = (1.0, 1.0);
+        let inner = match recursion {
+            Recursion::Scaled { inner, factors } => {
+                let found = Self::new(inner, steps);
+                return Self { factors: scaled(found.factors, &factors[..steps]), ..found };
+            }
+            Recursion::Restarted { inner, period } => return Self::new(inner, steps.min(*period)),
+            Recursion::Independent => one,
+            Recursion::MovingAverage { taps } => {
+                (taps[0].abs(), norm(taps[..taps.len().min(steps)].iter().copied()))
+            }
+            Recursion::AutoRegressive { .. } | Recursion::Blt { .. } => {
+                let mut unit = vec![0.0; steps];
+                unit[0] = 1.0;
+                let response = recursion.apply(steps, &unit);
+                (response[0].abs(), norm(response))
+            }
+            Recursion::Banded { .. } => extremes(banded(recursion, steps)),
+            Recursion::Combination { rows } => {
+                extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|&(_, weight)| weight))))
+            }
+        };
+        Self { inner, factors: one }
+    }
+}
+
+impl Recursion {
+    /// Bounds on |(C^-1)_tt| over the steps t, from below and above: the part of a step's noise that no earlier step
+    /// has seen, for seed noise of standard deviation 1. Exact but for scaled recursions whose inner one differs by
+    /// step. `None` for a combination of seeds, whose steps have no seed of their own.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// let recursion = Recursion::AutoRegressive { taps: vec![2.0, 1.0] };
+    /// assert_eq!(recursion.fresh_weight_bounds(3), Some((0.5, 0.5)));
+    /// ```
+    pub fn fresh_weight_bounds(&self, steps: usize) -> Option<(f64, f64)> {
+        let same = |weight: f64| (weight.abs(), weight.abs());
+        Some(match self {
+            Self::Independent | Self::Blt { .. } => same(1.0),
+            Self::MovingAverage { taps } => same(taps[0]),
+            Self::AutoRegressive { taps } => same(taps[0].recip()),
+            Self::Banded { bands, rows } => {
+                extremes(rows.chunks_exact(*bands).take(steps).map(|row| row[0].abs().recip()))
+            }
+            Self::Combination { .. } => return None,
+            Self::Scaled { inner, factors } => scaled(inner.fresh_weight_bounds(steps)?, &factors[..steps]),
+            Self::Restarted { inner, period } => return inner.fresh_weight_bounds(steps.min(*period)),
+        })
+    }
+}
+
+/// O(steps^2 bands): what this class's design costs too.
+fn banded(recursion: &Recursion, steps: usize) -> Vec<f64> {
+    let columns = Columns::new(recursion, steps);
+    let (mut squares, mut space) = (vec![0.0; steps], Vec::new());
+    for seed in 0..steps {
+        let mut column = vec![0.0; steps];
+        columns.write(seed, &mut space, &mut column);
+        squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
+    }
+    squares.into_iter().map(f64::sqrt).collect()
+}
+
+fn norm(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The least and the most; NaN if one is NaN, so that no range holds it.
+fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    values.into_iter().fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), x| {
+        if least.is_nan() || x.is_nan() { (f64::NAN, f64::NAN) } else { (least.min(x), most.max(x)) }
+    })
+}
+
+fn scaled((least, most): (f64, f64), factors: &[f64]) -> (f64, f64) {
+    let (smallest, largest) = extremes(factors.iter().map(|factor| factor.abs()));
+    (least * smallest, most * largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row's norm, from what each unit seed gives, lies within the bounds.
+    #[test]
+    fn the_bounds_hold_every_row_and_are_reached() {
+        const STEPS: usize = 7;
+        let rows = (0..STEPS * 2).map(|i| 1.0 / (1 + i) as f64).collect();
+        let blt = Recursion::Blt { scale: vec![0.3, -0.1], decay: vec![0.9, 0.4] };
+        let factors = (1..=STEPS).map(|t| 1.0 / t as f64).collect();
+        let listed = vec![vec![(0, 1.0)], vec![(0, -2.0), (1, 1.0)], vec![(1, 0.5), (2, 1.0)]];
+        let cases = [
+            (Recursion::Independent, STEPS, true),
+            (Recursion::MovingAverage { taps: vec![1.5, -0.4, 0.2] }, STEPS, true),
+            (Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] }, STEPS, true),
+            (blt.clone(), STEPS, true),
+            (Recursion::Banded { bands: 2, rows }, STEPS, true),
+            (Recursion::Combination { rows: listed }, 3, true),
+            (Recursion::Scaled { inner: Box::new(blt.clone()), factors }, STEPS, false),
+            (Recursion::Restarted { inner: Box::new(blt), period: 3 }, STEPS, true),
+        ];
+        for (recursion, steps, reached) in cases {
+            let seeds = recursion.seeds(steps);
+            let mut squares = vec![0.0; steps];
+            for seed in 0..seeds {
+                let unit: Vec<f64> = (0..seeds).map(|s| f64::from(u8::from(s == seed))).collect();
+                let column = recursion.apply(steps, &unit);
+                squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
+                if let Some((least, most)) = recursion.fresh_weight_bounds(steps) {
+                    let fresh = column[seed].abs();
+                    assert!(least <= fresh && fresh <= most, "{recursion:?}: {least} {fresh} {most}");
+                }
+            }
+            let RowNorms { inner, factors } = RowNorms::new(&recursion, steps);
+            let (least, most) = (inner.0 * factors.0, inner.1 * factors.1);
+            let (smallest, largest) = extremes(squares.into_iter().map(f64::sqrt));
+            assert!(least <= smallest * (1.0 + 1e-14) && largest <= most * (1.0 + 1e-14), "{recursion:?}");
+            assert!(!reached || (most / largest - 1.0).abs() < 1e-14, "{recursion:?}: {most} {largest}");
+        }
+    }
+}

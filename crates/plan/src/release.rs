@@ -1,0 +1,173 @@
+//! How a step's noisy sum leaves the machine, and what that adds to a unit's effect on it.
+
+use antinoise_input::{InvalidParameter, between};
+use antinoise_mechanism::{Grid, Recursion, RowNorms};
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// How a noisy sum is released.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Release {
+    /// Sum and noise are rounded to the multiples of `spacing` and added in whole numbers; the rounding of the noise
+    /// is fed back. The release is a function of the exact noisy sum, all bits of it (`docs/noise.md`).
+    Grid {
+        /// The distance of neighbouring points, a power of two.
+        spacing: f64,
+        /// The most coordinates that may be released: rounding moves two sums apart by spacing sqrt(dim) at most.
+        dim: usize,
+    },
+    /// Floating-point noise on floating-point sums. The last bits tell more than the statement says: it holds for an
+    /// observer who does not use them.
+    PlainFloatingPoint,
+}
+
+/// Which release is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReleaseKind {
+    /// [`Release::Grid`], its spacing chosen by clip norm, dimension and noise.
+    #[default]
+    Grid,
+    /// [`Release::PlainFloatingPoint`].
+    PlainFloatingPoint,
+}
+
+/// What floating point may add to a unit's effect on a clipped sum before noise, as a part of the clip norm: what
+/// whoever computes the sum must stay below.
+pub const SUM_ALLOWANCE: f64 = 1.0 / (1u64 << 20) as f64;
+/// The coordinates that a grid is made for when the model is not known.
+const DEFAULT_DIM: usize = 1 << 30;
+/// The part of the clip norm that rounding to the grid may add.
+const INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
+/// The same where noise is so large that a grid that fine would not be decided.
+const MOST_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
+/// Grid points may be as near as this part of the largest noise of all steps: nearer, noise in whole points would not
+/// be sure to stay below 2^52.
+const FINEST_OF_ALL: f64 = 1.0 / (1u64 << 46) as f64;
+
+impl Release {
+    /// What [`ReleaseKind`] it is.
+    pub fn kind(self) -> ReleaseKind {
+        match self {
+            Self::Grid { .. } => ReleaseKind::Grid,
+            Self::PlainFloatingPoint => ReleaseKind::PlainFloatingPoint,
+        }
+    }
+
+    /// The grid, where there is one.
+    ///
+    /// # Errors
+    /// When its spacing is not a power of two from 2^-100 to 2^100.
+    pub fn grid(self) -> Result<Option<Grid>> {
+        match self {
+            Self::Grid { spacing, .. } => Ok(Some(Grid::new(spacing)?)),
+            Self::PlainFloatingPoint => Ok(None),
+        }
+    }
+
+    /// The grid for sums of `dim` coordinates (0: not known) and seed noise of `std_per_clip_norm` times the widened
+    /// clip norm. It is as coarse as an increase of the clip norm by 2^-11 allows; coarser, up to 2^-7, where noise
+    /// is so large that the finer one would not be decided.
+    pub(crate) fn on_grid(
+        clip_norm: f64,
+        dim: usize,
+        std_per_clip_norm: f64,
+        noise: NoiseSize,
+    ) -> Result<Self> {
+        let dim = if dim == 0 { DEFAULT_DIM } else { dim };
+        let mut increase = INCREASE;
+        loop {
+            let spacing = Grid::for_clip_norm(clip_norm, dim, increase)?.spacing();
+            let release = Self::Grid { spacing, dim };
+            match release.check(std_per_clip_norm * release.widened(clip_norm)?, noise) {
+                Err(_) if increase < MOST_INCREASE => increase *= 2.0,
+                checked => return checked.map(|()| release),
+            }
+        }
+    }
+
+    /// clip_norm (1 + [`SUM_ALLOWANCE`]) + spacing sqrt(dim), rounded up.
+    pub(crate) fn widened(self, clip_norm: f64) -> Result<f64> {
+        let summed = (clip_norm * (1.0 + SUM_ALLOWANCE)).next_up();
+        match self {
+            Self::Grid { dim, .. } => {
+                between("dim", dim, 1, 1 << 53, "2^53")?;
+                let grid = self.grid()?.expect("it has a spacing");
+                Ok(grid.clip_norm(summed, dim)?)
+            }
+            Self::PlainFloatingPoint => Ok(summed),
+        }
+    }
+
+    /// The factor on the sensitivity of the strategy that covers the rounding of its coefficients where noise is made,
+    /// and the difference that is allowed between a stated sensitivity and the same recomputed elsewhere.
+    pub(crate) fn coefficients_margin(self) -> f64 {
+        match self {
+            // Kernels in double precision.
+            Self::Grid { .. } => 1.0 + 4e-9,
+            // Coefficients in single precision are off by up to 2^-24 each.
+            Self::PlainFloatingPoint => 1.0 + 1e-6,
+        }
+    }
+
+    /// Refuses a grid on which noise of this size, for seed noise of `noise_std`, cannot be released.
+    pub(crate) fn check(self, noise_std: f64, noise: NoiseSize) -> Result<()> {
+        let Some(grid) = self.grid()? else { return Ok(()) };
+        let Some(fresh) = noise.fresh else {
+            let must_be = "plain for this strategy: its noise is a combination of seeds, for which no release on a \
+                           grid is offered (antinoise plan --release plain)";
+            return Err(InvalidParameter::new("release", "grid", must_be).into());
+        };
+        let largest = noise.norms.inner.1 * noise.norms.factors.1;
+        let least = noise_std * (fresh * Grid::FINEST).max(largest * FINEST_OF_ALL);
+        if grid.spacing() >= least {
+            return Ok(());
+        }
+        let got = format!("a grid of spacing {:e}", grid.spacing());
+        let must_be = format!(
+            "plain, or a grid of spacing {least:e} at least, so that double precision decides each point (a smaller \
+             --dim, the number of model parameters, allows a coarser grid)"
+        );
+        Err(InvalidParameter::new("release", got, must_be).into())
+    }
+}
+
+/// How large a strategy's noise is for seed noise of standard deviation 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoiseSize {
+    /// The largest part of a step's noise that is its own; none for a combination of seeds.
+    fresh: Option<f64>,
+    /// Bounds on its standard deviations.
+    pub(crate) norms: RowNorms,
+}
+
+impl NoiseSize {
+    pub(crate) fn new(recursion: &Recursion, steps: usize) -> Self {
+        let fresh = recursion.fresh_weight_bounds(steps).map(|(_, most)| most);
+        Self { fresh, norms: RowNorms::new(recursion, steps) }
+    }
+}
+
+impl ReleaseKind {
+    /// Bytes of one stored coordinate of noise: a grid needs double precision.
+    pub(crate) fn bytes_per_coordinate(self) -> u64 {
+        match self {
+            Self::Grid => 8,
+            Self::PlainFloatingPoint => 4,
+        }
+    }
+
+    /// "grid" or "plain", as the command line says it.
+    ///
+    /// ```
+    /// use antinoise_plan::ReleaseKind;
+    /// assert_eq!(ReleaseKind::default().name(), "grid");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grid => "grid",
+            Self::PlainFloatingPoint => "plain",
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A plan's claim, recomputed from its numbers, and the range that every number must keep.
+
+use antinoise_accounting::Bracket;
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_negative, positive};
+use antinoise_mechanism::sensitivity::Sensitivity;
+use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
+
+use crate::plan::unsound;
+use crate::release::NoiseSize;
+use crate::{Accountant, Plan, Result, Sampler};
+
+/// The version of the file format.
+pub(crate) const VERSION: u32 = 2;
+/// Relative difference that rounding may cause between a stated figure and the same figure recomputed on
+/// another machine.
+const ROUNDING: f64 = 1e-9;
+/// Steps, examples and coordinates up to here are whole numbers in double precision too.
+const MOST_COUNTED: usize = 1 << 53;
+/// The norms of the noise's rows are added up step by step.
+const MOST_STEPS: usize = 100_000_000;
+
+impl Plan {
+    /// Recomputes the claim from the numbers.
+    ///
+    /// # Errors
+    /// When a number is out of range, the sampler does not keep the schema or draws other units than the claim is
+    /// for, sums cannot be released as the plan says, the sensitivity is understated or epsilon is below what the
+    /// noise gives.
+    pub fn verify(&self) -> Result<()> {
+        self.check_numbers()?;
+        self.check_sampler()?;
+        self.check_unit()?;
+        let mechanism = self.strategy.mechanism();
+        mechanism.check()?;
+        if mechanism.steps() != self.steps {
+            return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
+        }
+        let found = mechanism.sensitivity(&self.participation)?.under(self.privacy.adjacency);
+        let stated = &self.sensitivity;
+        let same_proof = stated.kind == found.kind && stated.source == found.source;
+        // As what is wanted, so that no comparison takes what is no number.
+        if !(stated.value >= found.value * (1.0 - ROUNDING) && same_proof) {
+            let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
+            return Err(unsound("sensitivity", text(stated), text(&found)));
+        }
+        let noise = NoiseSize::new(&mechanism.recursion()?, self.steps);
+        self.check_range(noise.norms)?;
+        self.release.check(self.noise_std(), noise)?;
+        self.check_claim()
+    }
+
+    fn check_claim(&self) -> Result<()> {
+        let Bracket { lower, upper } = self.account()?;
+        let privacy = &self.privacy;
+        if !(privacy.epsilon >= upper * (1.0 - ROUNDING)) {
+            return Err(unsound("epsilon", privacy.epsilon, upper));
+        }
+        if !(privacy.epsilon_lower <= lower * (1.0 + ROUNDING)) {
+            return Err(unsound("epsilon_lower", privacy.epsilon_lower, lower));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<()> {
+        check_version(self.version)?;
+        between("examples", self.examples, 1, MOST_COUNTED, "2^53")?;
+        between("batch_size", self.batch_size, 1, self.examples, "examples")?;
+        between("steps", self.steps, 1, MOST_STEPS, "the most whose noise a plan holds")?;
+        in_single_precision("clip_norm", self.clip_norm)?;
+        positive("noise_multiplier", self.noise_multiplier)?;
+        positive("sensitivity", self.sensitivity.value)?;
+        positive("epsilon", self.privacy.epsilon)?;
+        non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
+        in_open_unit("delta", self.privacy.delta)?;
+        self.workload.check()?;
+        self.participation.check(self.steps)?;
+        let noise_std =
+            self.noise_multiplier * self.sensitivity.value * self.release.widened(self.clip_norm)?;
+        in_single_precision("noise_std", noise_std)
+    }
+
+    /// Noise on its way, noise on the sums and noise on their means must all be normal numbers in single precision:
+    /// nothing underflows to no noise at all, nothing overflows.
+    fn check_range(&self, RowNorms { inner, factors }: RowNorms) -> Result<()> {
+        let (noise_std, batch_size) = (self.noise_std(), self.expected_batch_size());
+        for (extreme, inner, factor) in [("least", inner.0, factors.0), ("largest", inner.1, factors.1)] {
+            let checked = [
+                ("norm of the rows of C^-1", inner),
+                ("scale of a step's noise", noise_std * factor),
+                ("noise of a step's sum", noise_std * factor * inner),
+                ("noise of a step's mean", noise_std * factor * inner / batch_size),
+            ];
+            for (what, value) in checked {
+                in_single_precision(&format!("{extreme} {what}"), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sampler must keep the schema that the sensitivity is for.
+    fn check_sampler(&self) -> Result<()> {
+        let keeps = match self.sampler {
+            Sampler::Cyclic { groups } => {
+                between("groups", groups, 1, self.examples, "examples")?;
+                self.participation_holds_cyclic(groups)
+            }
+            Sampler::Poisson { groups } => {
+                at_least("groups", groups, 1)?;
+                match self.privacy.accountant {
+                    Accountant::Gdp => groups == 1 && self.participation == Participation::FullBatch,
+                    Accountant::SampledGaussian => self.participation == Participation::Single,
+                }
+            }
+            Sampler::External => true,
+        };
+        if keeps {
+            return Ok(());
+        }
+        Err(unsound("participation", &self.participation, format!("sampler {:?}", self.sampler)))
+    }
+
+    /// Samplers that shuffle and draw examples keep a schema of examples: a user with two of them takes part twice as
+    /// often.
+    fn check_unit(&self) -> Result<()> {
+        if self.privacy.unit == PrivacyUnit::User && self.sampler != Sampler::External {
+            let must_be = "example: the plan's sampler shuffles and draws examples, and clips each by itself, so that \
+                           a user with several takes part more often. A plan for users has the external sampler; where \
+                           every user has one example, the two units are the same";
+            return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
+        }
+        Ok(())
+    }
+
+    /// True when the schema has every pattern of a unit whose turn comes every `groups` steps.
+    fn participation_holds_cyclic(&self, groups: usize) -> bool {
+        let turns = self.steps.div_ceil(groups);
+        match self.participation {
+            Participation::Single => turns <= 1,
+            Participation::FullBatch => true,
+            Participation::Cyclic { min_sep, max_participations } => {
+                groups == min_sep && turns <= max_participations
+            }
+            Participation::MinSep { min_sep, max_participations } => {
+                groups >= min_sep && turns <= max_participations
+            }
+            // Listed patterns may leave out some phase.
+            Participation::Patterns { .. } => false,
+        }
+    }
+}
+
+/// Refuses what single precision cannot hold with room on both sides: its normal numbers are 2^-126 to 2^127.
+fn in_single_precision(what: &str, value: f64) -> Result<()> {
+    if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
+        return Ok(());
+    }
+    Err(InvalidParameter::new(
+        what,
+        format!("{value:e}"),
+        "from 2^-100 to 2^100, the range of single precision",
+    )
+    .into())
+}
+
+pub(crate) fn check_version(version: u32) -> Result<()> {
+    let must_be = match version {
+        VERSION => return Ok(()),
+        1 => format!(
+            "{VERSION}: a plan of version 1 does not say how noisy sums are released, and its noise covers no \
+             rounding; make it anew by `antinoise plan` with the same options and --out"
+        ),
+        _ => format!("{VERSION}, the version that this program reads"),
+    };
+    Err(InvalidParameter::new("version", version, must_be).into())
+}

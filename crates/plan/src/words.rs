@@ -1,0 +1,155 @@
+//! The parts of a privacy statement, in words.
+
+use antinoise_mechanism::sensitivity::Kind;
+use antinoise_mechanism::{Adjacency, Participation};
+
+use crate::{Accountant, Plan, Release, Sampler};
+
+pub(crate) fn schema(plan: &Plan) -> String {
+    if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
+        (plan.privacy.accountant, plan.sampler)
+    {
+        return match plan.steps.div_ceil(groups) {
+            1 => "a unit has one turn at most".into(),
+            turns if groups == 1 => {
+                format!("a unit may take part in each of {turns} steps, and does in some")
+            }
+            turns => {
+                format!("a unit has {turns} turns at most, every {groups} steps, and takes part in some")
+            }
+        };
+    }
+    match &plan.participation {
+        Participation::Single => "a unit takes part in at most one step".into(),
+        Participation::FullBatch => "a unit may take part in every step".into(),
+        Participation::Cyclic { min_sep, max_participations } => {
+            format!(
+                "a unit takes part in at most {max_participations} steps, exactly {min_sep} apart (cyclic)"
+            )
+        }
+        Participation::MinSep { min_sep, max_participations } => format!(
+            "a unit takes part in at most {max_participations} steps, any two at least {min_sep} apart"
+        ),
+        Participation::Patterns { patterns } => {
+            format!("a unit takes part in the steps of one of {} listed patterns at most", patterns.len())
+        }
+    }
+}
+
+pub(crate) fn sampler(plan: &Plan) -> String {
+    let Plan { examples, batch_size, .. } = plan;
+    match plan.sampler {
+        Sampler::Cyclic { groups } => {
+            format!("{examples} examples are shuffled once into {groups} batches that take turns")
+        }
+        Sampler::Poisson { groups: 1 } => {
+            let rate = *batch_size as f64 / *examples as f64;
+            format!("each of {examples} examples joins a batch with probability {rate}, on its own")
+        }
+        Sampler::Poisson { groups } => {
+            let rate = groups as f64 * *batch_size as f64 / *examples as f64;
+            format!(
+                "{examples} examples are shuffled once into {groups} groups that take turns; in its group's turn \
+                 each joins the batch with probability {rate}, on its own (block-cyclic Poisson)"
+            )
+        }
+        Sampler::External => "whoever runs the plan keeps this schema".into(),
+    }
+}
+
+pub(crate) fn mechanism(plan: &Plan) -> String {
+    format!(
+        "Gaussian seed noise of standard deviation {:.6e} (noise multiplier {:.6} x sensitivity {:.6} x widened clip norm \
+         {:.6e}, rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
+        plan.noise_std(),
+        plan.noise_multiplier,
+        plan.sensitivity.value,
+        plan.widened_clip_norm(),
+        plan.strategy.class().name(),
+        plan.steps,
+        match plan.sensitivity.kind {
+            Kind::Exact => "exact",
+            Kind::UpperBound => "an upper bound",
+        },
+        plan.sensitivity.source,
+    )
+}
+
+pub(crate) fn accountant(plan: &Plan) -> String {
+    match plan.privacy.accountant {
+        Accountant::Gdp => {
+            // Six digits, not below the figure itself.
+            let mu = (1.0 + 1e-6) / plan.noise_multiplier;
+            format!("the release is {mu:.6e}-GDP (rounded up); no amplification by sampling is claimed")
+        }
+        Accountant::SampledGaussian => "amplified by sampling: at least as private as DP-SGD with as many steps as a \
+             unit has turns, at that probability and noise multiplier (theorem 3.21 of the monograph on correlated \
+             noise, arXiv 2506.08201), which privacy loss distributions bracket"
+            .into(),
+    }
+}
+
+pub(crate) fn arithmetic(plan: &Plan) -> String {
+    let clip = plan.clip_norm;
+    match plan.release {
+        Release::Grid { spacing, dim } => format!(
+            "sums and noise are rounded to multiples of 2^{} and added in whole numbers, and the rounding of the noise is \
+             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md). Rounding {dim} \
+             coordinates at most, and floating point in the sum, widen the clip norm {clip} to {:.6e}, which the noise \
+             is scaled to",
+            spacing.log2(),
+            plan.widened_clip_norm()
+        ),
+        Release::PlainFloatingPoint => format!(
+            "plain: floating-point noise is added to floating-point sums. Which numbers can come out then depends on the \
+             data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of what is released. Floating \
+             point in the sum widens the clip norm {clip} to {:.6e}, which the noise is scaled to",
+            plan.widened_clip_norm()
+        ),
+    }
+}
+
+pub(crate) fn checked(plan: &Plan) -> String {
+    let curve = match plan.privacy.accountant {
+        Accountant::Gdp => {
+            "that the Gaussian curve errs less in double precision than its bounds allow (against 60 digits)"
+        }
+        Accountant::SampledGaussian => {
+            "the constants that bound rounding in the bracket of privacy loss distributions, and that the mathematical \
+             library is good to an ulp"
+        }
+    };
+    format!(
+        "{curve}; that the normals made are as near to exact ones as docs/noise.md says; and that their bits, from a block \
+         cipher, cannot be told from random ones"
+    )
+}
+
+pub(crate) fn not_covered(models: &str) -> Vec<String> {
+    vec![
+        "whatever is computed from the private data without noise: losses, accuracies, clipped shares, the choice of clip \
+         norm, learning rate, batch size or steps by looking at them"
+            .into(),
+        models.into(),
+    ]
+}
+
+pub(crate) fn assumptions(plan: &Plan) -> Vec<String> {
+    let clip = format!("a unit's gradient in one step is clipped to norm {}", plan.clip_norm);
+    let neighbours = match plan.privacy.adjacency {
+        Adjacency::ZeroOut => "data sets are neighbours when one unit's gradients are replaced by zero",
+        Adjacency::ReplaceOne => {
+            "data sets are neighbours when one unit's gradients are replaced by another's"
+        }
+    };
+    let key = "the key that noise and batches come from is random, is used for this run alone, stays secret and is \
+               destroyed: whoever has it takes the noise away";
+    let mut all = vec![clip, neighbours.to_string(), key.to_string()];
+    if plan.release == Release::PlainFloatingPoint {
+        all.push("nobody uses the last bits of what is released".into());
+    }
+    if plan.privacy.accountant == Accountant::SampledGaussian {
+        all.push("who takes part in which step stays secret".into());
+    }
+    all
+}
