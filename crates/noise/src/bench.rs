@@ -65,8 +65,8 @@ pub fn release(
     let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
     let mut stream =
         builder.build_on_grid(Grid::for_clip_norm(1.0, dim, 1e-3)?, Key::from_seed_insecure(0))?;
-    let mut gradient = vec![0.0; stream.len()];
-    time(stream.placement(), gradient.len(), 8, || stream.release(&mut gradient))
+    let (sum, mut out) = (vec![0.0; stream.len()], vec![0.0; stream.len()]);
+    time(stream.placement(), out.len(), 12, || stream.release(&sum, &mut out))
 }
 
 const PASSES: usize = 6;

@@ -119,7 +119,7 @@ impl<T: Step> Engine<T> {
     }
 
     /// Hands out the next row.
-    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit) {
+    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit<'_>) {
         let step = self.turns.next();
         if self.turns.is_due(step, self.tiles.len()) {
             self.pass.prepare(&self.recipe, self.placement.state, step..self.turns.horizon(step));
@@ -136,7 +136,7 @@ impl<T: Step> Engine<T> {
         let work = |scratch: &mut Scratch<T>, tile: &Tile, parts: TileParts<'_, T>, following: &[T]| {
             let TileParts { past, ahead, out } = parts;
             let Some(start) = tile.start else {
-                return if matches!(emit, Emit::Write) {
+                return if !matches!(emit, Emit::Add(_)) {
                     out.fill(0.0)
                 };
             };
@@ -147,6 +147,7 @@ impl<T: Step> Engine<T> {
                 pass.run_tile(correlator, scratch, run);
             }
             let isa = scratch.isa();
+            let leave = Leave { emit: emit.part(tile.output, tile.len), ..leave };
             match place {
                 Waits::InScratch => T::leave(isa, &leave, &scratch.noise[..tile.len], out),
                 Waits::AmongPast(slot) => T::leave(isa, &leave, &past[slot * tile.len..][..tile.len], out),

@@ -64,9 +64,9 @@ pub(crate) fn points_fit(recipe: &Recipe, steps: usize, per_unit: f64) -> bool {
 /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
 /// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
 /// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).build_on_grid(grid, Key::from_os()?)?;
-/// let mut gradient_sum = [0.25f32, -1.0, 0.1];
-/// stream.release(&mut gradient_sum)?;
-/// assert!(gradient_sum.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
+/// stream.release(&gradient_sum, &mut release)?;
+/// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
 /// # Ok::<(), antinoise_noise::NoiseError>(())
 /// ```
 #[derive(Debug)]
@@ -92,15 +92,20 @@ impl StreamBuilder {
 }
 
 impl GridStream {
-    /// Replaces `gradient` by the step's release: gradient and noise, both on the grid, added in whole numbers, then
-    /// rounded to single precision (a function of the sum alone).
+    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
+    /// rounded to single precision (a function of the whole number alone).
     ///
-    /// A coordinate beyond 2^51 grid steps counts as that bound, NaN as the lower one.
+    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
+    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
+    /// as the lower one.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`](crate::NoiseStream::next_into).
-    pub fn release(&mut self, gradient: &mut [f32]) -> Result<(), NoiseError> {
-        self.0.emit(gradient, Emit::Add(1.0))
+    /// As [`NoiseStream::next_into`](crate::NoiseStream::next_into), and for a `sum` of another length.
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<(), NoiseError> {
+        if sum.len() != self.len() {
+            return Err(NoiseError::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
+        }
+        self.0.emit(out, Emit::AddTo(sum))
     }
 
     /// Writes the step's noise alone, as [`GridStream::release`] of zeros.

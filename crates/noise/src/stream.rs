@@ -280,7 +280,7 @@ pub(crate) struct Core<T: Step> {
 }
 
 impl<T: Step> Core<T> {
-    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit) -> Result<(), NoiseError> {
+    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit<'_>) -> Result<(), NoiseError> {
         if out.len() != self.len() {
             return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
         }

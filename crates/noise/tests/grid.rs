@@ -114,19 +114,18 @@ fn a_large_stream_has_the_bits_of_its_small_shards() {
         })
         .collect();
     assert!(whole.placement().bytes > 8 << 20 && shards[0].placement().bytes < 8 << 20);
-    let mut row = vec![0.5; LARGE];
+    let (sum, mut row) = (vec![0.5; LARGE], vec![0.0; LARGE]);
     for step in 0..11 {
-        whole.release(&mut row).unwrap();
+        whole.release(&sum, &mut row).unwrap();
         let parts: Vec<f32> = shards
             .iter_mut()
             .flat_map(|shard| {
-                let mut part = vec![0.5; shard.len()];
-                shard.release(&mut part).unwrap();
+                let mut part = vec![0.0; shard.len()];
+                shard.release(&sum[..shard.len()], &mut part).unwrap();
                 part
             })
             .collect();
         assert_eq!(row, parts, "step {step}");
-        row.fill(0.5);
     }
 }
 
@@ -188,17 +187,19 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
 }
 
 #[test]
-fn a_release_is_the_rounded_gradient_plus_the_noise() {
+fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
+    const HALF: f64 = (0.5 + 1e-6) / (1 << 14) as f64;
     let (_, recursion) = cases().swap_remove(13);
     let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
     let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
     let spacing = grid().spacing();
     for noise in noise {
-        let gradient: Vec<f32> = (0..DIM).map(|j| (j as f32 * 0.37).sin() * 3.0).collect();
-        let mut released = gradient.clone();
-        stream.release(&mut released).unwrap();
-        for ((released, gradient), noise) in released.iter().zip(gradient).zip(noise) {
-            let points = (f64::from(gradient) / spacing).round_ties_even() + f64::from(noise) / spacing;
+        // A little more than half of the way to the next point; in single precision, half of it or less.
+        let sum: Vec<f64> = (0..DIM).map(|j| ((j as f64 * 0.37).sin() * 3000.0).round() + HALF).collect();
+        let mut released = vec![0.0; DIM];
+        stream.release(&sum, &mut released).unwrap();
+        for ((released, sum), noise) in released.iter().zip(sum).zip(noise) {
+            let points = (sum / spacing).ceil() + f64::from(noise) / spacing;
             assert_eq!(*released, (points * spacing) as f32);
         }
     }
@@ -207,12 +208,13 @@ fn a_release_is_the_rounded_gradient_plus_the_noise() {
 #[test]
 fn wild_gradients_are_bounded() {
     let mut stream = builder(&Recursion::Independent).build_on_grid(grid(), key()).unwrap();
-    let mut gradient = vec![0.0; DIM];
-    gradient[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX]);
-    stream.release(&mut gradient).unwrap();
+    let (mut sum, mut out) = (vec![0.0; DIM], vec![0.0; DIM]);
+    sum[..4].copy_from_slice(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX]);
+    stream.release(&sum, &mut out).unwrap();
     let bound = 2f32.powi(51 - 14);
-    assert_eq!(gradient[..4], [-bound, bound, -bound, bound]);
-    assert!(gradient[4..].iter().all(|x| x.abs() < 10.0));
+    assert_eq!(out[..4], [-bound, bound, -bound, bound]);
+    assert!(out[4..].iter().all(|x| x.abs() < 10.0));
+    assert!(stream.release(&sum[1..], &mut out).unwrap_err().to_string().starts_with("sum's length is 9299"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What privacy costs a step of training on the CNN at batch 500 of 28x28: prints the time of a step with
-//! clipping and correlated noise over that of the same step without either, the best of several rounds, all
-//! measured in this run.
+//! clipping and the plan's noise over that of the same step without either, over rounds that take turns in this
+//! run. (`scripts/train/compare_opacus.py` puts Opacus beside it.)
 //!
 //! ```text
 //! cargo run --release -p antinoise-train --example step_cost
@@ -36,21 +36,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (mut parameters, mut optimizer) = (start, Optimizer::new(rule, model.parameters())?);
     let batch: Vec<usize> = (0..BATCH).collect();
-    let (mut plain, mut private) = (f64::INFINITY, f64::INFINITY);
+    let (mut plain, mut private) = (Vec::new(), Vec::new());
     for _ in 0..plan.steps {
         let clock = Instant::now();
-        let mut sum = plain_sum(&model, &parameters, &dataset.train, &batch)?.gradient;
-        sum.iter_mut().for_each(|x| *x /= BATCH as f32);
-        optimizer.step(&mut parameters, &sum);
-        plain = plain.min(clock.elapsed().as_secs_f64());
+        let sum = plain_sum(&model, &parameters, &dataset.train, &batch)?.gradient;
+        let mean: Vec<f32> = sum.iter().map(|x| (x / BATCH as f64) as f32).collect();
+        optimizer.step(&mut parameters, &mean);
+        plain.push(1e3 * clock.elapsed().as_secs_f64());
 
         let clock = Instant::now();
         trainer.step()?;
-        private = private.min(clock.elapsed().as_secs_f64());
+        private.push(1e3 * clock.elapsed().as_secs_f64());
     }
-    println!("{} parameters, batch {BATCH}, {} strategy", model.parameters(), plan.strategy.class().name());
-    println!("plain step    {:7.2} ms", 1e3 * plain);
-    println!("private step  {:7.2} ms", 1e3 * private);
-    println!("ratio         {:7.2}", private / plain);
+    let (name, release) = (plan.strategy.class().name(), plan.release.kind().name());
+    println!("{} parameters, batch {BATCH}, {name} strategy, {release} release", model.parameters());
+    println!("              median  quartiles     best");
+    let (plain, private) = (print("plain", plain), print("private", private));
+    println!("ratio         {:6.2}", private / plain);
     Ok(())
+}
+
+/// Prints times in ms; their median.
+fn print(name: &str, mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let at = |quarter: usize| times[(times.len() - 1) * quarter / 4];
+    println!("{name:7} step  {:6.2}  {:5.2} {:6.2} {:8.2} ms", at(2), at(1), at(3), at(0));
+    at(2)
 }

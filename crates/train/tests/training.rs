@@ -78,7 +78,7 @@ fn without_noise_and_clipping_it_is_plain_sgd() {
         let batch = batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
         let sum = plain_sum(&case.model, &parameters, &case.dataset.train, &batch).unwrap();
         for i in 0..parameters.len() {
-            velocity[i] = 0.9 * velocity[i] + sum.gradient[i] / 120.0;
+            velocity[i] = 0.9 * velocity[i] + sum.gradient[i] as f32 / 120.0;
             parameters[i] -= 0.5 * velocity[i];
         }
     }
@@ -106,7 +106,7 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
         trainer.step().unwrap();
         for i in 0..start.len() {
             let moved = f64::from(trainer.parameters()[i]) - f64::from(start[i]);
-            let noise = (-1440.0 * moved - f64::from(sum.gradient[i])) / case.plan.noise_std();
+            let noise = (-1440.0 * moved - sum.gradient[i]) / case.plan.noise_std();
             (total, squares, count) = (total + noise, squares + noise * noise, count + 1.0);
         }
     }

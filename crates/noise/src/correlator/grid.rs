@@ -144,35 +144,41 @@ fn whole_points_body(per_unit: f64, noise: &[f64], points: &mut [i32]) {
 
 per_isa! {
     /// As `release`, with noise in whole points.
-    pub(super) fn release_points(spacing: f64, replace: bool, noise: &[i32], gradient: &mut [f32]) = release_points_body
+    pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) = release_points_body
 }
 
 #[inline(always)]
-fn release_points_body(spacing: f64, replace: bool, noise: &[i32], gradient: &mut [f32]) {
-    release_each(spacing, replace, noise, f64::from, gradient);
+fn release_points_body(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
+    release_each(spacing, sum, noise, f64::from, out);
 }
 
 per_isa! {
-    /// gradient = spacing (gradient / spacing, rounded, + noise in whole points), or the noise alone if `replace`.
-    pub(super) fn release(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) = release_body
+    /// out = spacing (sum / spacing, rounded, + noise in whole points), or the noise alone without a sum.
+    pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) = release_body
 }
 
 #[inline(always)]
-fn release_body(spacing: f64, per_unit: f64, replace: bool, noise: &[f64], gradient: &mut [f32]) {
-    release_each(spacing, replace, noise, |noise| (noise * per_unit).round_ties_even(), gradient);
+fn release_body(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
+    release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
 }
 
 #[inline(always)]
 fn release_each<N: Copy>(
     spacing: f64,
-    replace: bool,
+    sum: Option<&[f64]>,
     noise: &[N],
     points: impl Fn(N) -> f64,
-    gradient: &mut [f32],
+    out: &mut [f32],
 ) {
-    for (gradient, noise) in gradient.iter_mut().zip(noise) {
-        let given = if replace { 0.0 } else { f64::from(*gradient) };
-        *gradient = released(spacing, given, points(*noise));
+    match sum {
+        Some(sum) => {
+            for ((out, noise), sum) in out.iter_mut().zip(noise).zip(sum) {
+                *out = released(spacing, *sum, points(*noise));
+            }
+        }
+        None => {
+            out.iter_mut().zip(noise).for_each(|(out, noise)| *out = released(spacing, 0.0, points(*noise)))
+        }
     }
 }
 

@@ -144,10 +144,10 @@ pub(crate) trait Step: Real {
     ) -> &'a [Self::Row];
 
     /// Hands out noise of unit variance.
-    fn leave(isa: Isa, leave: &Leave, noise: &[Self], out: &mut [f32]);
+    fn leave(isa: Isa, leave: &Leave<'_>, noise: &[Self], out: &mut [f32]);
 
     /// Hands out a row that waited.
-    fn leave_row(isa: Isa, leave: &Leave, row: &[Self::Row], out: &mut [f32]);
+    fn leave_row(isa: Isa, leave: &Leave<'_>, row: &[Self::Row], out: &mut [f32]);
 }
 
 /// Which steps, and of which tile.
@@ -172,14 +172,15 @@ impl Step for f32 {
         noise
     }
 
-    fn leave_row(isa: Isa, leave: &Leave, row: &[f32], out: &mut [f32]) {
+    fn leave_row(isa: Isa, leave: &Leave<'_>, row: &[f32], out: &mut [f32]) {
         Self::leave(isa, leave, row, out);
     }
 
-    fn leave(isa: Isa, leave: &Leave, noise: &[f32], out: &mut [f32]) {
+    fn leave(isa: Isa, leave: &Leave<'_>, noise: &[f32], out: &mut [f32]) {
         match leave.emit {
             Emit::Write => write_scaled(isa, leave.large, leave.factor as f32, noise, out),
             Emit::Add(scale) => add_scaled(isa, (leave.factor * f64::from(scale)) as f32, noise, out),
+            Emit::AddTo(_) => unreachable!("sums in double precision are released on grids"),
         }
     }
 
@@ -216,14 +217,14 @@ impl Step for f64 {
         room
     }
 
-    fn leave_row(isa: Isa, leave: &Leave, row: &[i32], out: &mut [f32]) {
+    fn leave_row(isa: Isa, leave: &Leave<'_>, row: &[i32], out: &mut [f32]) {
         let spacing = leave.spacing.expect("double precision is for grids");
-        grid::release_points(isa, spacing, matches!(leave.emit, Emit::Write), row, out);
+        grid::release_points(isa, spacing, leave.sum(), row, out);
     }
 
-    fn leave(isa: Isa, leave: &Leave, noise: &[f64], out: &mut [f32]) {
+    fn leave(isa: Isa, leave: &Leave<'_>, noise: &[f64], out: &mut [f32]) {
         let spacing = leave.spacing.expect("double precision is for grids");
-        grid::release(isa, spacing, leave.factor / spacing, matches!(leave.emit, Emit::Write), noise, out);
+        grid::release(isa, spacing, leave.factor / spacing, leave.sum(), noise, out);
     }
 
     fn at_once(correlator: &Correlator<f64>) -> usize {

@@ -5,17 +5,43 @@ use crate::simd::{Isa, LINE, Level, per_isa, per_line, prefetch};
 
 /// What is done with a row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Emit {
+pub(crate) enum Emit<'a> {
+    /// The noise itself.
     Write,
+    /// Times a number, and added to what is there.
     Add(f32),
+    /// On a grid: added to this sum.
+    AddTo(&'a [f64]),
+}
+
+impl Emit<'_> {
+    /// The same for `len` outputs from `output` on.
+    pub(crate) fn part(self, output: usize, len: usize) -> Self {
+        match self {
+            Self::AddTo(sum) => Self::AddTo(&sum[output..][..len]),
+            all => all,
+        }
+    }
 }
 
 /// How the noise of one step leaves: times `factor`, on a grid of `spacing` or on none.
-pub(crate) struct Leave {
-    pub(crate) emit: Emit,
+#[derive(Clone, Copy)]
+pub(crate) struct Leave<'a> {
+    pub(crate) emit: Emit<'a>,
     pub(crate) factor: f64,
     pub(crate) spacing: Option<f64>,
     pub(crate) large: bool,
+}
+
+impl<'a> Leave<'a> {
+    /// What noise on a grid is added to, if anything.
+    pub(super) fn sum(&self) -> Option<&'a [f64]> {
+        match self.emit {
+            Emit::AddTo(sum) => Some(sum),
+            Emit::Write => None,
+            Emit::Add(_) => unreachable!("on a grid, nothing is added in single precision"),
+        }
+    }
 }
 
 /// Outputs of more bytes than this will not be found in a cache again: they are written past it.

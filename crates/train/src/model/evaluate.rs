@@ -34,10 +34,11 @@ impl Model {
             .par_chunks(self.chunk())
             .map(|batch| {
                 let logits = self.logits(parameters, examples, batch, None)?;
-                let loss: f32 = Self::loss(&logits, examples, batch)?.to_scalar()?;
+                let losses: Vec<f32> = Self::losses(&logits, examples, batch)?.flatten_all()?.to_vec1()?;
+                let loss = losses.into_iter().map(f64::from).sum::<f64>();
                 let guesses: Vec<u32> = logits.argmax(1)?.to_vec1()?;
                 let right = guesses.iter().zip(batch).filter(|(guess, i)| **guess == examples.labels()[**i]);
-                Ok((f64::from(loss), right.count()))
+                Ok((loss, right.count()))
             })
             .collect();
         let (loss, right) = chunks?.iter().fold((0.0, 0), |sum, chunk| (sum.0 + chunk.0, sum.1 + chunk.1));

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::data::{Examples, ImageShape};
 pub(crate) use affine::Captured;
 use affine::affine;
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, at_least};
 pub use elementwise::Activation;
 pub use evaluate::Evaluation;
 pub use pool::Pooling;
@@ -122,8 +122,24 @@ impl Model {
 
     /// Examples in one tensor. It follows from the model alone, so that sums over a batch are made in the same
     /// order however many threads share the chunks.
-    pub(crate) fn chunk(&self) -> usize {
+    pub fn chunk(&self) -> usize {
         self.chunk
+    }
+
+    /// The same model with `chunk` examples in one tensor: fewer take less memory. It changes the last bits of
+    /// sums, and [`crate::clip::sum_margin`].
+    ///
+    /// ```
+    /// use antinoise_train::{data, model::Model};
+    /// let digits = data::digits();
+    /// assert_eq!(Model::logistic(digits.shape, digits.classes)?.with_chunk(7)?.chunk(), 7);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `chunk` is 0.
+    pub fn with_chunk(self, chunk: usize) -> Result<Self, InvalidParameter> {
+        Ok(Self { chunk: at_least("chunk", chunk, 1)?, ..self })
     }
 
     /// Checks that `parameters` belong to this model and `examples` have its shape.
@@ -168,12 +184,12 @@ impl Model {
         Ok(x.reshape((batch.len(), self.classes))?)
     }
 
-    /// The sum over `batch` of the cross entropies, in nats, as a scalar tensor.
-    pub(crate) fn loss(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
+    /// The cross entropies of `batch`, in nats: examples x 1.
+    pub(crate) fn losses(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
         let labels: Vec<u32> = batch.iter().map(|&index| examples.labels()[index]).collect();
         let labels = Tensor::from_vec(labels, (batch.len(), 1), &Device::Cpu)?;
         let shifted = logits.broadcast_sub(&logits.detach().max_keepdim(1)?)?;
         let log_sum = shifted.exp()?.sum_keepdim(1)?.log()?;
-        Ok((log_sum - shifted.gather(&labels, 1)?)?.sum_all()?)
+        Ok((log_sum - shifted.gather(&labels, 1)?)?)
     }
 }

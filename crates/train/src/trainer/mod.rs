@@ -1,20 +1,22 @@
 //! A run: the plan's batches, clipping, the plan's noise, an optimiser.
 
 mod checkpoint;
+mod noise;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, at_least};
-use antinoise_noise::{Key, NoiseStream, Purpose, StreamBuilder};
-use antinoise_plan::{Batches, Plan, PrivacyUnit, Sampler};
+use antinoise_noise::{Key, NoiseStream, Purpose};
+use antinoise_plan::{Batches, Plan, PrivacyUnit, Release, SUM_ALLOWANCE, Sampler};
 
 use crate::Error;
-use crate::clip::clipped_sum;
+use crate::clip::{clipped_sum, sum_margin};
 use crate::data::Dataset;
 use crate::model::Model;
 use crate::optimizer::{Optimizer, Rule};
+use noise::{Noise, NoiseBuilder};
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +89,7 @@ pub enum Outcome {
 pub struct Trainer<'a> {
     setup: Setup<'a>,
     batches: Batches,
-    noise: NoiseStream,
+    noise: Noise,
     optimizer: Optimizer,
     parameters: Vec<f32>,
     history: History,
@@ -134,9 +136,8 @@ impl<'a> Trainer<'a> {
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
-        let mut update = sum.gradient;
         let noise_start = Instant::now();
-        self.noise.add_next_into(&mut update, 1.0)?;
+        let mut update = self.noise.release(&sum.gradient)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         update.iter_mut().for_each(|x| *x *= share);
@@ -211,16 +212,43 @@ impl Setup<'_> {
         for part in [&self.dataset.train, &self.dataset.test] {
             self.model.check(start, part)?;
         }
+        self.check_sensitivity()
+    }
+
+    /// Refuses sums that one example may move further than the plan's noise is for.
+    fn check_sensitivity(&self) -> Result<(), Error> {
+        let Plan { examples, sampler, release, .. } = *self.plan;
+        let parameters = self.model.parameters();
+        if let Release::Grid { dim, .. } = release
+            && parameters > dim
+        {
+            let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
+            return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
+        }
+        // Every group may come whole.
+        let largest = match sampler {
+            Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
+            Sampler::External => return Err(external().into()),
+        };
+        let margin = sum_margin(largest, self.model.chunk())?;
+        if margin > SUM_ALLOWANCE {
+            let got =
+                format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
+            let must_be =
+                format!("so few that it is at most {SUM_ALLOWANCE:.2e}, which the plan's noise covers");
+            return Err(InvalidParameter::new("examples of the largest batch", got, must_be).into());
+        }
         Ok(())
     }
 
-    fn noise(&self) -> Result<StreamBuilder, antinoise_plan::Error> {
+    fn noise(&self) -> Result<NoiseBuilder, antinoise_plan::Error> {
         let recursion = self.plan.strategy.mechanism().recursion()?;
         let dim = self.model.parameters();
-        Ok(NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std()))
+        let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std());
+        Ok(NoiseBuilder { builder, grid: self.plan.release.grid()? })
     }
 
-    fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {
+    fn batches(&self, noise: &Noise) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, sampler, .. } = *self.plan;
         match sampler {
             Sampler::Cyclic { groups } => {
@@ -230,11 +258,12 @@ impl Setup<'_> {
                 let mut rng = noise.rng(Purpose::DataOrder, 0);
                 Ok(Batches::poisson(examples, batch_size, groups, &mut rng))
             }
-            Sampler::External => Err(InvalidParameter::new(
-                "sampler of the plan",
-                "external",
-                "cyclic or Poisson: this trainer forms its own batches",
-            )),
+            Sampler::External => Err(external()),
         }
     }
+}
+
+fn external() -> InvalidParameter {
+    let must_be = "cyclic or Poisson: this trainer forms its own batches";
+    InvalidParameter::new("sampler of the plan", "external", must_be)
 }
