@@ -1,4 +1,4 @@
-//! What a caller hands in, checked.
+//! What passes between a caller and this project: parameters, checked, and [files](file), whole or absent.
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -12,6 +12,8 @@
 //! assert_eq!(error.to_string(), "clip_norm is NaN but must be a finite number above 0");
 //! # Ok::<(), antinoise_input::InvalidParameter>(())
 //! ```
+
+pub mod file;
 
 use std::fmt::{Debug, Display};
 

@@ -2,20 +2,20 @@
 
 use std::ops::{Deref, DerefMut};
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::NoiseError;
 use crate::simd::{LINE, per_line};
 
-/// Zeros at first, which take no memory before they are written.
-pub(crate) struct AlignedNumbers<T> {
+/// Zeros at first, which take no memory before they are written; wiped on drop.
+pub(crate) struct AlignedNumbers<T: Zeroize> {
     numbers: Vec<T>,
     /// Where the first line starts.
     first: usize,
     len: usize,
 }
 
-impl<T: Copy + Default> AlignedNumbers<T> {
+impl<T: Copy + Default + Zeroize> AlignedNumbers<T> {
     /// So many zeros.
     pub(crate) fn zeros(len: usize) -> Self {
         let numbers = vec![T::default(); len + per_line::<T>()];
@@ -40,7 +40,7 @@ impl<T: Copy + Default> AlignedNumbers<T> {
     }
 }
 
-impl<T> Deref for AlignedNumbers<T> {
+impl<T: Zeroize> Deref for AlignedNumbers<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -48,14 +48,16 @@ impl<T> Deref for AlignedNumbers<T> {
     }
 }
 
-impl<T> DerefMut for AlignedNumbers<T> {
+impl<T: Zeroize> DerefMut for AlignedNumbers<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.numbers[self.first..][..self.len]
     }
 }
 
-impl<T: Zeroize> Zeroize for AlignedNumbers<T> {
-    fn zeroize(&mut self) {
+impl<T: Zeroize> Drop for AlignedNumbers<T> {
+    fn drop(&mut self) {
         self.numbers.zeroize();
     }
 }
+
+impl<T: Zeroize> ZeroizeOnDrop for AlignedNumbers<T> {}

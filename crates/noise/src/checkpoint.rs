@@ -1,24 +1,27 @@
 //! Checkpoints: a safetensors file whose last tensor is the SHA-256 of every byte before it.
 //!
-//! Tensors `key` (32 bytes), `past` and `rows` (the vectors and the rows made ahead that are kept, tile by tile) and
-//! `zz-checksum`; the metadata hold the
-//! version, the step, the step that all tiles were last brought to, and what the noise is a function of.
+//! Tensors `key` (the run's, 32 bytes), `past` and `rows` (the vectors and the rows made ahead that are kept, tile by
+//! tile) and `zz-checksum`; the metadata hold the version, the run, a digest of the stream's description and shard, the
+//! placement, the step, the step that all tiles were last brought to, and the commitment that ties all of it to the key
+//! and to the caller's context.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
+use antinoise_input::file::{Access, NewFile};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::correlator::Step;
-use crate::stream::{Core, Plan, StreamBuilder};
-use crate::{Key, NoiseError};
+use crate::run::{RunKey, describe};
+use crate::stream::{Core, StreamBuilder};
+use crate::{Key, NoiseError, Shard};
 
 /// Raised whenever the same key would make other noise.
-const VERSION: &str = "antinoise-noise 3";
+const VERSION: &str = "antinoise-noise 4";
 /// Longer headers are not ours.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
@@ -54,11 +57,13 @@ macro_rules! stored {
 stored!(f32: F32, f64: F64, i32: I32);
 
 /// The metadata of `stream`'s checkpoint.
-fn describe<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
+fn metadata<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
     let (plan, _, engine) = stream.parts();
     [
         ("version", VERSION.to_owned()),
-        ("stream", fingerprint(plan)),
+        ("run", stream.run().to_string()),
+        ("stream", fingerprint(stream.description(), &plan.shard)),
+        ("commitment", hex(&stream.commitment())),
         ("placement", engine.placement().to_string()),
         ("step", stream.step().to_string()),
         ("start", engine.turns().start().to_string()),
@@ -67,20 +72,9 @@ fn describe<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
     .into()
 }
 
-/// A digest of everything that the noise is a function of, apart from the key.
-fn fingerprint(plan: &Plan) -> String {
-    let mut digest = Sha256::new();
-    let Plan { recursion, steps, dim, noise_std, shard, cipher, grid } = plan;
-    let spacing = grid.map_or(0, |grid| grid.spacing().to_bits());
-    let recursion = serde_json::to_string(recursion).unwrap_or_else(|_| format!("{recursion:?}"));
-    digest.update(recursion);
-    digest.update(format!(
-        "|{steps}|{dim}|{:x}|{spacing:x}|{}|{}",
-        noise_std.to_bits(),
-        shard.describe(),
-        cipher.name()
-    ));
-    hex(&digest.finalize())
+/// A digest of everything that a part of a stream is a function of, apart from key and run.
+fn fingerprint(description: [u8; 32], shard: &Shard) -> String {
+    hex(&Sha256::new().chain_update(description).chain_update(shard.describe()).finalize())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -119,48 +113,46 @@ fn header<T: Step>(
 }
 
 pub(crate) fn write<T: Step>(path: &Path, stream: &Core<T>) -> Result<(), NoiseError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Temporary files are made readable by their owner alone.
-    let file = tempfile::Builder::new()
-        .prefix(".antinoise-")
-        .tempfile_in(folder)
-        .map_err(|e| NoiseError::io(path, e))?;
     let (_, key, engine) = stream.parts();
     let (past, rows) = engine.memory();
-    let header = header::<T>(describe(stream), (past.len(), rows.len()))
+    let header = header::<T>(metadata(stream), (past.len(), rows.len()))
         .map_err(|e| NoiseError::checkpoint(path, e))?;
     let body = || -> std::io::Result<()> {
-        let mut out = Hashed { inner: BufWriter::new(file.as_file()), digest: Sha256::new() };
+        // Without a buffer of its own: what passes through memory here is secret.
+        let inner = NewFile::beside(path, Access::Owner)?;
+        let mut out = Hashed { inner, digest: Sha256::new() };
         out.write(&header)?;
         out.write(key.bytes())?;
         out.write_numbers(past)?;
         out.write_numbers(rows)?;
         let checksum = out.digest.finalize();
         out.inner.write_all(&checksum)?;
-        out.inner.flush()?;
-        file.as_file().sync_all()
+        out.inner.keep()
     };
-    body().map_err(|e| NoiseError::io(path, e))?;
-    file.persist(path).map_err(|e| NoiseError::io(path, e.error))?;
-    Ok(())
+    body().map_err(|e| NoiseError::io(path, e))
 }
 
 pub(crate) fn read<T: Step>(path: &Path, builder: StreamBuilder) -> Result<Core<T>, NoiseError> {
     let file = File::open(path).map_err(|e| NoiseError::io(path, e))?;
     let length = file.metadata().map_err(|e| NoiseError::io(path, e))?.len();
-    let mut input = Hashed { inner: BufReader::new(file), digest: Sha256::new() };
+    let mut input = Hashed { inner: file, digest: Sha256::new() };
     let refuse = |reason: String| NoiseError::checkpoint(path, reason);
     let found = read_header::<T>(&mut input, length).map_err(refuse)?;
-    if found.fingerprint != fingerprint(builder.plan()) {
-        return Err(refuse("it was written for another recursion, size, noise, shard or cipher".into()));
+    let (plan, run) = builder.parts();
+    if found.run != run.as_str() {
+        return Err(refuse(format!("it is of run {:?}, not {:?}", found.run, run.as_str())));
     }
-    let steps = builder.plan().steps;
+    if found.fingerprint != fingerprint(describe(plan), &plan.shard) {
+        return Err(refuse(
+            "it was written for another recursion, size, noise, grid, shard or cipher".into(),
+        ));
+    }
+    let steps = plan.steps;
     if found.step > steps || found.start > found.step {
         return Err(refuse(format!("step {} from {} lies outside 0..={steps}", found.step, found.start)));
     }
-    let mut key = Zeroizing::new([0; 32]);
-    input.read(key.as_mut_slice()).map_err(|e| NoiseError::io(path, e))?;
-    let mut stream = builder.core(Key::from_bytes(&key))?;
+    let key = Key::from_reader(|bytes| input.read(bytes)).map_err(|e| NoiseError::io(path, e))?;
+    let mut stream = builder.core_of(RunKey::restored(key))?;
     if stream.placement().to_string() == found.placement {
         let (past, rows) = stream.restore(found.start, found.step);
         if (past.len(), rows.len()) != found.numbers {
@@ -183,12 +175,17 @@ pub(crate) fn read<T: Step>(path: &Path, builder: StreamBuilder) -> Result<Core<
         check_end(&mut input).map_err(refuse)?;
         stream.seek(found.step)?;
     }
+    if hex(&stream.commitment()) != found.commitment {
+        return Err(refuse("it was written in another context: for another plan, data set or model".into()));
+    }
     Ok(stream)
 }
 
 /// What a header says.
 struct Found {
+    run: String,
     fingerprint: String,
+    commitment: String,
     placement: String,
     start: usize,
     step: usize,
@@ -196,7 +193,7 @@ struct Found {
     numbers: (usize, usize),
 }
 
-fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Result<Found, String> {
+fn read_header<T: Step>(input: &mut Hashed<File>, length: u64) -> Result<Found, String> {
     let mut size = [0; 8];
     input.read(&mut size).map_err(|e| format!("too short: {e}"))?;
     let size = u64::from_le_bytes(size);
@@ -226,7 +223,9 @@ fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Res
         return Err(format!("{body} bytes after its header are not what it says: it was cut or added to"));
     }
     Ok(Found {
+        run: field("run")?,
         fingerprint: field("stream")?,
+        commitment: field("commitment")?,
         placement: field("placement")?,
         start: number("start")?,
         step: number("step")?,
@@ -235,7 +234,7 @@ fn read_header<T: Step>(input: &mut Hashed<BufReader<File>>, length: u64) -> Res
 }
 
 fn read_numbers<T: Stored>(
-    input: &mut Hashed<BufReader<File>>,
+    input: &mut Hashed<File>,
     numbers: usize,
     mut put: impl FnMut(usize, T),
 ) -> std::io::Result<()> {
@@ -251,7 +250,7 @@ fn read_numbers<T: Stored>(
     Ok(())
 }
 
-fn check_end(input: &mut Hashed<BufReader<File>>) -> Result<(), String> {
+fn check_end(input: &mut Hashed<File>) -> Result<(), String> {
     let expected = std::mem::take(&mut input.digest).finalize();
     let mut checksum = [0; 32];
     input.inner.read_exact(&mut checksum).map_err(|e| e.to_string())?;

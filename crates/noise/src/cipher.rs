@@ -1,8 +1,9 @@
 //! Keystreams: the random bits of one seed vector, any part of which can be made at any time.
 //!
-//! Every seed vector has its own key, derived from the master key, the purpose and the seed's number by the cipher
-//! itself (a pseudo-random function of distinct inputs), and inside it the counter is the coordinate. So a bit of
-//! noise depends on (key, purpose, seed, coordinate) alone: not on the order, the shard or the thread that made it.
+//! Every seed vector has its own key, derived from the stream's key and the seed's number by the cipher itself (a
+//! pseudo-random function of distinct inputs), and inside it the counter is the coordinate. So a bit of noise depends
+//! on (stream's key, seed, coordinate) alone: not on the order, the shard or the thread that made it. The stream's key
+//! serves nothing else: every other use has a key of its own ([`crate::derive`]).
 
 use aes::Aes256Enc;
 use chacha20::ChaCha20;
@@ -42,15 +43,14 @@ impl Cipher {
 /// Keystream comes in groups of this many bytes: 32 single or 16 double precision normals.
 pub(crate) const GROUP_BYTES: usize = 128;
 
-/// Derives the keys of one purpose's keystreams from the master key.
+/// Derives the keys of one use's keystreams from the key of that use.
 pub(crate) struct KeySource {
-    purpose: [u8; 7],
     master: Keystream,
 }
 
 impl KeySource {
-    pub(crate) fn new(key: &Key, cipher: Cipher, purpose: [u8; 7]) -> Self {
-        Self { purpose, master: Keystream::new(cipher, key.bytes()) }
+    pub(crate) fn new(key: &Key, cipher: Cipher) -> Self {
+        Self { master: Keystream::new(cipher, key.bytes()) }
     }
 
     /// The keystream of number `index` (a seed's number, or a step's).
@@ -59,8 +59,7 @@ impl KeySource {
         match &self.master {
             Keystream::Aes(master) => {
                 for (half, part) in subkey.chunks_exact_mut(16).enumerate() {
-                    part[..7].copy_from_slice(&self.purpose);
-                    part[7] = half as u8;
+                    part[0] = half as u8;
                     part[8..].copy_from_slice(&index.to_be_bytes());
                     master.cipher.encrypt_block(Array::slice_as_mut_array(part).expect("16 bytes"));
                 }
@@ -68,9 +67,8 @@ impl KeySource {
             }
             Keystream::ChaCha(master) => {
                 let mut nonce = [0; 12];
-                nonce[..4].copy_from_slice(&self.purpose[..4]);
                 nonce[4..].copy_from_slice(&index.to_be_bytes());
-                ChaCha20::new(&Array(**master), &Array(nonce)).write_keystream(subkey.as_mut_slice());
+                ChaCha20::new((&**master).into(), &Array(nonce)).write_keystream(subkey.as_mut_slice());
                 Keystream::ChaCha(subkey)
             }
         }
@@ -123,14 +121,14 @@ impl Keystream {
 
     /// 128 bits more for coordinate (single precision) or pair (double) `index` of the vector, from a part of the keystream that `fill` never reaches.
     pub(crate) fn extra(&self, index: u64) -> [u64; 2] {
-        let mut block = [0; 64];
+        let mut block = Zeroizing::new([0; 64]);
         let place = match self {
             Self::Aes(aes) => {
                 fill_aes(&aes.cipher, aes_counter(1, index), &mut block[..16]);
                 0
             }
             Self::ChaCha(key) => {
-                fill_chacha(key, 1, index / 4, &mut block);
+                fill_chacha(key, 1, index / 4, &mut *block);
                 (index % 4) as usize * 16
             }
         };
@@ -148,7 +146,7 @@ pub(crate) struct Aes {
 impl Aes {
     fn new(key: &[u8; 32]) -> Self {
         Self {
-            cipher: Aes256Enc::new(&Array(*key)),
+            cipher: Aes256Enc::new(key.into()),
             // SAFETY: the features were detected.
             #[cfg(target_arch = "x86_64")]
             rounds: Isa::detect().has_vector_aes().then(|| unsafe { vaes::RoundKeys::new(key) }),
@@ -176,7 +174,7 @@ fn fill_chacha(key: &[u8; 32], domain: u32, mut block: u64, mut out: &mut [u8]) 
         let low = block & ((1 << 31) - 1);
         let fits = ((1 << 31) - low).saturating_mul(64).min(out.len() as u64) as usize;
         let (part, rest) = out.split_at_mut(fits);
-        let mut stream = ChaCha20::new(&Array(*key), &Array(nonce));
+        let mut stream = ChaCha20::new(key.into(), &Array(nonce));
         stream.seek(low * 64);
         stream.write_keystream(part);
         block += fits as u64 / 64;
@@ -249,7 +247,7 @@ mod tests {
     #[test]
     fn any_part_of_a_keystream_is_the_same_wherever_it_starts() {
         for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
-            let stream = KeySource::new(&Key::from_seed_insecure(1), cipher, *b"noise\0\0").keystream(3);
+            let stream = KeySource::new(&Key::from_seed_insecure(1), cipher).keystream(3);
             for origin in [0, (1 << 30) - 2, (1 << 50) - 1] {
                 let mut whole = vec![0; 6 * GROUP_BYTES];
                 stream.fill(origin, &mut whole);
@@ -263,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn purposes_indices_keys_and_extras_never_share_bits() {
+    fn indices_keys_and_extras_never_share_bits() {
         let mut seen = std::collections::HashSet::new();
-        for (seed, cipher) in [(1, Cipher::Aes256Ctr), (2, Cipher::Aes256Ctr), (1, Cipher::ChaCha20)] {
-            for purpose in [*b"noise\0\0", *b"draw\0\0\0"] {
-                let source = KeySource::new(&Key::from_seed_insecure(seed), cipher, purpose);
+        for seed in [1, 2, 3] {
+            for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
+                let source = KeySource::new(&Key::from_seed_insecure(seed), cipher);
                 for index in [0, 1, 1 << 40] {
                     let stream = source.keystream(index);
                     let mut block = [0; GROUP_BYTES];

@@ -1,7 +1,5 @@
 //! Runs a recipe over all tiles of a shard, on all threads, a window of steps at a time.
 
-use zeroize::Zeroize;
-
 use crate::aligned::AlignedNumbers;
 use crate::cipher::KeySource;
 use crate::correlator::{Correlator, Emit, Leave, Scratch, Step, ahead, is_large};
@@ -14,7 +12,7 @@ use crate::shard::Tile;
 use crate::simd::Isa;
 use crate::stream::Plan;
 use crate::turns::Turns;
-use crate::{Key, NOISE, NoiseError};
+use crate::{Key, NoiseError};
 
 /// Steps that a seek makes in one pass over the state.
 const SEEK_PASS: usize = 256;
@@ -39,6 +37,7 @@ pub(crate) struct Engine<T: Step> {
 }
 
 impl<T: Step> Engine<T> {
+    /// The engine of the stream whose own key is `key`.
     pub(crate) fn new(plan: &Plan, key: &Key, limits: Limits, threads: usize) -> Result<Self, NoiseError> {
         Self::on(Isa::detect(), plan, key, limits, threads)
     }
@@ -73,7 +72,7 @@ impl<T: Step> Engine<T> {
         let ahead = AlignedNumbers::try_zeros(kept.1 as u64 * outputs as u64)?;
         let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
         let scratch = (0..threads).map(|_| Scratch::new(isa, &correlator, rows, replayed)).collect();
-        let pass = Pass::new(KeySource::new(key, plan.cipher, NOISE), &recipe, &placement, per_unit);
+        let pass = Pass::new(KeySource::new(key, plan.cipher), &recipe, &placement, per_unit);
         // Sums of seeds are listed for all tiles at once.
         let staggered = placement.state == State::Stored;
         let turns = Turns::new(plan.steps, placement.look_ahead, staggered);
@@ -214,18 +213,6 @@ enum Waits {
     InScratch,
     AmongPast(usize),
     Apart(usize),
-}
-
-impl<T: Step> Drop for Engine<T> {
-    fn drop(&mut self) {
-        self.past.zeroize();
-        self.ahead.zeroize();
-        for scratch in &mut self.scratch {
-            scratch.noise.zeroize();
-            scratch.row.zeroize();
-            scratch.past.zeroize();
-        }
-    }
 }
 
 #[cfg(test)]

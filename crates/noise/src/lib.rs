@@ -16,8 +16,10 @@
 //! # Ok::<(), antinoise_noise::NoiseError>(())
 //! ```
 //!
-//! The noise of step t at coordinate j depends on (key, cipher, recursion, t, j) and on nothing else: threads,
-//! shards, instruction sets, memory budgets, seeking and resuming never change a bit of it.
+//! The noise of step t at coordinate j is a function of (key, run, description, t, j) and of nothing else, where the description
+//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher: threads, shards,
+//! instruction sets, memory budgets, seeking and resuming never change a bit of it. Streams that differ in run or
+//! description share no bit.
 
 // What only the faster paths of x86-64 use is idle elsewhere.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_mut, unused_variables))]
@@ -27,6 +29,7 @@ pub mod bench;
 mod checkpoint;
 mod cipher;
 mod correlator;
+mod derive;
 mod engine;
 mod error;
 mod gaussian;
@@ -36,6 +39,7 @@ mod placement;
 mod recipe;
 mod release;
 mod rng;
+mod run;
 mod shard;
 mod simd;
 mod stream;
@@ -50,8 +54,6 @@ pub use key::Key;
 pub use placement::{Placement, State};
 pub use release::{Grid, GridStream};
 pub use rng::{KeyedRng, Purpose};
+pub use run::RunId;
 pub use shard::Shard;
 pub use stream::{NoiseStream, StreamBuilder};
-
-/// Separates the noise's keystreams from those of every [`Purpose`].
-const NOISE: [u8; 7] = *b"noise\0\0";

@@ -13,7 +13,7 @@ pub use antinoise_mechanism::Grid;
 use crate::correlator::Emit;
 use crate::recipe::{Leaf, Recipe};
 use crate::stream::{Core, StreamBuilder};
-use crate::{Key, KeyedRng, NoiseError, Placement, Purpose};
+use crate::{Key, KeyedRng, NoiseError, Placement, Purpose, SeedNoise};
 
 /// Refuses what cannot be released on a grid.
 pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
@@ -82,6 +82,11 @@ impl StreamBuilder {
         self.on(Some(grid)).core(key).map(GridStream)
     }
 
+    /// As [`StreamBuilder::seed_noise`], for a stream on `grid`: in double precision, [`SeedNoise::fill_f64`].
+    pub fn seed_noise_on_grid(self, grid: Grid, key: Key) -> SeedNoise {
+        self.on(Some(grid)).seeds(&key)
+    }
+
     /// As [`StreamBuilder::resume`], for a stream on a grid.
     ///
     /// # Errors
@@ -130,6 +135,16 @@ impl GridStream {
     /// [`NoiseError::Io`] when it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
         self.0.save(path.as_ref())
+    }
+
+    /// As [`NoiseStream::commitment`](crate::NoiseStream::commitment).
+    pub fn commitment(&self) -> [u8; 32] {
+        self.0.commitment()
+    }
+
+    /// As [`NoiseStream::description`](crate::NoiseStream::description).
+    pub fn description(&self) -> [u8; 32] {
+        self.0.description()
     }
 
     /// As [`NoiseStream::rng`](crate::NoiseStream::rng).

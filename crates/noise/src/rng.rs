@@ -1,4 +1,4 @@
-//! Uniform random numbers for samplers, from the same key as the noise but never the same bits.
+//! Uniform random numbers for samplers, from the same run's key as its noise but never the same bits.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,6 +7,7 @@ use rand_core::{TryCryptoRng, TryRng};
 use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, KeySource, Keystream};
+use crate::run::{RunId, RunKey};
 use crate::{Key, cipher};
 
 /// What a [`KeyedRng`] draws: each purpose has its own bits.
@@ -22,23 +23,24 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn label(self) -> [u8; 7] {
+    fn name(self) -> &'static str {
         match self {
-            Self::BatchSampling => *b"batch\0\0",
-            Self::DataOrder => *b"order\0\0",
-            Self::Initialization => *b"init\0\0\0",
+            Self::BatchSampling => "batch sampling",
+            Self::DataOrder => "data order",
+            Self::Initialization => "initialization",
         }
     }
 }
 
-/// A cryptographically secure uniform generator that starts anew at each (key, purpose, step), so that a resumed
-/// run draws the same numbers at step t without having drawn those of the steps before it.
+/// A cryptographically secure uniform generator that starts anew at each (key, run, purpose, step), so that a resumed
+/// run draws the same numbers at step t without having drawn those of the steps before it. Its numbers are a function of
+/// these four alone, not of what noise the run makes.
 ///
 /// ```
-/// use antinoise_noise::{Key, KeyedRng, Purpose};
+/// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 /// use rand_core::Rng;
-/// let key = Key::from_seed_insecure(7);
-/// let draw = |step| KeyedRng::new(&key, Purpose::BatchSampling, step).next_u64();
+/// let (key, run) = (Key::from_seed_insecure(7), RunId::default());
+/// let draw = |step| KeyedRng::new(&key, &run, Purpose::BatchSampling, step).next_u64();
 /// assert_eq!(draw(3), draw(3));
 /// assert_ne!(draw(3), draw(4));
 /// ```
@@ -50,9 +52,14 @@ pub struct KeyedRng {
 }
 
 impl KeyedRng {
-    /// The generator of `purpose` at `step`.
-    pub fn new(key: &Key, purpose: Purpose, step: u64) -> Self {
-        let keystream = KeySource::new(key, Cipher::default(), purpose.label()).keystream(step);
+    /// The generator of `purpose` at `step`: the one that a stream with this key and run gives by
+    /// [`NoiseStream::rng`](crate::NoiseStream::rng).
+    pub fn new(key: &Key, run: &RunId, purpose: Purpose, step: u64) -> Self {
+        Self::of(&RunKey::new(key, run), purpose, step)
+    }
+
+    pub(crate) fn of(run: &RunKey, purpose: Purpose, step: u64) -> Self {
+        let keystream = KeySource::new(&run.of_purpose(purpose.name()), Cipher::default()).keystream(step);
         Self { keystream, group: 0, buffer: [0; cipher::GROUP_BYTES], used: cipher::GROUP_BYTES }
     }
 
@@ -116,13 +123,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn purposes_and_steps_draw_different_numbers_and_none_repeats() {
+    fn runs_purposes_and_steps_draw_different_numbers_and_none_repeats() {
         let key = Key::from_seed_insecure(1);
         let mut seen = std::collections::HashSet::new();
-        for purpose in [Purpose::BatchSampling, Purpose::DataOrder, Purpose::Initialization] {
-            for step in 0..10 {
-                let mut rng = KeyedRng::new(&key, purpose, step);
-                assert!((0..100).all(|_| seen.insert(rng.next_u64())));
+        for run in [RunId::default(), RunId::from(1)] {
+            for purpose in [Purpose::BatchSampling, Purpose::DataOrder, Purpose::Initialization] {
+                for step in 0..10 {
+                    let mut rng = KeyedRng::new(&key, &run, purpose, step);
+                    assert!((0..100).all(|_| seen.insert(rng.next_u64())));
+                }
             }
         }
     }
@@ -131,8 +140,9 @@ mod tests {
     fn bytes_are_the_same_in_any_portions() {
         let key = Key::from_seed_insecure(2);
         let (mut whole, mut parts) = ([0; 300], [0; 300]);
-        KeyedRng::new(&key, Purpose::DataOrder, 0).fill_bytes(&mut whole);
-        let mut rng = KeyedRng::new(&key, Purpose::DataOrder, 0);
+        let start = || KeyedRng::new(&key, &RunId::default(), Purpose::DataOrder, 0);
+        start().fill_bytes(&mut whole);
+        let mut rng = start();
         parts.chunks_mut(7).for_each(|part| rng.fill_bytes(part));
         assert_eq!(whole, parts);
     }

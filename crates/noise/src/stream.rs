@@ -10,7 +10,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::correlator::{Emit, Step};
 use crate::engine::Engine;
 use crate::placement::Limits;
-use crate::{Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, Shard, checkpoint, placement};
+use crate::run::{RunId, RunKey, describe};
+use crate::{
+    Cipher, Grid, Key, KeyedRng, NoiseError, Placement, Purpose, SeedNoise, Shard, checkpoint, placement,
+};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
 ///
@@ -37,12 +40,14 @@ pub struct NoiseStream(Core<f32>);
 #[derive(Debug, Clone)]
 pub struct StreamBuilder {
     plan: Plan,
+    run: RunId,
+    context: [u8; 32],
     memory_budget: Option<u64>,
     look_ahead: usize,
     threads: Option<usize>,
 }
 
-/// What the noise of a stream is a function of, apart from its key.
+/// What the noise of a stream is a function of, apart from its key and its run.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) recursion: Recursion,
@@ -66,6 +71,35 @@ impl StreamBuilder {
     #[must_use]
     pub fn cipher(mut self, cipher: Cipher) -> Self {
         self.plan.cipher = cipher;
+        self
+    }
+
+    /// The run that the noise is for; "0" if not called. Under one key, runs share no bit, of noise or of samples. A
+    /// checkpoint of another run is refused.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, RunId};
+    /// let row = |run: u64| {
+    ///     let builder = NoiseStream::builder(Recursion::Independent, 1, 4, 1.0).run(RunId::from(run));
+    ///     let mut row = [0.0; 4];
+    ///     builder.build(Key::from_seed_insecure(7))?.next_into(&mut row)?;
+    ///     Ok::<_, antinoise_noise::NoiseError>(row)
+    /// };
+    /// assert_ne!(row(0)?, row(1)?);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    #[must_use]
+    pub fn run(mut self, run: RunId) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// A digest of what else belongs to the run (its plan, data and model, say); zeros if not called. It enters
+    /// [`NoiseStream::commitment`] and no bit of noise; a checkpoint made with another one is refused.
+    #[must_use]
+    pub fn context(mut self, digest: [u8; 32]) -> Self {
+        self.context = digest;
         self
     }
 
@@ -101,11 +135,16 @@ impl StreamBuilder {
         self.on(None).core(key).map(NoiseStream)
     }
 
+    /// The stream's seed noise itself: the Z of noise_std C^-1 Z, in single precision.
+    pub fn seed_noise(self, key: Key) -> SeedNoise {
+        self.on(None).seeds(&key)
+    }
+
     /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
-    /// have given there. The builder must describe the same stream; budget and threads may differ.
+    /// have given there. The builder must describe the same stream, run and context; budget and threads may differ.
     ///
     /// # Errors
-    /// [`NoiseError::Checkpoint`] for a file of another stream or version, a truncated or an altered one;
+    /// [`NoiseError::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
     /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
         Core::resume(self.on(None), path.as_ref()).map(NoiseStream)
@@ -116,8 +155,17 @@ impl StreamBuilder {
         self
     }
 
+    pub(crate) fn seeds(&self, key: &Key) -> SeedNoise {
+        SeedNoise::of(&RunKey::new(key, &self.run).of_noise(&describe(&self.plan)), self.plan.cipher)
+    }
+
     pub(crate) fn core<T: Step>(self, key: Key) -> Result<Core<T>, NoiseError> {
-        let plan = self.plan;
+        let key = RunKey::new(&key, &self.run);
+        self.core_of(key)
+    }
+
+    pub(crate) fn core_of<T: Step>(self, key: RunKey) -> Result<Core<T>, NoiseError> {
+        let Self { plan, run, context, .. } = self;
         positive("noise_std", plan.noise_std)?;
         between("dim", plan.dim, 1, 1 << 56, "2^56")?;
         if let Some(threads) = self.threads {
@@ -130,12 +178,14 @@ impl StreamBuilder {
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
         let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
-        let engine = Engine::new(&plan, &key, limits, threads)?;
-        Ok(Core { plan, key, engine, pool })
+        let description = describe(&plan);
+        let engine = Engine::new(&plan, &key.of_noise(&description), limits, threads)?;
+        Ok(Core { plan, run, context, description, key, engine, pool })
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
+    /// What is described, for which run.
+    pub(crate) fn parts(&self) -> (&Plan, &RunId) {
+        (&self.plan, &self.run)
     }
 }
 
@@ -158,7 +208,14 @@ impl NoiseStream {
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let shard = Shard::of_range(0..dim as u64);
         let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default(), grid: None };
-        StreamBuilder { plan, memory_budget: None, look_ahead: usize::MAX, threads: None }
+        StreamBuilder {
+            plan,
+            run: RunId::default(),
+            context: [0; 32],
+            memory_budget: None,
+            look_ahead: usize::MAX,
+            threads: None,
+        }
     }
 
     /// Writes the next row into `out`, which has one place for each output of the shard.
@@ -203,7 +260,8 @@ impl NoiseStream {
         self.0.seek(step)
     }
 
-    /// Saves the stream's key, step and state to a file that only its owner can read, whole or not at all.
+    /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
+    /// [`antinoise_input::file`] for what a killed process may leave beside it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -229,7 +287,36 @@ impl NoiseStream {
         self.0.save(path.as_ref())
     }
 
-    /// Random numbers from the stream's key, other bits than its noise: for the sampler of the run that the noise
+    /// What ties files to each other: a digest, keyed by the run's key, of run, description,
+    /// [context](StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
+    /// of the rest of the run that stores it can tell, after [`StreamBuilder::resume`] and a seek to its own
+    /// step, that the noise is its own.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let start = |context| {
+    ///     let builder = NoiseStream::builder(Recursion::Independent, 10, 4, 1.0).context(context);
+    ///     builder.build(Key::from_seed_insecure(7))
+    /// };
+    /// let mut stream = start([1; 32])?;
+    /// assert_eq!(stream.commitment(), start([1; 32])?.commitment());
+    /// assert_ne!(stream.commitment(), start([2; 32])?.commitment());
+    /// stream.seek(3)?;
+    /// assert_ne!(stream.commitment(), start([1; 32])?.commitment());
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    pub fn commitment(&self) -> [u8; 32] {
+        self.0.commitment()
+    }
+
+    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must
+    /// agree on it.
+    pub fn description(&self) -> [u8; 32] {
+        self.0.description()
+    }
+
+    /// Random numbers from the run's key, other bits than its noise: for the sampler of the run that the noise
     /// is for, which thereby resumes with it.
     ///
     /// ```
@@ -274,7 +361,11 @@ impl NoiseStream {
 /// A stream in the precision of its noise: single, or double on a grid.
 pub(crate) struct Core<T: Step> {
     plan: Plan,
-    key: Key,
+    run: RunId,
+    context: [u8; 32],
+    /// Of the plan.
+    description: [u8; 32],
+    key: RunKey,
     engine: Engine<T>,
     pool: Option<ThreadPool>,
 }
@@ -322,14 +413,26 @@ impl<T: Step> Core<T> {
     }
 
     pub(crate) fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
-        KeyedRng::new(&self.key, purpose, step)
+        KeyedRng::of(&self.key, purpose, step)
+    }
+
+    pub(crate) fn commitment(&self) -> [u8; 32] {
+        self.key.commitment(&self.description, &self.context, self.step())
+    }
+
+    pub(crate) fn description(&self) -> [u8; 32] {
+        self.description
+    }
+
+    pub(crate) fn run(&self) -> &RunId {
+        &self.run
     }
 
     pub(crate) fn placement(&self) -> Placement {
         self.engine.placement()
     }
 
-    pub(crate) fn parts(&self) -> (&Plan, &Key, &Engine<T>) {
+    pub(crate) fn parts(&self) -> (&Plan, &RunKey, &Engine<T>) {
         (&self.plan, &self.key, &self.engine)
     }
 

@@ -142,7 +142,7 @@ fn a_checkpoint_of_other_normals_is_refused() {
     let path = folder.path().join("noise.safetensors");
     let builder = saved(&path);
     let mut bytes = std::fs::read(&path).unwrap();
-    let version = b"antinoise-noise 3";
+    let version = b"antinoise-noise 4";
     let at = bytes.windows(version.len()).position(|part| part == version).unwrap();
     bytes[at + version.len() - 1] = b'1';
     std::fs::write(&path, bytes).unwrap();

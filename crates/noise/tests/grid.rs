@@ -3,9 +3,7 @@
 mod common;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{
-    Cipher, Grid, GridStream, Key, NoiseError, NoiseStream, SeedNoise, Shard, StreamBuilder,
-};
+use antinoise_noise::{Grid, GridStream, Key, NoiseError, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
 
 /// More tiles than steps that are made at a time.
@@ -45,7 +43,7 @@ fn grid_cases() -> Vec<(&'static str, Recursion)> {
 fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
     for (name, recursion) in grid_cases() {
         let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
-        let mut seeds = SeedNoise::new(&key(), Cipher::default());
+        let mut seeds = builder(&recursion).seed_noise_on_grid(grid(), key());
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
             .map(|s| {
                 let mut z = vec![0.0; DIM];

@@ -32,8 +32,9 @@ fn key() -> Key {
 fn every_stream_is_its_recursion_of_its_seed_noise() {
     for (name, recursion) in cases() {
         for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
-            let noise = rows(builder(&recursion).cipher(cipher).build(key()).unwrap());
-            let z = seed_noise(5, cipher, recursion.seeds(STEPS), DIM);
+            let builder = builder(&recursion).cipher(cipher);
+            let noise = rows(builder.clone().build(key()).unwrap());
+            let z = seed_noise(builder, key(), recursion.seeds(STEPS), DIM);
             for j in (0..DIM).step_by(37) {
                 let column: Vec<f64> = z.iter().map(|z| f64::from(z[j])).collect();
                 for (t, exact) in recursion.apply(STEPS, &column).iter().enumerate() {

@@ -54,7 +54,9 @@ impl Error {
             Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
             Self::Mechanism(error) => error.is_invalid_parameter(),
             Self::Accounting(error) => matches!(error, antinoise_accounting::Error::InvalidParameter(_)),
-            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
+            }
         }
     }
 

@@ -86,10 +86,10 @@ impl Batches {
     /// cyclic batches do not use.
     ///
     /// ```
-    /// use antinoise_noise::{Key, KeyedRng, Purpose};
+    /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
     /// use antinoise_plan::Batches;
-    /// let key = Key::from_seed_insecure(1);
-    /// let mut rng = |purpose, step| KeyedRng::new(&key, purpose, step);
+    /// let (key, run) = (Key::from_seed_insecure(1), RunId::default());
+    /// let mut rng = |purpose, step| KeyedRng::new(&key, &run, purpose, step);
     /// let batches = Batches::cyclic(10, 3, &mut rng(Purpose::DataOrder, 0));
     /// let epoch: Vec<usize> = (0..3).flat_map(|t| batches.at(t, &mut rng(Purpose::BatchSampling, t as u64))).collect();
     /// assert_eq!(epoch.len(), 10); // everyone once
@@ -122,12 +122,12 @@ fn below(bound: u64, rng: &mut impl Rng) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use antinoise_noise::{Key, KeyedRng, Purpose};
+    use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 
     use super::*;
 
     fn rng(seed: u64, step: u64) -> KeyedRng {
-        KeyedRng::new(&Key::from_seed_insecure(seed), Purpose::BatchSampling, step)
+        KeyedRng::new(&Key::from_seed_insecure(seed), &RunId::default(), Purpose::BatchSampling, step)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use antinoise_noise::{Key, KeyedRng, Purpose};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Dataset, Examples, digits};
@@ -71,7 +71,7 @@ fn without_noise_and_clipping_it_is_plain_sgd() {
     let mut trainer = case.trainer();
     run(&mut trainer);
 
-    let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(KEY), purpose, step);
+    let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(KEY), &RunId::default(), purpose, step);
     let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder, 0));
     let (mut parameters, mut velocity) = (case.start(), vec![0.0; case.model.parameters()]);
     for step in 0..24 {

@@ -211,10 +211,10 @@ fn stream<const L: usize>(points: &[i32; L], out: &mut [i32; L]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Key;
     use crate::cipher::{Cipher, KeySource};
     use crate::gaussian::NormalTile;
     use crate::simd::Isa;
-    use crate::{Key, NOISE};
 
     const LEN: usize = 1000;
 
@@ -243,7 +243,7 @@ mod tests {
     /// On a grid this fine every tenth sum or so needs more digits, and double precision alone gets a few wrong.
     #[test]
     fn several_steps_at_once_are_the_steps_decided_one_by_one() {
-        let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default(), NOISE);
+        let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());
         let seeds: Vec<_> = (0..MOST_STEPS as u64).map(|step| keys.keystream(step)).collect();
         let z: Vec<Vec<f64>> = seeds
             .iter()

@@ -199,14 +199,14 @@ fn released(spacing: f64, given: f64, noise: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Key;
     use crate::cipher::{Cipher, KeySource};
     use crate::gaussian::NormalTile;
-    use crate::{Key, NOISE};
 
     /// Past values are put so that sums fall next to a middle of the grid; the point must be that of the exact sum.
     #[test]
     fn sums_near_a_middle_are_decided_by_further_digits() {
-        let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default(), NOISE).keystream(0);
+        let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default()).keystream(0);
         let (weight, grid) = (1.0, StepGrid::new(1024.0));
         let z = NormalTile::<f64>::new(Isa::detect()).make(&keystream, 0, 512).to_vec();
         let (mut up, mut down) = (0, 0);

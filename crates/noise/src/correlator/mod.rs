@@ -17,6 +17,7 @@ pub(crate) use output::{Aside, Emit, Leave, PAST_CACHE, Portions, is_large, sett
 pub(crate) use sum::Use;
 
 use output::add_scaled;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::checkpoint::Stored;
 use crate::cipher::Keystream;
@@ -117,6 +118,17 @@ impl<T: Step> Scratch<T> {
         }
     }
 }
+
+impl<T: Step> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        self.noise.zeroize();
+        self.row.zeroize();
+        self.past.zeroize();
+    }
+}
+
+/// The normals wipe themselves.
+impl<T: Step> ZeroizeOnDrop for Scratch<T> {}
 
 /// Steps on one tile, in either kind of stream.
 pub(crate) trait Step: Real {

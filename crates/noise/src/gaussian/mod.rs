@@ -10,12 +10,14 @@ pub(crate) use exact::{Pair, exact_normal};
 use std::fmt;
 use std::ops::{Add, Mul};
 
+use zeroize::Zeroizing;
+
+use crate::Key;
 use crate::aligned::AlignedNumbers;
 use crate::checkpoint::Stored;
 use crate::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::correlator::{Aside, Portions, is_large};
 use crate::simd::{self, Isa, Level, Lookup};
-use crate::{Key, NOISE};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
 pub(crate) const TILE: usize = 1024;
@@ -83,10 +85,10 @@ fn groups_body<T: Real, L: Lookup>(bits: &[[u8; GROUP_BYTES]], out: &mut [T]) ->
     T::is_rare(&nearest)
 }
 
-/// Room for the bits and normals of one tile, whatever its alignment.
-pub(crate) struct NormalTile<T> {
+/// Room for the bits and normals of one tile, whatever its alignment; wiped on drop.
+pub(crate) struct NormalTile<T: Real> {
     isa: Isa,
-    bits: Box<[u8]>,
+    bits: Zeroizing<Box<[u8]>>,
     normals: AlignedNumbers<T>,
 }
 
@@ -98,7 +100,7 @@ impl<T: Real> NormalTile<T> {
     /// A tile of at most `room` coordinates, a multiple of [`TILE`].
     fn with_room(isa: Isa, room: usize) -> Self {
         let groups = (room / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
-        let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice();
+        let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice().into();
         Self { isa, bits, normals: AlignedNumbers::zeros(groups * T::PER_GROUP) }
     }
 
@@ -177,13 +179,19 @@ pub struct SeedNoise {
 }
 
 impl SeedNoise {
-    /// The seed noise of streams with this key and cipher.
+    /// Normals that no stream is made of: see [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise) for
+    /// a stream's own.
     pub fn new(key: &Key, cipher: Cipher) -> Self {
+        Self::of(&key.derive("normals", &[cipher.name().as_bytes()]), cipher)
+    }
+
+    /// The seed noise of the stream whose own key is `key`.
+    pub(crate) fn of(key: &Key, cipher: Cipher) -> Self {
         Self::on(Isa::detect(), key, cipher)
     }
 
     pub(crate) fn on(isa: Isa, key: &Key, cipher: Cipher) -> Self {
-        let keys = KeySource::new(key, cipher, NOISE);
+        let keys = KeySource::new(key, cipher);
         let (single, double) = (
             [0; 2].map(|_| NormalTile::with_room(isa, portion::<f32>())),
             [0; 2].map(|_| NormalTile::with_room(isa, portion::<f64>())),

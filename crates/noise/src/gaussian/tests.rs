@@ -6,7 +6,7 @@ fn bytes_of(words: impl Iterator<Item = u64>) -> Vec<u8> {
 
 fn random_bits(seed: u64, groups: usize) -> Vec<u8> {
     let mut bits = vec![0; groups * GROUP_BYTES];
-    KeySource::new(&Key::from_seed_insecure(seed), Cipher::default(), NOISE).keystream(0).fill(0, &mut bits);
+    KeySource::new(&Key::from_seed_insecure(seed), Cipher::default()).keystream(0).fill(0, &mut bits);
     bits
 }
 
@@ -103,7 +103,7 @@ fn double_precision_is_within_its_bound_of_the_exact_transform() {
 fn rare_words_are_refined_alike_wherever_a_tile_starts() {
     let key = Key::from_seed_insecure(21);
     for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
-        let keystream = KeySource::new(&key, cipher, NOISE).keystream(0);
+        let keystream = KeySource::new(&key, cipher).keystream(0);
         let mut tile = NormalTile::<f32>::new(Isa::detect());
         let mut portable = NormalTile::<f32>::new(Isa::available()[Isa::available().len() - 1]);
         let mut rare = 0;

@@ -1,7 +1,7 @@
 //! The recursions that every law is tested on.
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Cipher, Key, SeedNoise};
+use antinoise_noise::{Key, StreamBuilder};
 
 /// Steps of every case below.
 pub const STEPS: usize = 13;
@@ -83,10 +83,10 @@ pub fn cases() -> Vec<(&'static str, Recursion)> {
     ]
 }
 
-/// The streams' own seed noise, seed by seed.
+/// A stream's own seed noise, seed by seed.
 #[allow(dead_code)]
-pub fn seed_noise(seed: u64, cipher: Cipher, seeds: usize, dim: usize) -> Vec<Vec<f32>> {
-    let mut noise = SeedNoise::new(&Key::from_seed_insecure(seed), cipher);
+pub fn seed_noise(builder: StreamBuilder, key: Key, seeds: usize, dim: usize) -> Vec<Vec<f32>> {
+    let mut noise = builder.seed_noise(key);
     (0..seeds)
         .map(|s| {
             let mut z = vec![0.0; dim];

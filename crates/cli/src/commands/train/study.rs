@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use antinoise_input::{InvalidParameter, at_least, positive};
-use antinoise_noise::{Key, KeyedRng, Purpose};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Plan, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
@@ -130,7 +130,8 @@ impl Study {
             Trainer::resume(setup, &checkpoints)?
         } else {
             let key = self.key(repeat)?;
-            let start = setup.model.initial_parameters(&mut KeyedRng::new(&key, Purpose::Initialization, 0));
+            let mut rng = KeyedRng::new(&key, &RunId::default(), Purpose::Initialization, 0);
+            let start = setup.model.initial_parameters(&mut rng);
             Trainer::new(setup, start, key)?
         };
         let steps = setup.plan.steps;

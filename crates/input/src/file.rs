@@ -1,0 +1,273 @@
+//! Files that are whole or absent, and readable by whom they should be.
+//!
+//! A file is written under a temporary name beside its own, `.NAME.tmp-PID-N`, and takes its name once it is whole.
+//! The temporary file is made by its writer alone (never opened where one exists) and locked while it is written: what a
+//! killed process leaves behind can be told from what is being written, and [`remove_stale`] removes it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What comes between a file's name and the numbers of its writer.
+const MARK: &str = ".tmp-";
+/// Names that are tried before giving up.
+const TRIES: usize = 1000;
+
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Its owner alone: for keys, noise and what else nobody may see.
+    Owner,
+    /// Whoever may read any new file of this process.
+    Everyone,
+}
+
+/// A file that is being written beside the place it will have; dropped before [`NewFile::keep`], it is removed.
+///
+/// ```
+/// use antinoise_input::file::{Access, NewFile};
+/// use std::io::Write;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("rows.npy");
+/// let mut file = NewFile::beside(&path, Access::Everyone)?;
+/// file.write_all(b"one row")?;
+/// assert!(!path.exists());
+/// file.keep()?;
+/// assert_eq!(std::fs::read(&path)?, b"one row");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// A new, empty file that [`NewFile::keep`] will call `path`.
+    ///
+    /// # Errors
+    /// When the folder is absent or not writable, or `path` is a folder, a link, a device or whatever else is not a
+    /// regular file: only those are replaced.
+    pub fn beside(path: &Path, access: Access) -> Result<Self> {
+        let name =
+            path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file's name"))?;
+        if let Ok(there) = path.symlink_metadata()
+            && !there.is_file()
+        {
+            let message = "not a regular file: nothing else is replaced";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        for _ in 0..TRIES {
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut temporary = std::ffi::OsString::from(".");
+            temporary.push(name);
+            temporary.push(format!("{MARK}{}-{number}", std::process::id()));
+            let temporary = folder_of(path).join(temporary);
+            // A process of the same number may have left one.
+            let file = match options(access).open(&temporary) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
+            // Whoever removes stale files may be faster than this lock. Where files cannot be locked, none is stale.
+            let raced = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !temporary.exists();
+            let file = Self { file, temporary, path: path.to_path_buf() };
+            if !raced {
+                return Ok(file);
+            }
+        }
+        Err(Error::new(ErrorKind::AlreadyExists, format!("{TRIES} temporary files stand in the way")))
+    }
+
+    /// Brings the file to the disk and gives it its name, in place of the file that had it.
+    ///
+    /// # Errors
+    /// When the disk is full or the file cannot be renamed; what had the name then keeps it.
+    pub fn keep(self) -> Result<()> {
+        self.file.sync_all()?;
+        std::fs::rename(&self.temporary, &self.path)?;
+        // The name, too, should outlast a failure of the machine; not every system can say so of a folder.
+        if let Ok(folder) = File::open(folder_of(&self.path)) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // Once it is kept, nothing has this name.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
+}
+
+/// Writes `contents` to `path`, whole or not at all.
+///
+/// ```
+/// use antinoise_input::file::{Access, write_whole};
+/// let folder = tempfile::tempdir()?;
+/// write_whole(&folder.path().join("plan.toml"), Access::Everyone, b"steps = 3")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`NewFile::beside`] and [`NewFile::keep`]; nothing is left behind.
+pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
+    let mut file = NewFile::beside(path, access)?;
+    file.write_all(contents)?;
+    file.keep()
+}
+
+/// Removes what killed writers left in `folder`, which may hold keys, and says how many files there were: regular files
+/// of this user, named as [`NewFile`] names them, that no writer holds.
+///
+/// # Errors
+/// When the folder cannot be read or a stale file not be removed.
+pub fn remove_stale(folder: &Path) -> Result<usize> {
+    let mut removed = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_temporary(&entry.file_name().to_string_lossy()) && is_own_file(&entry.path()) {
+            let Ok(file) = File::open(entry.path()) else { continue };
+            if file.try_lock().is_ok() {
+                std::fs::remove_file(entry.path())?;
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// `.NAME.tmp-PID-N`.
+fn is_temporary(name: &str) -> bool {
+    let Some((kept, numbers)) = name.rsplit_once(MARK) else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    kept.len() > 1
+        && kept.starts_with('.')
+        && numbers.split_once('-').is_some_and(|(pid, number)| is_number(pid) && is_number(number))
+}
+
+#[cfg(unix)]
+fn is_own_file(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.uid() == own)
+}
+
+#[cfg(not(unix))]
+fn is_own_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+fn options(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if access == Access::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    options
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_failure_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        write_whole(&path, Access::Everyone, b"one").unwrap();
+        write_whole(&path, Access::Everyone, b"two").unwrap();
+        let mut unfinished = NewFile::beside(&path, Access::Everyone).unwrap();
+        unfinished.write_all(b"thr").unwrap();
+        assert_eq!(names(folder.path()).len(), 2);
+        drop(unfinished);
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        let absent = folder.path().join("absent").join("plan.toml");
+        assert_eq!(
+            write_whole(&absent, Access::Owner, b"").unwrap_err().kind(),
+            std::io::ErrorKind::NotFound
+        );
+        assert_eq!(names(folder.path()), ["plan.toml"]);
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let occupied = folder.path().join("occupied");
+        std::fs::create_dir(&occupied).unwrap();
+        assert!(write_whole(&occupied, Access::Everyone, b"one").is_err());
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("target", &link).unwrap();
+            assert!(
+                write_whole(&link, Access::Everyone, b"one")
+                    .unwrap_err()
+                    .to_string()
+                    .contains("regular file")
+            );
+        }
+        assert!(write_whole(Path::new(".."), Access::Everyone, b"one").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn access_holds_from_the_first_byte_on() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        write_whole(&path, Access::Everyone, b"one").unwrap();
+        let everyone = mode(&path);
+        let file = NewFile::beside(&path, Access::Owner).unwrap();
+        assert_eq!(mode(&file.temporary), 0o600);
+        file.keep().unwrap();
+        assert_eq!(mode(&path), 0o600);
+        std::fs::write(folder.path().join("plain"), b"").unwrap();
+        assert_eq!(everyone, mode(&folder.path().join("plain")));
+    }
+
+    #[test]
+    fn stale_files_are_removed_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = NewFile::beside(&folder.path().join("noise"), Access::Owner).unwrap();
+        let name = written.temporary.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with(".noise.tmp-"));
+        for name in [".noise.tmp-17-3", ".a.b.tmp-1-0", "noise.tmp-17-3", ".noise.tmp-17", ".noise.tmp-x-3"] {
+            std::fs::write(folder.path().join(name), b"secret").unwrap();
+        }
+        std::fs::create_dir(folder.path().join(".folder.tmp-17-3")).unwrap();
+        assert_eq!(remove_stale(folder.path()).unwrap(), 2);
+        let mut left = vec![".folder.tmp-17-3", ".noise.tmp-17", ".noise.tmp-x-3", &name, "noise.tmp-17-3"];
+        left.sort_unstable();
+        assert_eq!(names(folder.path()), left);
+        written.keep().unwrap();
+        assert!(folder.path().join("noise").is_file());
+    }
+}
