@@ -12,7 +12,6 @@ use crate::law::{self, Law};
 use crate::membership::Experiment;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
-use crate::real::{widened_clip_norm, widened_noise_std};
 use crate::report::{Report, Test};
 use crate::stage::{Role, Stage};
 use crate::{Claim, Error, UnderAudit, sums};
@@ -70,16 +69,10 @@ pub fn audit(claim: &Claim, mechanism: &mut dyn UnderAudit, settings: &Settings)
     settings.check()?;
     let start = Instant::now();
     let scene = Scene::new(claim, settings)?;
-    let movement = sums::largest_movement(
-        mechanism,
-        &scene.stage,
-        claim.clip_norm,
-        |dim| widened_clip_norm(claim, dim),
-        settings.examples,
-    )?;
+    let movement = sums::largest_movement(mechanism, &scene.stage, claim.clip_norm, settings.examples)?;
     let mut tests = vec![
         Test::new("sensitivity: mu of the worst sequence", scene.mu_found(claim), claim.mu * ROUNDING),
-        Test::new("sum: movement by one example, in clip norms", movement, ROUNDING),
+        Test::new("sum: movement by one example", movement, claim.widened_clip_norm * ROUNDING),
     ];
     let (mut law, experiments) = scene.run(mechanism, settings)?;
     let alpha = settings.alpha / (law::TESTS + experiments.len()) as f64;
@@ -149,13 +142,21 @@ impl Scene {
         let roles: Vec<Role> =
             (0..settings.units).map(|j| Role { attack: attack(j), even: random.sign() > 0.0 }).collect();
         let batches = [0, 1].map(|run| stage.batches(run, steps, claim.adjacency, &sequences, &roles));
-        let noise_std = widened_noise_std(claim, stage.dim())?;
-        Ok(Self { steps, whitening, longest: length, stage, noise_std, sequences, batches, roles })
+        Ok(Self {
+            steps,
+            whitening,
+            longest: length,
+            stage,
+            noise_std: claim.noise_std,
+            sequences,
+            batches,
+            roles,
+        })
     }
 
     /// The distance of the farthest neighbours that were found, in standard deviations of the noise.
     fn mu_found(&self, claim: &Claim) -> f64 {
-        self.longest * claim.adjacency.sensitivity_factor() * claim.clip_norm / claim.noise_std
+        self.longest * claim.adjacency.sensitivity_factor() * claim.widened_clip_norm / claim.noise_std
     }
 
     fn run(

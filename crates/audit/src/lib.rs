@@ -14,8 +14,9 @@
 //! `docs/audit.md`.
 //!
 //! ```
-//! use antinoise_audit::{Claim, Keys, Real, Release, Settings, audit};
+//! use antinoise_audit::{Claim, Real, Settings, audit};
 //! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+//! use antinoise_plan::ReleaseKind;
 //! let schema = Participation::Cyclic { min_sep: 4, max_participations: 3 };
 //! let problem = Problem {
 //!     steps: 12,
@@ -24,13 +25,13 @@
 //!     objective: Objective::Rms,
 //! };
 //! let strategy = "banded-toeplitz:4".parse::<Recipe>()?.design(&problem)?.value;
-//! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, Release::Plain)?;
+//! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, ReleaseKind::Grid)?;
 //! let settings = Settings { examples: 1000, units: 32, ..Settings::new(1e-3, 12) };
-//! let report = audit(&claim, &mut Real::new(claim.clone(), Keys::Insecure(1)), &settings)?;
+//! let report = audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?;
 //! assert!(report.accepted);
 //! // The same mechanism cannot claim a tenth more privacy.
 //! claim.mu *= 0.9;
-//! assert!(!audit(&claim, &mut Real::new(claim.clone(), Keys::Insecure(1)), &settings)?.accepted);
+//! assert!(!audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?.accepted);
 //! # Ok::<(), antinoise_audit::Error>(())
 //! ```
 
@@ -53,5 +54,5 @@ pub use audit::{Settings, audit};
 pub use black_box::{Data, UnderAudit};
 pub use claim::Claim;
 pub use error::Error;
-pub use real::{Keys, Real, Release};
+pub use real::Real;
 pub use report::{Report, Test};

@@ -118,10 +118,9 @@ mod tests {
             let Data { model, parameters, examples } = &stage.data;
             for (example, j, sign) in [(0, 0, -1.0), (1, 0, 1.0), (8, 4, -1.0), (9, 4, 1.0)] {
                 let sum = clipped_sum(model, parameters, examples, &[example], clip_norm).unwrap();
-                let sum: Vec<f64> = sum.gradient.iter().map(|&x| f64::from(x)).collect();
-                let along = stage.along(&sum, j);
+                let along = stage.along(&sum.gradient, j);
                 assert!((along / (sign * clip_norm) - 1.0).abs() < 2e-6, "{along}");
-                let rest: f64 = sum.iter().map(|x| x * x).sum::<f64>() - along * along;
+                let rest: f64 = sum.gradient.iter().map(|x| x * x).sum::<f64>() - along * along;
                 assert!(rest.abs() < 1e-6 * clip_norm * clip_norm, "{rest}");
             }
         }

@@ -16,19 +16,15 @@ const LARGE: f64 = 16.0;
 /// Sums of up to this many crumbs may be made before they meet the rest, by powers of two.
 const MOST_CRUMBS_AT_ONCE: u32 = 10;
 
-/// The largest movement found, in units of the clip norm that is stated for the sum.
+/// The farthest that one example was found to move a sum, in l2 norm.
 pub(crate) fn largest_movement(
     mechanism: &mut dyn UnderAudit,
     stage: &Stage,
     clip_norm: f64,
-    widened: impl Fn(usize) -> Result<f64, Error>,
     examples: usize,
 ) -> Result<f64, Error> {
-    let of_units = units(mechanism, stage)? / widened(stage.dim())?;
-    let dim = linear_model(FEATURES)?.parameters();
-    let of_wild = wild(mechanism, clip_norm)? / widened(dim)?;
-    let of_crumbs = crumbs(mechanism, clip_norm, examples)? / widened(dim)?;
-    Ok([of_units, of_wild, of_crumbs].into_iter().fold(0.0, worse))
+    let found = [units(mechanism, stage)?, wild(mechanism, clip_norm)?, crumbs(mechanism, clip_norm, examples)?];
+    Ok(found.into_iter().fold(0.0, worse))
 }
 
 /// The larger; what is no number is worse than any.

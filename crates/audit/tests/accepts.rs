@@ -2,9 +2,10 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Error, Keys, Real, Release, Settings, audit};
+use antinoise_audit::{Claim, Error, Real, Settings, audit};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class};
+use antinoise_plan::ReleaseKind;
 use common::{design, schemas};
 
 const STEPS: usize = 24;
@@ -29,13 +30,13 @@ fn every_class_is_accepted() {
                 _ => base,
             };
             let strategy = design(recipe, STEPS, &schema);
-            for release in [Release::Plain, Release::Grid] {
+            for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
                 let claim =
                     Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 0.8, release).unwrap();
                 let settings = Settings { examples: 2000, units: 64, ..Settings::new(1e-3, STEPS) };
-                let mut real = Real::new(claim.clone(), Keys::Insecure((i * 4 + j) as u64));
+                let mut real = Real::new(claim.clone(), (i * 4 + j) as u64);
                 match audit(&claim, &mut real, &settings) {
-                    Err(error) if release == Release::Grid && is_not_offered(&error) => not_offered += 1,
+                    Err(error) if release == ReleaseKind::Grid && is_not_offered(&error) => not_offered += 1,
                     report => {
                         let report = report.unwrap();
                         assert!(report.accepted, "{} {schema} {release:?}: {report:#?}", recipe);

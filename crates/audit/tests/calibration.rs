@@ -2,8 +2,9 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Keys, Real, Release, Settings, audit};
+use antinoise_audit::{Claim, Real, Settings, audit};
 use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_plan::ReleaseKind;
 use common::design;
 
 const STEPS: usize = 8;
@@ -13,10 +14,10 @@ const AUDITS: u64 = 1000;
 fn rejections(alpha: f64, seed: u64) -> usize {
     let schema = Participation::Cyclic { min_sep: 4, max_participations: 2 };
     let strategy = design("banded-toeplitz:6".parse().unwrap(), STEPS, &schema);
-    let claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, Release::Plain).unwrap();
+    let claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ReleaseKind::PlainFloatingPoint).unwrap();
     let rejected = |i: u64| {
         let settings = Settings { alpha, runs: 4, units: 16, examples: 8, seed: i };
-        let mut real = Real::new(claim.clone(), Keys::Insecure(seed + i));
+        let mut real = Real::new(claim.clone(), seed + i);
         !audit(&claim, &mut real, &settings).unwrap().accepted
     };
     (0..AUDITS).filter(|&i| rejected(i)).count()

@@ -2,10 +2,11 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Data, Error, Keys, Real, Release, Report, Settings, UnderAudit, audit};
+use antinoise_audit::{Claim, Data, Error, Real, Report, Settings, UnderAudit, audit};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Participation, Recursion, Strategy, Workload};
 use antinoise_noise::{Cipher, Key, SeedNoise};
+use antinoise_plan::ReleaseKind;
 use common::{design, linear_sum};
 
 const STEPS: usize = 24;
@@ -20,7 +21,7 @@ fn strategies() -> Vec<Strategy> {
 }
 
 fn claim(strategy: &Strategy) -> Claim {
-    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, Release::Plain).unwrap()
+    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint).unwrap()
 }
 
 fn settings() -> Settings {
@@ -28,7 +29,7 @@ fn settings() -> Settings {
 }
 
 fn real(claim: &Claim) -> Real {
-    Real::new(claim.clone(), Keys::Insecure(7))
+    Real::new(claim.clone(), 7)
 }
 
 fn run(claim: &Claim, mechanism: &mut dyn UnderAudit) -> Report {
@@ -54,7 +55,7 @@ fn a_sensitivity_that_is_a_fifth_too_low() {
 #[test]
 fn a_low_sensitivity_shows_in_the_runs() {
     let strategy = &strategies()[1];
-    let mut claim = Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 0.1, Release::Plain).unwrap();
+    let mut claim = Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 0.1, ReleaseKind::PlainFloatingPoint).unwrap();
     claim.noise_std *= 0.8;
     assert_rejected(&run(&claim, &mut real(&claim)), "neighbours apart: the worst sequence");
 }
@@ -77,7 +78,7 @@ fn rows_normalised_instead_of_columns() {
         };
         let strategy = "workload".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
         let mut claim =
-            Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 1.0, Release::Plain).unwrap();
+            Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint).unwrap();
         assert!(run(&claim, &mut real(&claim)).accepted);
         claim.noise_std = 1.0;
         assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
