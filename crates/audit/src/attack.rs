@@ -97,7 +97,8 @@ fn ascend(operator: &Operator, schema: &Participation, steps: usize, start: Sequ
         let weights = operator.adjoint(&image, steps);
         let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
         let pattern = heaviest(schema, &magnitudes);
-        let next: Sequence = pattern.into_iter().map(|t| (t, if weights[t] < 0.0 { -1.0 } else { 1.0 })).collect();
+        let next: Sequence =
+            pattern.into_iter().map(|t| (t, if weights[t] < 0.0 { -1.0 } else { 1.0 })).collect();
         image = operator.apply(&vector(&next, steps));
         let found = norm(&image);
         if found <= best.1 * (1.0 + 1e-12) {
@@ -117,7 +118,9 @@ fn phases(schema: &Participation, steps: usize) -> usize {
     match schema {
         Participation::Single => steps,
         Participation::FullBatch => 1,
-        Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. } => (*min_sep).min(steps),
+        Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. } => {
+            (*min_sep).min(steps)
+        }
         Participation::Patterns { patterns } => patterns.len(),
     }
 }

@@ -94,6 +94,15 @@ impl Claim {
             ReleaseKind::PlainFloatingPoint => (None, summed),
         };
         let noise_std = noise_multiplier * sensitivity.value * SINGLE_PRECISION_MARGIN * widened_clip_norm;
-        Ok(Self { strategy, participation, adjacency, clip_norm: 1.0, widened_clip_norm, noise_std, mu, grid })
+        Ok(Self {
+            strategy,
+            participation,
+            adjacency,
+            clip_norm: 1.0,
+            widened_clip_norm,
+            noise_std,
+            mu,
+            grid,
+        })
     }
 }

@@ -46,6 +46,7 @@ mod operator;
 mod random;
 mod real;
 mod report;
+mod scene;
 mod stage;
 mod stats;
 mod sums;

@@ -144,7 +144,10 @@ impl Operator {
 /// Whether a strategy's noise is whitened by a matrix that has to be made: only where C has more rows than columns.
 pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
     match encoder {
-        Encoder::Toeplitz { .. } | Encoder::Scaled { .. } | Encoder::Banded { .. } | Encoder::Triangular(_) => false,
+        Encoder::Toeplitz { .. }
+        | Encoder::Scaled { .. }
+        | Encoder::Banded { .. }
+        | Encoder::Triangular(_) => false,
         Encoder::Dense(c) => !is_square(c),
         Encoder::Stamped { block, .. } => is_rectangular(block),
         Encoder::Tree { .. } | Encoder::Circulant { .. } | Encoder::Leading { .. } => true,
@@ -192,7 +195,8 @@ mod tests {
     fn cases() -> Vec<(Encoder, usize)> {
         let banded = Encoder::Banded { bands: 2, rows: (0..14).map(|i| 1.0 / (1.0 + i as f64)).collect() };
         let tree = Encoder::Tree { steps: 5 };
-        let stamp = |block: Encoder, period, steps| Encoder::Stamped { block: Box::new(block), period, steps };
+        let stamp =
+            |block: Encoder, period, steps| Encoder::Stamped { block: Box::new(block), period, steps };
         vec![
             (Encoder::Toeplitz { steps: 7, coefficients: vec![1.0, 0.5, -0.2] }, 7),
             (Encoder::Scaled { coefficients: vec![1.0, 0.5], scales: vec![1.0, 2.0, 3.0] }, 3),

@@ -97,7 +97,8 @@ mod tests {
     /// Against scipy 1.17.1: norm.isf, chi2.ppf and chi2.sf.
     #[test]
     fn quantiles_are_scipys() {
-        let close = |x: f64, y: f64, relative: f64| assert!((x / y - 1.0).abs() < relative, "{x} against {y}");
+        let close =
+            |x: f64, y: f64, relative: f64| assert!((x / y - 1.0).abs() < relative, "{x} against {y}");
         close(normal_quantile(1e-3), 3.090_232_306_167_813, 1e-13);
         close(normal_quantile(1e-12), 7.034_483_825_301_131, 1e-13);
         assert_eq!(normal_quantile(0.0), LARGEST_SCORE);

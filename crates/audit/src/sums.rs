@@ -23,7 +23,8 @@ pub(crate) fn largest_movement(
     clip_norm: f64,
     examples: usize,
 ) -> Result<f64, Error> {
-    let found = [units(mechanism, stage)?, wild(mechanism, clip_norm)?, crumbs(mechanism, clip_norm, examples)?];
+    let found =
+        [units(mechanism, stage)?, wild(mechanism, clip_norm)?, crumbs(mechanism, clip_norm, examples)?];
     Ok(found.into_iter().fold(0.0, worse))
 }
 
@@ -57,7 +58,8 @@ fn linear(parameters: Vec<f32>, features: Vec<f32>, labels: Vec<u32>) -> Result<
 /// One example whose features are as wild as numbers are joins two tame ones.
 fn wild(mechanism: &mut dyn UnderAudit, clip_norm: f64) -> Result<f64, Error> {
     let tame = clip_norm as f32;
-    let wild = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, 1e19, 1e-30, 0.0];
+    let wild =
+        [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, 1e19, 1e-30, 0.0];
     let mut features = vec![tame, -tame, 0.1 * tame, 0.0];
     features.extend(wild.iter().flat_map(|&x| [x, tame]));
     let labels = (0..features.len() as u32 / FEATURES as u32).map(|i| i % 2).collect();

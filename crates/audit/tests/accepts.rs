@@ -19,7 +19,7 @@ fn is_not_offered(error: &Error) -> bool {
 /// alarm of 1e-3 each.
 #[test]
 fn every_class_is_accepted() {
-    let (mut accepted, mut not_offered) = (0, 0);
+    let (mut accepted, mut not_offered, mut least) = (0, 0, f64::INFINITY);
     for (i, &class) in Class::ALL.iter().enumerate() {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
             let base = Recipe::new(class);
@@ -32,7 +32,8 @@ fn every_class_is_accepted() {
             let strategy = design(recipe, STEPS, &schema);
             for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
                 let claim =
-                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 0.8, release).unwrap();
+                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 0.2, release)
+                        .unwrap();
                 let settings = Settings { examples: 2000, units: 64, ..Settings::new(1e-3, STEPS) };
                 let mut real = Real::new(claim.clone(), (i * 4 + j) as u64);
                 match audit(&claim, &mut real, &settings) {
@@ -40,13 +41,16 @@ fn every_class_is_accepted() {
                     report => {
                         let report = report.unwrap();
                         assert!(report.accepted, "{} {schema} {release:?}: {report:#?}", recipe);
-                        assert!(report.mu_lower > 0.5 * report.mu_stated, "{recipe} {schema}: {report:#?}");
+                        least = least.min(report.mu_lower / report.mu_stated);
                         accepted += 1;
                     }
                 }
             }
         }
     }
-    println!("{accepted} accepted, {not_offered} not offered on a grid");
+    println!(
+        "{accepted} accepted, {not_offered} not offered on a grid; mu seen: {least:.3} of mu stated or more"
+    );
+    assert!(least > 0.3, "an audit that sees nothing: {least}");
     assert_eq!(accepted + not_offered, Class::ALL.len() * 4 * 2);
 }

@@ -14,7 +14,9 @@ const AUDITS: u64 = 1000;
 fn rejections(alpha: f64, seed: u64) -> usize {
     let schema = Participation::Cyclic { min_sep: 4, max_participations: 2 };
     let strategy = design("banded-toeplitz:6".parse().unwrap(), STEPS, &schema);
-    let claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ReleaseKind::PlainFloatingPoint).unwrap();
+    let claim =
+        Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ReleaseKind::PlainFloatingPoint)
+            .unwrap();
     let rejected = |i: u64| {
         let settings = Settings { alpha, runs: 4, units: 16, examples: 8, seed: i };
         let mut real = Real::new(claim.clone(), seed + i);

@@ -21,7 +21,8 @@ fn strategies() -> Vec<Strategy> {
 }
 
 fn claim(strategy: &Strategy) -> Claim {
-    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint).unwrap()
+    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint)
+        .unwrap()
 }
 
 fn settings() -> Settings {
@@ -55,9 +56,17 @@ fn a_sensitivity_that_is_a_fifth_too_low() {
 #[test]
 fn a_low_sensitivity_shows_in_the_runs() {
     let strategy = &strategies()[1];
-    let mut claim = Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 0.1, ReleaseKind::PlainFloatingPoint).unwrap();
+    let mut claim = Claim::of_strategy(
+        strategy.clone(),
+        CYCLIC,
+        Adjacency::ZeroOut,
+        0.1,
+        ReleaseKind::PlainFloatingPoint,
+    )
+    .unwrap();
     claim.noise_std *= 0.8;
-    assert_rejected(&run(&claim, &mut real(&claim)), "neighbours apart: the worst sequence");
+    let report = audit(&claim, &mut real(&claim), &Settings { units: 256, ..settings() }).unwrap();
+    assert_rejected(&report, "neighbours apart: the worst sequence");
 }
 
 /// C with rows of norm 1, said to have the sensitivity of columns of norm 1.
@@ -77,8 +86,14 @@ fn rows_normalised_instead_of_columns() {
             objective: antinoise_mechanism::optimize::Objective::Rms,
         };
         let strategy = "workload".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
-        let mut claim =
-            Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint).unwrap();
+        let mut claim = Claim::of_strategy(
+            strategy,
+            Participation::Single,
+            Adjacency::ZeroOut,
+            1.0,
+            ReleaseKind::PlainFloatingPoint,
+        )
+        .unwrap();
         assert!(run(&claim, &mut real(&claim)).accepted);
         claim.noise_std = 1.0;
         assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
@@ -88,15 +103,20 @@ fn rows_normalised_instead_of_columns() {
 /// The squared norms of co-participating columns alone.
 #[test]
 fn cross_terms_dropped() {
+    let mut tried = 0;
     for strategy in strategies() {
         let mut claim = claim(&strategy);
         let squares = strategy.mechanism().encoder().unwrap().gram_lag(0);
         let of_phase = |phase: usize| squares[phase..].iter().step_by(8).take(3).sum::<f64>();
         let without = (0..8).map(of_phase).fold(0.0, f64::max).sqrt();
-        assert!(without < 0.99 * claim.noise_std, "{without} {}", claim.noise_std);
-        claim.noise_std = without;
-        assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
+        // A dense design has none.
+        if without < 0.99 * claim.noise_std {
+            claim.noise_std = without;
+            assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
+            tried += 1;
+        }
     }
+    assert!(tried >= 5, "{tried}");
 }
 
 /// N Z by its definition.
@@ -117,7 +137,8 @@ impl Naive {
     fn new(claim: &Claim, fresh: bool) -> Self {
         let recursion: Recursion = claim.strategy.mechanism().recursion().unwrap();
         let seeds = recursion.seeds(STEPS);
-        let column = |seed| recursion.apply(STEPS, &(0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<_>>());
+        let column =
+            |seed| recursion.apply(STEPS, &(0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<_>>());
         Self {
             claim: claim.clone(),
             real: real(claim),
@@ -244,7 +265,6 @@ struct Summed {
     real: Real,
     single: bool,
     chunk: usize,
-    dim: usize,
 }
 
 impl UnderAudit for Summed {
@@ -253,7 +273,6 @@ impl UnderAudit for Summed {
     }
 
     fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
-        self.dim = dim;
         self.real.begin(run, dim)
     }
 
@@ -270,7 +289,7 @@ fn sums_in_single_precision() {
     let settings = Settings { examples: 60_000, ..settings() };
     for chunk in [1, 64] {
         for single in [false, true] {
-            let mut mechanism = Summed { real: real(&claim), single, chunk, dim: 0 };
+            let mut mechanism = Summed { real: real(&claim), single, chunk };
             let report = audit(&claim, &mut mechanism, &settings).unwrap();
             println!("chunks of {chunk}, single {single}: {:?}", report.tests[1]);
             if single { assert_rejected(&report, "sum") } else { assert!(report.accepted, "{report:#?}") }
