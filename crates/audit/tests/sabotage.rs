@@ -14,7 +14,7 @@ const ALPHA: f64 = 1e-3;
 const CYCLIC: Participation = Participation::Cyclic { min_sep: 8, max_participations: 3 };
 
 fn strategies() -> Vec<Strategy> {
-    ["toeplitz", "banded-toeplitz:12", "blt:2", "banded:10", "dense", "tree", "honaker-full"]
+    ["toeplitz", "banded-toeplitz:12", "blt:2", "banded:8", "dense", "tree", "honaker-full"]
         .iter()
         .map(|recipe| design(recipe.parse().unwrap(), STEPS, &CYCLIC))
         .collect()
