@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use antinoise_audit::{Claim, Real, Settings, audit};
 use antinoise_plan::Plan;
 use clap::Args;
+use clap::builder::ArgPredicate;
 use serde::Serialize;
 
 use crate::arguments::{DesignOptions, ReleaseOptions, StrategyOptions};
@@ -26,7 +27,10 @@ use crate::output;
 #[command(
     allow_negative_numbers = true,
     mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),
-    mut_arg("steps", |arg| arg.required(false).required_unless_present("plan")),
+    mut_arg("steps", |arg| {
+        // Not read where there is a plan, but an option of a group that is not optional must have a value.
+        arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
+    }),
     after_help = "Examples:
   antinoise audit --plan plan.toml
   antinoise audit --strategy blt:3 --steps 200 --participation cyclic:50,4
@@ -39,7 +43,7 @@ pub struct Arguments {
     #[command(flatten)]
     strategy: Option<StrategyOptions>,
     #[command(flatten)]
-    design: Option<DesignOptions>,
+    design: DesignOptions,
     #[command(flatten)]
     release: ReleaseOptions,
     /// Seed noise over sensitivity, of a strategy without a plan.
@@ -97,18 +101,13 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 
 impl Arguments {
     fn claim(&self) -> Result<Claim> {
-        match (&self.plan, &self.strategy, &self.design) {
-            (None, Some(strategy), Some(design)) => {
-                let strategy = strategy.solve(&design.problem())?.value;
-                let (schema, adjacency) = (design.participation.clone(), design.released.adjacency);
-                let release = self.release.kind();
-                Ok(Claim::of_strategy(strategy, schema, adjacency, self.noise_multiplier, release)?)
-            }
-            (plan, ..) => {
-                let plan = plan.as_ref().expect("without a plan, clap asks for a strategy and its steps");
-                Ok(Claim::of_plan(&Plan::load(plan)?)?)
-            }
+        if let Some(plan) = &self.plan {
+            return Ok(Claim::of_plan(&Plan::load(plan)?)?);
         }
+        let (strategy, design) = (self.strategy.as_ref().expect("clap asks for it"), &self.design);
+        let strategy = strategy.solve(&design.problem())?.value;
+        let (schema, adjacency) = (design.participation.clone(), design.released.adjacency);
+        Ok(Claim::of_strategy(strategy, schema, adjacency, self.noise_multiplier, self.release.kind())?)
     }
 }
 
