@@ -81,6 +81,12 @@ impl From<antinoise_noise::NoiseError> for Failure {
     }
 }
 
+impl From<antinoise_audit::Error> for Failure {
+    fn from(error: antinoise_audit::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
 impl From<antinoise_train::Error> for Failure {
     fn from(error: antinoise_train::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

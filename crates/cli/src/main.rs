@@ -42,6 +42,7 @@ enum Command {
     Bands(commands::bands::Arguments),
     Plan(commands::plan::Arguments),
     Verify(commands::verify::Arguments),
+    Audit(Box<commands::audit::Arguments>),
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
     Batches(commands::batches::Arguments),
@@ -61,6 +62,17 @@ fn run(cli: &Cli) -> failure::Result<ExitCode> {
             let report = commands::verify::run(arguments)?;
             output::print(&report, cli.json)?;
             return Ok(if report.holds { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        Command::Audit(arguments) => {
+            let report = commands::audit::run(arguments)?;
+            output::print(&report, cli.json)?;
+            if !report.accepted() {
+                return Err(failure::Failure::other(format!(
+                    "the mechanism is not what it claims to be: {}",
+                    report.rejections()
+                )));
+            }
+            return Ok(ExitCode::SUCCESS);
         }
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),

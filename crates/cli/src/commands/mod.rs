@@ -1,6 +1,7 @@
 //! One file a command: its options, what it runs, what it prints.
 
 pub mod account;
+pub mod audit;
 pub mod bands;
 pub mod batches;
 pub mod bench;

@@ -1,0 +1,240 @@
+//! Worst-case sequences: when one unit takes part and with which signs, so that C g is as long as possible.
+//!
+//! > maximise |C g| over g with entries +1 or -1 on the steps of one pattern of the schema, 0 elsewhere.
+//!
+//! |C g|^2 is convex in g, so that each round of g <- argmax over patterns and signs of <C^T C g, g'> does not lower
+//! it: one product with C, one with its transpose, and the best pattern for given weights, which every schema finds
+//! exactly. Few steps are searched through instead. Whatever is found is a lower bound on the sensitivity.
+
+use antinoise_mechanism::Participation;
+
+use crate::operator::Operator;
+use crate::random::Random;
+
+/// (step, sign) of each participation, in the order of steps.
+pub(crate) type Sequence = Vec<(usize, f64)>;
+
+/// Steps up to which every pattern and sign is tried.
+const MOST_ENUMERATED: usize = 9;
+/// Rounds of ascent from one start; it ends by itself, usually within ten.
+const MOST_ROUNDS: usize = 40;
+/// Starts drawn at random, after the densest patterns.
+const RANDOM_STARTS: usize = 8;
+/// Densest patterns that the ascent starts from: so many phases, spread evenly.
+const MOST_PHASES: usize = 16;
+
+/// |C g|.
+pub(crate) fn length(operator: &Operator, sequence: &Sequence, steps: usize) -> f64 {
+    norm(&operator.apply(&vector(sequence, steps)))
+}
+
+/// g with an entry a step.
+pub(crate) fn vector(sequence: &Sequence, steps: usize) -> Vec<f64> {
+    let mut g = vec![0.0; steps];
+    sequence.iter().for_each(|&(t, sign)| g[t] = sign);
+    g
+}
+
+fn norm(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The densest pattern, every sign +.
+pub(crate) fn densest(schema: &Participation, steps: usize) -> Sequence {
+    positive(phase(schema, steps, 0))
+}
+
+/// A pattern and signs drawn at random.
+pub(crate) fn drawn(schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
+    let pattern = match schema {
+        Participation::Single => vec![random.below(steps)],
+        Participation::MinSep { min_sep, max_participations } => {
+            let mut pattern = vec![random.below(*min_sep)];
+            while pattern.len() < *max_participations {
+                let gap = min_sep + random.below(1 + steps / max_participations);
+                pattern.push(pattern[pattern.len() - 1] + gap);
+            }
+            pattern.retain(|&t| t < steps);
+            if pattern.is_empty() { vec![steps - 1] } else { pattern }
+        }
+        _ => phase(schema, steps, random.below(phases(schema, steps))),
+    };
+    pattern.into_iter().map(|t| (t, random.sign())).collect()
+}
+
+/// The longest C g that is found, and g.
+pub(crate) fn longest(
+    operator: &Operator,
+    schema: &Participation,
+    steps: usize,
+    random: &mut Random,
+) -> (Sequence, f64) {
+    let starts: Vec<Sequence> =
+        if steps <= MOST_ENUMERATED { enumerated(schema, steps) } else { starts(schema, steps, random) };
+    let mut best = (Vec::new(), -1.0);
+    for start in starts {
+        let found = ascend(operator, schema, steps, start);
+        if found.1 > best.1 {
+            best = found;
+        }
+    }
+    best
+}
+
+fn starts(schema: &Participation, steps: usize, random: &mut Random) -> Vec<Sequence> {
+    let count = phases(schema, steps);
+    let mut starts: Vec<Sequence> = (0..count.min(MOST_PHASES))
+        .map(|i| positive(phase(schema, steps, i * count / count.min(MOST_PHASES))))
+        .collect();
+    starts.extend((0..RANDOM_STARTS).map(|_| drawn(schema, steps, random)));
+    starts
+}
+
+fn ascend(operator: &Operator, schema: &Participation, steps: usize, start: Sequence) -> (Sequence, f64) {
+    let mut image = operator.apply(&vector(&start, steps));
+    let mut best = (start, norm(&image));
+    for _ in 0..MOST_ROUNDS {
+        let weights = operator.adjoint(&image, steps);
+        let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
+        let pattern = heaviest(schema, &magnitudes);
+        let next: Sequence =
+            pattern.into_iter().map(|t| (t, if weights[t] < 0.0 { -1.0 } else { 1.0 })).collect();
+        image = operator.apply(&vector(&next, steps));
+        let found = norm(&image);
+        if found <= best.1 * (1.0 + 1e-12) {
+            break;
+        }
+        best = (next, found);
+    }
+    best
+}
+
+fn positive(pattern: Vec<usize>) -> Sequence {
+    pattern.into_iter().map(|t| (t, 1.0)).collect()
+}
+
+/// How many patterns [`phase`] knows.
+fn phases(schema: &Participation, steps: usize) -> usize {
+    match schema {
+        Participation::Single => steps,
+        Participation::FullBatch => 1,
+        Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. } => {
+            (*min_sep).min(steps)
+        }
+        Participation::Patterns { patterns } => patterns.len(),
+    }
+}
+
+/// The pattern as dense as the schema allows that starts at step `phase`; of listed ones that with this number. Of
+/// patterns that begin after the steps that are looked at, the last step stands in.
+fn phase(schema: &Participation, steps: usize, phase: usize) -> Vec<usize> {
+    let pattern: Vec<usize> = match schema {
+        Participation::Single => vec![phase],
+        Participation::FullBatch => (0..steps).collect(),
+        Participation::Cyclic { min_sep, max_participations }
+        | Participation::MinSep { min_sep, max_participations } => {
+            (phase..steps).step_by(*min_sep).take(*max_participations).collect()
+        }
+        Participation::Patterns { patterns } => {
+            patterns[phase].iter().copied().filter(|&t| t < steps).collect()
+        }
+    };
+    pattern
+}
+
+/// The pattern whose weights, none negative, have the largest sum.
+fn heaviest(schema: &Participation, weights: &[f64]) -> Vec<usize> {
+    let steps = weights.len();
+    if let Participation::MinSep { min_sep, max_participations } = schema {
+        return heaviest_apart(weights, *min_sep, *max_participations);
+    }
+    let weight = |i: &usize| phase(schema, steps, *i).iter().map(|&t| weights[t]).sum::<f64>();
+    let best = (0..phases(schema, steps)).max_by(|i, j| weight(i).total_cmp(&weight(j)));
+    phase(schema, steps, best.expect("a schema has a pattern"))
+}
+
+/// The same for steps at least `b` apart, at most `k` of them: M\[l\]\[t\] = max(w_t + M\[l - 1\]\[t + b\], M\[l\]\[t + 1\]).
+fn heaviest_apart(weights: &[f64], b: usize, k: usize) -> Vec<usize> {
+    let n = weights.len();
+    let mut taken = vec![vec![false; n]; k];
+    let mut fewer = vec![0.0; n + b];
+    for taken in &mut taken {
+        let mut best = vec![0.0; n + b];
+        for t in (0..n).rev() {
+            let with = weights[t] + fewer[t + b];
+            taken[t] = with > best[t + 1];
+            best[t] = f64::max(with, best[t + 1]);
+        }
+        fewer = best;
+    }
+    let (mut pattern, mut t, mut left) = (Vec::new(), 0, k);
+    while t < n && left > 0 {
+        if taken[left - 1][t] {
+            pattern.push(t);
+            left -= 1;
+            t += b;
+        } else {
+            t += 1;
+        }
+    }
+    pattern
+}
+
+/// Every pattern with every choice of signs.
+fn enumerated(schema: &Participation, steps: usize) -> Vec<Sequence> {
+    let patterns: Vec<Vec<usize>> = match schema {
+        Participation::MinSep { min_sep, max_participations } => (1u32..1 << steps)
+            .map(|bits| (0..steps).filter(|t| bits >> t & 1 == 1).collect::<Vec<_>>())
+            .filter(|p| p.len() <= *max_participations && p.windows(2).all(|w| w[1] - w[0] >= *min_sep))
+            .collect(),
+        _ => (0..phases(schema, steps)).map(|i| phase(schema, steps, i)).collect(),
+    };
+    let signed = |pattern: &Vec<usize>, bits: u32| -> Sequence {
+        let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
+        pattern.iter().enumerate().map(|(i, &t)| (t, sign(i))).collect()
+    };
+    patterns
+        .iter()
+        .flat_map(|p| (0..1u32 << p.len().saturating_sub(1)).map(move |bits| signed(p, bits)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Differences have their longest image under alternating signs, which no all-positive start shows.
+    #[test]
+    fn signs_are_found() {
+        for steps in [8, 40] {
+            let differences = Operator::Toeplitz(vec![1.0, -0.9]);
+            let schema = Participation::FullBatch;
+            let (_, found) = longest(&differences, &schema, steps, &mut Random(1));
+            let alternating = (0..steps).map(|t| (t, if t % 2 == 0 { 1.0 } else { -1.0 })).collect();
+            let want = length(&differences, &alternating, steps);
+            assert!((found / want - 1.0).abs() < 1e-12, "{found} against {want}");
+            assert!(length(&differences, &densest(&schema, steps), steps) < 0.5 * want);
+        }
+    }
+
+    #[test]
+    fn the_heaviest_pattern_keeps_its_distance() {
+        let weights = [1.0, 5.0, 1.0, 5.0, 1.0, 1.0, 9.0];
+        let schema = Participation::MinSep { min_sep: 3, max_participations: 3 };
+        assert_eq!(heaviest(&schema, &weights), [0, 3, 6]);
+        assert_eq!(heaviest(&Participation::Single, &weights), [6]);
+        let cyclic = Participation::Cyclic { min_sep: 2, max_participations: 2 };
+        assert_eq!(heaviest(&cyclic, &weights), [1, 3]);
+    }
+
+    #[test]
+    fn drawn_sequences_keep_the_schema() {
+        let mut random = Random(3);
+        let schema = Participation::MinSep { min_sep: 4, max_participations: 3 };
+        for _ in 0..200 {
+            let drawn = drawn(&schema, 20, &mut random);
+            assert!(!drawn.is_empty() && drawn.len() <= 3);
+            assert!(drawn.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 4) && drawn[drawn.len() - 1].0 < 20);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use antinoise_input::InvalidParameter;
+use antinoise_noise::NoiseError;
+
+/// What stops an audit before it has a verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] InvalidParameter),
+    /// The strategy is not valid, or too large to write out.
+    #[error(transparent)]
+    Mechanism(#[from] antinoise_mechanism::Error),
+    /// The plan does not hold.
+    #[error(transparent)]
+    Plan(#[from] antinoise_plan::Error),
+    /// The noise could not be made.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
+    /// Gradients could not be clipped and summed.
+    #[error(transparent)]
+    Train(#[from] antinoise_train::Error),
+    /// The strategy's noise has no density: nothing whitens it.
+    #[error("the noise of this strategy cannot be whitened: {0}")]
+    Singular(String),
+}
+
+impl Error {
+    /// True when the caller's input is at fault.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) => true,
+            Self::Mechanism(error) => error.is_invalid_parameter(),
+            Self::Plan(error) => error.is_bad_input(),
+            Self::Noise(error) => matches!(error, NoiseError::Input(_)),
+            Self::Train(error) => error.is_bad_input(),
+            Self::Singular(_) => false,
+        }
+    }
+}

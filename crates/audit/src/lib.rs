@@ -1,0 +1,59 @@
+//! An audit of private mechanisms as black boxes.
+//!
+//! A [`Claim`] says what the releases R (steps x dim) of a mechanism are: R = G + C^-1 Z, G the sums of clipped
+//! gradients, Z independent N(0, nu^2), and mu-GDP for every unit that a schema allows. [`audit`] looks for the
+//! sequences of gradients that come nearest to breaking it, runs them against their neighbours through whatever
+//! implements [`UnderAudit`], and tests
+//!
+//! - that no sequence found moves C G farther than mu nu;
+//! - that no example moves a sum farther than the clip norm, whoever the others are;
+//! - that C (R - G) / nu are independent standard normals, over steps, coordinates and runs;
+//! - that neighbours cannot be told apart better than mu says, by the best test there is.
+//!
+//! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is no proof: see
+//! `docs/audit.md`.
+//!
+//! ```
+//! use antinoise_audit::{Claim, Real, Settings, audit};
+//! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+//! use antinoise_plan::ReleaseKind;
+//! let schema = Participation::Cyclic { min_sep: 4, max_participations: 3 };
+//! let problem = Problem {
+//!     steps: 12,
+//!     workload: Workload::Prefix,
+//!     participation: schema.clone(),
+//!     objective: Objective::Rms,
+//! };
+//! let strategy = "banded-toeplitz:4".parse::<Recipe>()?.design(&problem)?.value;
+//! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, ReleaseKind::Grid)?;
+//! let settings = Settings { examples: 1000, units: 32, ..Settings::new(1e-3, 12) };
+//! let report = audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?;
+//! assert!(report.accepted);
+//! // The same mechanism cannot claim a tenth more privacy.
+//! claim.mu *= 0.9;
+//! assert!(!audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?.accepted);
+//! # Ok::<(), antinoise_audit::Error>(())
+//! ```
+
+mod attack;
+mod audit;
+mod black_box;
+mod claim;
+mod error;
+mod law;
+mod membership;
+mod operator;
+mod random;
+mod real;
+mod report;
+mod scene;
+mod stage;
+mod stats;
+mod sums;
+
+pub use audit::{Settings, audit};
+pub use black_box::{Data, UnderAudit};
+pub use claim::Claim;
+pub use error::Error;
+pub use real::Real;
+pub use report::{Report, Test};

@@ -1,0 +1,128 @@
+//! Inputs whose gradients are steered exactly.
+//!
+//! With parameters 0 a linear model of two classes has the gradient (p - e_y) (x) (features, 1) with p = (1/2, 1/2):
+//! an example with one large feature j is clipped to the clip norm times +-u_j, u_j = (e_j of class 0 - e_j of class
+//! 1) / sqrt(2), and its label is the sign. So each feature carries a unit of its own: many experiments in one run.
+
+use antinoise_mechanism::Adjacency;
+use antinoise_train::data::{Examples, ImageShape};
+use antinoise_train::model::Model;
+
+use crate::attack::Sequence;
+use crate::random::Random;
+use crate::{Data, Error};
+
+/// Examples that take part in every step, beside the units.
+const OTHERS: usize = 3;
+/// A unit's feature, in clip norms: its bias's share of the gradient is one over this.
+const LARGE: f64 = 65_536.0;
+
+/// A linear model and the examples: units 0, 1, ..., each with either sign, then the others.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) data: Data,
+    units: usize,
+}
+
+/// Which experiment a unit is part of, and on which side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Role {
+    /// Number of the attack whose sequence it follows.
+    pub(crate) attack: usize,
+    /// Whether it takes part in runs of even number; in those of odd number it is the other way round.
+    pub(crate) even: bool,
+}
+
+impl Role {
+    pub(crate) fn takes_part(self, run: usize) -> bool {
+        self.even == run.is_multiple_of(2)
+    }
+}
+
+impl Stage {
+    /// `units` units whose gradients are clipped to `clip_norm`.
+    pub(crate) fn new(units: usize, clip_norm: f64, random: &mut Random) -> Result<Self, Error> {
+        let model = linear_model(units)?;
+        let mut features = vec![0.0f32; (2 * units + OTHERS) * units];
+        let large = (LARGE * clip_norm).clamp(1e-30, 1e15) as f32;
+        for j in 0..units {
+            features[2 * j * units + j] = large;
+            features[(2 * j + 1) * units + j] = large;
+        }
+        // The first of the others is long, the last is not clipped.
+        for (other, row) in features[2 * units * units..].chunks_exact_mut(units).enumerate() {
+            let size = clip_norm * [100.0, 1.0, 0.01][other % 3];
+            row.iter_mut().for_each(|x| *x = (random.sign() * size) as f32);
+        }
+        let labels = (0..2 * units + OTHERS).map(|i| (i % 2) as u32).collect();
+        let parameters = vec![0.0; model.parameters()];
+        let examples = Examples::new(features, labels, units).map_err(Error::from)?;
+        Ok(Self { data: Data { model, parameters, examples }, units })
+    }
+
+    /// Coordinates of a release.
+    pub(crate) fn dim(&self) -> usize {
+        self.data.model.parameters()
+    }
+
+    /// The component of `release` along u_j.
+    pub(crate) fn along(&self, release: &[f64], j: usize) -> f64 {
+        (release[j] - release[self.units + j]) * std::f64::consts::FRAC_1_SQRT_2
+    }
+
+    /// The examples that are there whatever the units do.
+    pub(crate) fn others(&self) -> Vec<usize> {
+        (2 * self.units..2 * self.units + OTHERS).collect()
+    }
+
+    /// The batch of each step of run `run`. Where one unit is replaced by another, the other has the opposite sign.
+    pub(crate) fn batches(
+        &self,
+        run: usize,
+        steps: usize,
+        adjacency: Adjacency,
+        attacks: &[Sequence],
+        roles: &[Role],
+    ) -> Vec<Vec<usize>> {
+        let mut batches = vec![self.others(); steps];
+        for (j, role) in roles.iter().enumerate() {
+            let sign = match (role.takes_part(run), adjacency) {
+                (true, _) => 1.0,
+                (false, Adjacency::ReplaceOne) => -1.0,
+                (false, Adjacency::ZeroOut) => continue,
+            };
+            for &(t, s) in &attacks[role.attack] {
+                batches[t].push(2 * j + usize::from(sign * s > 0.0));
+            }
+        }
+        batches
+    }
+}
+
+/// Logistic regression of two classes on `features` features.
+pub(crate) fn linear_model(features: usize) -> Result<Model, Error> {
+    Ok(Model::logistic(ImageShape { height: 1, width: features, channels: 1 }, 2)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use antinoise_train::clip::clipped_sum;
+
+    use super::*;
+
+    /// A unit moves the sum by the clip norm along its direction, and by nothing else.
+    #[test]
+    fn gradients_are_steered() {
+        for clip_norm in [0.02, 1.0, 37.0] {
+            let stage = Stage::new(5, clip_norm, &mut Random(1)).unwrap();
+            let Data { model, parameters, examples } = &stage.data;
+            for (example, j, sign) in [(0, 0, -1.0), (1, 0, 1.0), (8, 4, -1.0), (9, 4, 1.0)] {
+                let sum = clipped_sum(model, parameters, examples, &[example], clip_norm).unwrap();
+                let along = stage.along(&sum.gradient, j);
+                assert!((along / (sign * clip_norm) - 1.0).abs() < 2e-6, "{along}");
+                let rest: f64 = sum.gradient.iter().map(|x| x * x).sum::<f64>() - along * along;
+                assert!(rest.abs() < 1e-6 * clip_norm * clip_norm, "{rest}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! How far one example moves the clipped sum, whoever the others are.
+//!
+//! A sum in single precision has no bounded sensitivity: just above a power of two, additions of half a step of the
+//! numbers below it are lost, just below they are not. So *fillers* bring one coordinate to a power of two and many
+//! *crumbs* follow, of about half a step each; whether a filler is there decides for all crumbs.
+
+use antinoise_train::data::Examples;
+
+use crate::stage::{Stage, linear_model};
+use crate::{Data, Error, UnderAudit};
+
+/// Features of the linear model.
+const FEATURES: usize = 2;
+/// The feature that all examples share, in clip norms: large, so that fillers are clipped.
+const LARGE: f64 = 16.0;
+/// Sums of up to this many crumbs may be made before they meet the rest, by powers of two.
+const MOST_CRUMBS_AT_ONCE: u32 = 10;
+
+/// The farthest that one example was found to move a sum, in l2 norm.
+pub(crate) fn largest_movement(
+    mechanism: &mut dyn UnderAudit,
+    stage: &Stage,
+    clip_norm: f64,
+    examples: usize,
+) -> Result<f64, Error> {
+    let found =
+        [units(mechanism, stage)?, wild(mechanism, clip_norm)?, crumbs(mechanism, clip_norm, examples)?];
+    Ok(found.into_iter().fold(0.0, worse))
+}
+
+/// The larger; what is no number is worse than any.
+fn worse(x: f64, y: f64) -> f64 {
+    if x >= y || x.is_nan() { x } else { y }
+}
+
+fn distance(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+}
+
+/// Each of the first units of the stage joins the others.
+fn units(mechanism: &mut dyn UnderAudit, stage: &Stage) -> Result<f64, Error> {
+    let mut batch = stage.others();
+    let without = mechanism.sum(&stage.data, &batch)?;
+    let mut largest = 0.0;
+    for example in 0..stage.others()[0].min(8) {
+        batch.push(example);
+        largest = worse(largest, distance(&mechanism.sum(&stage.data, &batch)?, &without));
+        batch.pop();
+    }
+    Ok(largest)
+}
+
+fn linear(parameters: Vec<f32>, features: Vec<f32>, labels: Vec<u32>) -> Result<Data, Error> {
+    let examples = Examples::new(features, labels, FEATURES)?;
+    Ok(Data { model: linear_model(FEATURES)?, parameters, examples })
+}
+
+/// One example whose features are as wild as numbers are joins two tame ones.
+fn wild(mechanism: &mut dyn UnderAudit, clip_norm: f64) -> Result<f64, Error> {
+    let tame = clip_norm as f32;
+    let wild =
+        [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, 1e19, 1e-30, 0.0];
+    let mut features = vec![tame, -tame, 0.1 * tame, 0.0];
+    features.extend(wild.iter().flat_map(|&x| [x, tame]));
+    let labels = (0..features.len() as u32 / FEATURES as u32).map(|i| i % 2).collect();
+    let data = linear(vec![0.0; 2 * (FEATURES + 1)], features, labels)?;
+    let without = mechanism.sum(&data, &[0, 1])?;
+    let mut largest = 0.0;
+    for example in 2..data.examples.len() {
+        largest = worse(largest, distance(&mechanism.sum(&data, &[0, 1, example])?, &without));
+    }
+    Ok(largest)
+}
+
+/// Fillers, then crumbs, with one filler and without.
+fn crumbs(mechanism: &mut dyn UnderAudit, clip_norm: f64, examples: usize) -> Result<f64, Error> {
+    let large = LARGE * clip_norm.max(1.0);
+    // Half of the batch fills; the power of two below what it comes to is where crumbs are lost or not.
+    let fill = examples / 2;
+    let data = fillers_and_crumbs(examples, fill, large, 0.0)?;
+    let reached = |mechanism: &mut dyn UnderAudit, fillers: usize| -> Result<f64, Error> {
+        Ok(mechanism.sum(&data, &(0..fillers).collect::<Vec<_>>())?[0].abs())
+    };
+    let power = reached(mechanism, fill)?.log2().floor();
+    let (mut below, mut above) = (0, fill);
+    while above - below > 1 {
+        let middle = (below + above) / 2;
+        if reached(mechanism, middle)? < power.exp2() { below = middle } else { above = middle }
+    }
+    let mut largest = 0.0;
+    for halvings in 0..=MOST_CRUMBS_AT_ONCE {
+        // 0.4 of the step of single precision above the power of two: rounded away there, rounded up below.
+        let crumb = 0.4 * (power - 23.0 - f64::from(halvings)).exp2();
+        let data = fillers_and_crumbs(examples, above, large, crumb / large)?;
+        let all: Vec<usize> = (0..examples).collect();
+        let (with, without) = (mechanism.sum(&data, &all)?, mechanism.sum(&data, &all[1..])?);
+        largest = worse(largest, distance(&with, &without));
+    }
+    Ok(largest)
+}
+
+/// `fillers` examples of class 0, the rest of class 1, where the model gives class 0 the probability `share`: a crumb
+/// moves the first coordinate by share times `large`, up, and a filler by what clipping leaves of -large, down.
+fn fillers_and_crumbs(examples: usize, fillers: usize, large: f64, share: f64) -> Result<Data, Error> {
+    let mut parameters = vec![0.0; 2 * (FEATURES + 1)];
+    let bias = if share > 0.0 { ((1.0 - share) / share).ln() } else { 80.0 };
+    *parameters.last_mut().expect("a model has parameters") = bias as f32;
+    let features = (0..examples).flat_map(|_| [large as f32, 0.0]).collect();
+    let labels = (0..examples).map(|i| u32::from(i >= fillers)).collect();
+    linear(parameters, features, labels)
+}

@@ -1,0 +1,332 @@
+//! Every sabotage is rejected at alpha = 1e-3, and the same harness without it is accepted.
+
+mod common;
+
+use antinoise_audit::{Claim, Data, Error, Real, Report, Settings, UnderAudit, audit};
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{Adjacency, Participation, Recursion, Strategy, Workload};
+use antinoise_noise::{Cipher, Key, SeedNoise};
+use antinoise_plan::ReleaseKind;
+use common::{design, linear_sum};
+
+const STEPS: usize = 24;
+const ALPHA: f64 = 1e-3;
+const CYCLIC: Participation = Participation::Cyclic { min_sep: 8, max_participations: 3 };
+
+fn strategies() -> Vec<Strategy> {
+    ["toeplitz", "banded-toeplitz:12", "blt:2", "banded:8", "dense", "tree", "honaker-full"]
+        .iter()
+        .map(|recipe| design(recipe.parse().unwrap(), STEPS, &CYCLIC))
+        .collect()
+}
+
+fn claim(strategy: &Strategy) -> Claim {
+    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint)
+        .unwrap()
+}
+
+fn settings() -> Settings {
+    Settings { examples: 2000, units: 64, ..Settings::new(ALPHA, STEPS) }
+}
+
+fn real(claim: &Claim) -> Real {
+    Real::new(claim.clone(), 7)
+}
+
+fn run(claim: &Claim, mechanism: &mut dyn UnderAudit) -> Report {
+    audit(claim, mechanism, &settings()).unwrap()
+}
+
+/// Rejected, and by a test of that name among others.
+fn assert_rejected(report: &Report, by: &str) {
+    assert!(!report.accepted, "{report:#?}");
+    assert!(report.tests.iter().any(|test| test.rejected && test.name.contains(by)), "{by}: {report:#?}");
+}
+
+#[test]
+fn a_sensitivity_that_is_a_fifth_too_low() {
+    for strategy in strategies() {
+        let mut claim = claim(&strategy);
+        claim.noise_std *= 0.8;
+        assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
+    }
+}
+
+/// With a low noise multiplier the runs alone show it.
+#[test]
+fn a_low_sensitivity_shows_in_the_runs() {
+    let strategy = &strategies()[1];
+    let mut claim = Claim::of_strategy(
+        strategy.clone(),
+        CYCLIC,
+        Adjacency::ZeroOut,
+        0.1,
+        ReleaseKind::PlainFloatingPoint,
+    )
+    .unwrap();
+    claim.noise_std *= 0.8;
+    let report = audit(&claim, &mut real(&claim), &Settings { units: 256, ..settings() }).unwrap();
+    assert_rejected(&report, "neighbours apart: the worst sequence");
+}
+
+/// C with rows of norm 1, said to have the sensitivity of columns of norm 1.
+#[test]
+fn rows_normalised_instead_of_columns() {
+    for strategy in strategies().iter().take(5) {
+        let c = strategy.mechanism().encoder().unwrap().to_dense();
+        let row = |i: usize| {
+            let row: Vec<f64> = (0..=i).map(|j| c[(i, j)]).collect();
+            let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+            row.into_iter().map(|x| x / norm).collect()
+        };
+        let problem = antinoise_mechanism::Problem {
+            steps: STEPS,
+            workload: Workload::Matrix { rows: (0..STEPS).map(row).collect() },
+            participation: Participation::Single,
+            objective: antinoise_mechanism::optimize::Objective::Rms,
+        };
+        let strategy = "workload".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+        let mut claim = Claim::of_strategy(
+            strategy,
+            Participation::Single,
+            Adjacency::ZeroOut,
+            1.0,
+            ReleaseKind::PlainFloatingPoint,
+        )
+        .unwrap();
+        assert!(run(&claim, &mut real(&claim)).accepted);
+        claim.noise_std = 1.0;
+        assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
+    }
+}
+
+/// The squared norms of co-participating columns alone.
+#[test]
+fn cross_terms_dropped() {
+    let mut tried = 0;
+    for strategy in strategies() {
+        let mut claim = claim(&strategy);
+        let squares = strategy.mechanism().encoder().unwrap().gram_lag(0);
+        let of_phase = |phase: usize| squares[phase..].iter().step_by(8).take(3).sum::<f64>();
+        let without = (0..8).map(of_phase).fold(0.0, f64::max).sqrt();
+        // Designs for this schema may have none.
+        if without < 0.99 * claim.noise_std {
+            claim.noise_std = without;
+            assert_rejected(&run(&claim, &mut real(&claim)), "sensitivity");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 3, "{tried}");
+}
+
+/// N Z by its definition.
+struct Naive {
+    claim: Claim,
+    real: Real,
+    /// N, a column a seed.
+    columns: Vec<Vec<f64>>,
+    seeds: SeedNoise,
+    /// Draws seed noise anew at each use.
+    fresh: bool,
+    run: u64,
+    step: usize,
+    draws: u64,
+}
+
+impl Naive {
+    fn new(claim: &Claim, fresh: bool) -> Self {
+        let recursion: Recursion = claim.strategy.mechanism().recursion().unwrap();
+        let seeds = recursion.seeds(STEPS);
+        let column =
+            |seed| recursion.apply(STEPS, &(0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<_>>());
+        Self {
+            claim: claim.clone(),
+            real: real(claim),
+            columns: (0..seeds).map(column).collect(),
+            seeds: SeedNoise::new(&Key::from_seed_insecure(11), Cipher::default()),
+            fresh,
+            run: 0,
+            step: 0,
+            draws: 0,
+        }
+    }
+}
+
+impl UnderAudit for Naive {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.real.sum(data, batch)
+    }
+
+    fn begin(&mut self, run: u64, _: usize) -> Result<(), Error> {
+        (self.run, self.step) = (run, 0);
+        Ok(())
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let mut out = self.sum(data, batch)?;
+        let mut z = vec![0.0; out.len()];
+        for (seed, column) in self.columns.iter().enumerate().filter(|(_, column)| column[self.step] != 0.0) {
+            self.draws += 1;
+            let number = if self.fresh { self.draws } else { seed as u64 };
+            self.seeds.fill_f64(self.run << 32 | number, 0, &mut z);
+            let weight = column[self.step] * self.claim.noise_std;
+            out.iter_mut().zip(&z).for_each(|(out, z)| *out += weight * z);
+        }
+        self.step += 1;
+        Ok(out)
+    }
+}
+
+#[test]
+fn seed_noise_drawn_anew_at_each_use() {
+    for strategy in strategies() {
+        let claim = claim(&strategy);
+        assert!(run(&claim, &mut Naive::new(&claim, false)).accepted);
+        assert_rejected(&run(&claim, &mut Naive::new(&claim, true)), "variance at each step");
+    }
+}
+
+/// The recursion's past forgotten midway, and the run gone on with another key, or with the same one from its start.
+struct Reset {
+    real: Real,
+    run: u64,
+    step: usize,
+    dim: usize,
+    same_key: bool,
+}
+
+impl UnderAudit for Reset {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.real.sum(data, batch)
+    }
+
+    fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
+        (self.run, self.step, self.dim) = (run, 0, dim);
+        self.real.begin(run, dim)
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        if self.step == STEPS / 2 {
+            self.real.begin(self.run + if self.same_key { 0 } else { 1000 }, self.dim)?;
+        }
+        self.step += 1;
+        self.real.release(data, batch)
+    }
+}
+
+#[test]
+fn state_reset_midway() {
+    for strategy in strategies() {
+        let claim = claim(&strategy);
+        for same_key in [false, true] {
+            let mut mechanism = Reset { real: real(&claim), run: 0, step: 0, dim: 0, same_key };
+            // Which test sees it depends on how far back the strategy looks.
+            assert!(!run(&claim, &mut mechanism).accepted, "same key: {same_key}, {strategy:?}");
+        }
+    }
+}
+
+struct OneKey(Real);
+
+impl UnderAudit for OneKey {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.0.sum(data, batch)
+    }
+
+    fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
+        // The last two of eight runs.
+        self.0.begin(run.min(6), dim)
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.0.release(data, batch)
+    }
+}
+
+#[test]
+fn one_key_for_two_runs() {
+    for strategy in strategies() {
+        let claim = claim(&strategy);
+        assert_rejected(&run(&claim, &mut OneKey(real(&claim))), "correlation between runs");
+    }
+}
+
+#[test]
+fn noise_a_tenth_too_small() {
+    for strategy in strategies() {
+        let claim = claim(&strategy);
+        let smaller = Claim { noise_std: 0.9 * claim.noise_std, ..claim.clone() };
+        assert_rejected(&run(&claim, &mut real(&smaller)), "variance of the noise");
+    }
+}
+
+/// The definition of clipping, example by example, summed in the given precision, `chunk` examples at a time.
+struct Summed {
+    real: Real,
+    single: bool,
+    chunk: usize,
+}
+
+impl UnderAudit for Summed {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        Ok(linear_sum(data, batch, 1.0, self.single, self.chunk))
+    }
+
+    fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
+        self.real.begin(run, dim)
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        // The real noise: the release of an empty batch.
+        let noise = self.real.release(data, &[])?;
+        Ok(self.sum(data, batch)?.into_iter().zip(noise).map(|(sum, noise)| sum + noise).collect())
+    }
+}
+
+#[test]
+fn sums_in_single_precision() {
+    let claim = claim(&strategies()[1]);
+    let settings = Settings { examples: 60_000, ..settings() };
+    for chunk in [1, 64] {
+        for single in [false, true] {
+            let mut mechanism = Summed { real: real(&claim), single, chunk };
+            let report = audit(&claim, &mut mechanism, &settings).unwrap();
+            println!("chunks of {chunk}, single {single}: {:?}", report.tests[1]);
+            if single { assert_rejected(&report, "sum") } else { assert!(report.accepted, "{report:#?}") }
+        }
+    }
+}
+
+/// One row of noise for both halves of the coordinates.
+struct Halves(Real);
+
+impl UnderAudit for Halves {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.0.sum(data, batch)
+    }
+
+    fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
+        self.0.begin(run, dim)
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let (sum, mut noise) = (self.sum(data, batch)?, self.0.release(data, &[])?);
+        let half = noise.len() / 2;
+        noise.copy_within(..half, half);
+        Ok(sum.into_iter().zip(noise).map(|(sum, noise)| sum + noise).collect())
+    }
+}
+
+#[test]
+fn the_same_noise_for_two_coordinates() {
+    let claim = claim(&strategies()[1]);
+    assert_rejected(&run(&claim, &mut Halves(real(&claim))), "halves of the coordinates");
+}
+
+/// Twice the clip norm: as if an example were in a batch twice.
+#[test]
+fn gradients_clipped_to_twice_the_norm() {
+    let claim = claim(&strategies()[1]);
+    let longer = Claim { clip_norm: 2.0 * claim.clip_norm, ..claim.clone() };
+    assert_rejected(&run(&claim, &mut real(&longer)), "sum");
+}

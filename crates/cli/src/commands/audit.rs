@@ -1,0 +1,138 @@
+//! `antinoise audit`: a mechanism run against its claim.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+
+use antinoise_audit::{Claim, Real, Settings, audit};
+use antinoise_plan::Plan;
+use clap::Args;
+use clap::builder::ArgPredicate;
+use serde::Serialize;
+
+use crate::arguments::{DesignOptions, ReleaseOptions, StrategyOptions};
+use crate::failure::Result;
+use crate::output;
+
+/// Run a mechanism on worst-case gradients and test whether it is as private as it says.
+///
+/// Gradients whose sequence comes nearest to breaking the claim, and their neighbours, go through the real clipping,
+/// summing and release, several times. The releases are tested against the stated law and the stated mu. A correct
+/// mechanism is rejected with probability alpha at most. An accepted one is not proved: docs/audit.md says what an audit
+/// can show. Sampling and its amplification are not audited.
+///
+/// Exit status 0: accepted. 1: rejected, with the tests printed as usual. 2: bad input.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),
+    mut_arg("steps", |arg| {
+        // Not read where there is a plan, but an option of a group that is not optional must have a value.
+        arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
+    }),
+    after_help = "Examples:
+  antinoise audit --plan plan.toml
+  antinoise audit --strategy blt:3 --steps 200 --participation cyclic:50,4
+  antinoise audit --strategy tree --steps 64 --release plain --alpha 1e-6 --json"
+)]
+pub struct Arguments {
+    /// Audit the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so on.
+    #[arg(long, value_name = "FILE", conflicts_with_all = STATED_BY_A_PLAN)]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    strategy: Option<StrategyOptions>,
+    #[command(flatten)]
+    design: DesignOptions,
+    #[command(flatten)]
+    release: ReleaseOptions,
+    /// Seed noise over sensitivity, of a strategy without a plan.
+    #[arg(long, value_name = "S", default_value = "1")]
+    noise_multiplier: f64,
+    /// Most probability that a correct mechanism is rejected.
+    #[arg(long, value_name = "A", default_value = "1e-3")]
+    alpha: f64,
+}
+
+const STATED_BY_A_PLAN: [&str; 13] = [
+    "strategy",
+    "bands",
+    "order",
+    "fixed",
+    "column_normalize",
+    "restarts",
+    "steps",
+    "workload",
+    "adjacency",
+    "objective",
+    "participation",
+    "release",
+    "noise_multiplier",
+];
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report(antinoise_audit::Report);
+
+impl Report {
+    /// Whether no test rejects.
+    pub fn accepted(&self) -> bool {
+        self.0.accepted
+    }
+
+    /// The tests that reject, by name.
+    pub fn rejections(&self) -> String {
+        let names = self.0.tests.iter().filter(|test| test.rejected).map(|test| test.name.as_str());
+        names.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Builds the mechanism and audits it.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let claim = arguments.claim()?;
+    let settings = Settings::new(arguments.alpha, claim.strategy.mechanism().steps());
+    let spinner = output::spinner("auditing");
+    // The noise of an audit protects nothing, but each audit is to see its own.
+    let mut real = Real::new(claim.clone(), RandomState::new().build_hasher().finish());
+    let report = audit(&claim, &mut real, &settings);
+    spinner.finish_and_clear();
+    Ok(Report(report?))
+}
+
+impl Arguments {
+    fn claim(&self) -> Result<Claim> {
+        if let Some(plan) = &self.plan {
+            return Ok(Claim::of_plan(&Plan::load(plan)?)?);
+        }
+        let (strategy, design) = (self.strategy.as_ref().expect("clap asks for it"), &self.design);
+        let strategy = strategy.solve(&design.problem())?.value;
+        let (schema, adjacency) = (design.participation.clone(), design.released.adjacency);
+        Ok(Claim::of_strategy(strategy, schema, adjacency, self.noise_multiplier, self.release.kind())?)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.0;
+        let row = |test: &antinoise_audit::Test| {
+            let verdict = if test.rejected { "REJECTED" } else { "holds" };
+            vec![test.name.clone(), number(test.statistic), number(test.threshold), verdict.into()]
+        };
+        let rows: Vec<Vec<String>> = report.tests.iter().map(row).collect();
+        writeln!(f, "{}", output::table(&["test", "statistic", "at most", ""], &rows))?;
+        writeln!(f, "mu stated {}, seen {} at least", number(report.mu_stated), number(report.mu_lower))?;
+        writeln!(
+            f,
+            "{} at alpha {}: {} steps, {} runs; {:.1} s",
+            if report.accepted { "accepted" } else { "REJECTED" },
+            report.alpha,
+            report.steps_audited,
+            report.runs,
+            report.seconds
+        )
+    }
+}
+
+fn number(x: f64) -> String {
+    if (1e-3..1e6).contains(&x) || x == 0.0 { format!("{x:.6}") } else { format!("{x:.3e}") }
+}
