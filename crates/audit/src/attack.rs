@@ -18,8 +18,10 @@ pub(crate) type Sequence = Vec<(usize, f64)>;
 const MOST_ENUMERATED: usize = 9;
 /// Rounds of ascent from one start; it ends by itself, usually within ten.
 const MOST_ROUNDS: usize = 40;
-/// Starts drawn at random, after the densest patterns.
+/// Starts drawn at random, beside the densest patterns with equal and with alternating signs.
 const RANDOM_STARTS: usize = 8;
+/// Products with C^T C that bring a vector near the one with the longest image.
+const POWER_ITERATIONS: usize = 60;
 /// Densest patterns that the ascent starts from: so many phases, spread evenly.
 const MOST_PHASES: usize = 16;
 
@@ -69,8 +71,11 @@ pub(crate) fn longest(
     steps: usize,
     random: &mut Random,
 ) -> (Sequence, f64) {
-    let starts: Vec<Sequence> =
-        if steps <= MOST_ENUMERATED { enumerated(schema, steps) } else { starts(schema, steps, random) };
+    let starts: Vec<Sequence> = if steps <= MOST_ENUMERATED {
+        enumerated(schema, steps)
+    } else {
+        starts(operator, schema, steps, random)
+    };
     let mut best = (Vec::new(), -1.0);
     for start in starts {
         let found = ascend(operator, schema, steps, start);
@@ -81,13 +86,34 @@ pub(crate) fn longest(
     best
 }
 
-fn starts(schema: &Participation, steps: usize, random: &mut Random) -> Vec<Sequence> {
+fn starts(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Vec<Sequence> {
     let count = phases(schema, steps);
-    let mut starts: Vec<Sequence> = (0..count.min(MOST_PHASES))
-        .map(|i| positive(phase(schema, steps, i * count / count.min(MOST_PHASES))))
-        .collect();
+    let patterns =
+        (0..count.min(MOST_PHASES)).map(|i| phase(schema, steps, i * count / count.min(MOST_PHASES)));
+    let mut starts: Vec<Sequence> =
+        patterns.flat_map(|pattern| [alternating(&pattern), positive(pattern)]).collect();
     starts.extend((0..RANDOM_STARTS).map(|_| drawn(schema, steps, random)));
+    starts.push(spectral(operator, schema, steps, random));
     starts
+}
+
+/// The best pattern and signs for the vector whose image is longest, signs and patterns apart: ascent by signs alone
+/// stops where neighbouring stretches of signs do not fit each other.
+fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
+    let mut g: Vec<f64> = (0..steps).map(|_| random.sign()).collect();
+    for _ in 0..POWER_ITERATIONS {
+        g = operator.adjoint(&operator.apply(&g), steps);
+        let length = norm(&g);
+        g.iter_mut().for_each(|x| *x /= length);
+    }
+    follow(schema, &g)
+}
+
+/// The pattern and signs with the largest product with `weights`.
+fn follow(schema: &Participation, weights: &[f64]) -> Sequence {
+    let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
+    let pattern = heaviest(schema, &magnitudes);
+    pattern.into_iter().map(|t| (t, if weights[t] < 0.0 { -1.0 } else { 1.0 })).collect()
 }
 
 fn ascend(operator: &Operator, schema: &Participation, steps: usize, start: Sequence) -> (Sequence, f64) {
@@ -95,10 +121,7 @@ fn ascend(operator: &Operator, schema: &Participation, steps: usize, start: Sequ
     let mut best = (start, norm(&image));
     for _ in 0..MOST_ROUNDS {
         let weights = operator.adjoint(&image, steps);
-        let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
-        let pattern = heaviest(schema, &magnitudes);
-        let next: Sequence =
-            pattern.into_iter().map(|t| (t, if weights[t] < 0.0 { -1.0 } else { 1.0 })).collect();
+        let next = follow(schema, &weights);
         image = operator.apply(&vector(&next, steps));
         let found = norm(&image);
         if found <= best.1 * (1.0 + 1e-12) {
@@ -107,6 +130,10 @@ fn ascend(operator: &Operator, schema: &Participation, steps: usize, start: Sequ
         best = (next, found);
     }
     best
+}
+
+fn alternating(pattern: &[usize]) -> Sequence {
+    pattern.iter().enumerate().map(|(i, &t)| (t, if i % 2 == 0 { 1.0 } else { -1.0 })).collect()
 }
 
 fn positive(pattern: Vec<usize>) -> Sequence {
