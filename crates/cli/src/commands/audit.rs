@@ -13,7 +13,9 @@ use serde::Serialize;
 
 use crate::arguments::{DesignOptions, ReleaseOptions, StrategyOptions};
 use crate::failure::Result;
+use crate::numbers::real;
 use crate::output;
+use crate::progress::Progress;
 
 /// Run a mechanism on worst-case gradients and test whether it is as private as it says.
 ///
@@ -47,10 +49,10 @@ pub struct Arguments {
     #[command(flatten)]
     release: ReleaseOptions,
     /// Seed noise over sensitivity, of a strategy without a plan.
-    #[arg(long, value_name = "S", default_value = "1")]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = real)]
     noise_multiplier: f64,
     /// Most probability that a correct mechanism is rejected.
-    #[arg(long, value_name = "A", default_value = "1e-3")]
+    #[arg(long, value_name = "A", default_value = "1e-3", value_parser = real)]
     alpha: f64,
 }
 
@@ -91,11 +93,11 @@ impl Report {
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let claim = arguments.claim()?;
     let settings = Settings::new(arguments.alpha, claim.strategy.mechanism().steps());
-    let spinner = output::spinner("auditing");
+    let progress = Progress::endless("auditing");
     // The noise of an audit protects nothing, but each audit is to see its own.
     let mut real = Real::new(claim.clone(), RandomState::new().build_hasher().finish());
     let report = audit(&claim, &mut real, &settings);
-    spinner.finish_and_clear();
+    drop(progress);
     Ok(Report(report?))
 }
 
