@@ -66,7 +66,7 @@ fn bad_input_is_named() {
     for (arguments, parameter) in [
         ("audit --strategy blt --steps 8 --alpha 0", "alpha"),
         ("audit --strategy blt --steps 8 --alpha 1.5", "alpha"),
-        ("audit --strategy blt --steps 8 --noise-multiplier -1", "noise_multiplier"),
+        ("audit --strategy blt --steps 8 --noise-multiplier -1", "--noise-multiplier"),
         ("audit --strategy blt --steps 8 --participation cyclic:9,2", "min_sep"),
         ("audit --plan nowhere.toml", "nowhere.toml"),
         ("audit --steps 8", "--strategy"),

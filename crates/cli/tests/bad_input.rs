@@ -187,7 +187,7 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
-        command: "noise --strategy identity --steps 8 --dim 10 --key-file /nonexistent/key --out /dev/null",
+        command: "noise --strategy identity --steps 8 --dim 10 --key-file /nonexistent/key --out /tmp/antinoise-never-written.npy",
         flags: &[
             ("--strategy", &["x", "blt:0"]),
             ("--steps", COUNT),

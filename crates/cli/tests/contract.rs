@@ -204,7 +204,7 @@ fn noise_can_be_made_in_parts() {
         let common = "noise --strategy blt:2 --steps 20 --dim 100";
         let arguments = common.split(' ').chain(more.split_whitespace());
         let (key, out) = (key.to_str().unwrap(), out.to_str().unwrap());
-        let report = json(&arguments.chain(["--key-file", key, "--out", out]).collect::<Vec<_>>());
+        let report = json(&arguments.chain(["--key-file", key, "--out", out, "--force"]).collect::<Vec<_>>());
         assert_keys(&report, "out rows columns from");
         npy(Path::new(out))
     };

@@ -20,10 +20,13 @@ use crate::progress::Progress;
     after_help = "Examples:
   antinoise account --noise-multiplier 2.23048 --delta 1e-6
   antinoise account --noise-multiplier 1 --epsilon 3
-  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
-  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000 --bands 8
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
+      --steps 1000
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
+      --steps 1000 --bands 8
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
-  antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 16 --steps 64 --strategy blt:2
+  antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 16 \\
+      --steps 64 --strategy blt:2
   antinoise account --mu 0.5 --delta 1e-5"
 )]
 pub struct Arguments {

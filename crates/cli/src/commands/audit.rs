@@ -34,9 +34,12 @@ use crate::progress::Progress;
         arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
     }),
     after_help = "Examples:
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
   antinoise audit --plan plan.toml
   antinoise audit --strategy blt:3 --steps 200 --participation cyclic:50,4
-  antinoise audit --strategy tree --steps 64 --release plain --alpha 1e-6 --json"
+  antinoise audit --strategy tree --steps 64 --release plain --alpha 1e-6 \\
+      --json"
 )]
 pub struct Arguments {
     /// Audit the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so on.

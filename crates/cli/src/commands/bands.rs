@@ -29,10 +29,12 @@ use crate::progress::Progress;
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
-  antinoise bands --examples 2048000 --batch-size 1000 --epochs 8 --epsilon 1,4,8 --delta 1e-8 --plot bands.svg
-  antinoise bands --examples 4096 --batch-size 16,64,256,1024 --steps 2048 --epsilon 1,10 --delta 1e-6 \\
-      --objective max --plot batches.svg
-  antinoise bands --examples 60000 --batch-size 500 --epochs 4 --epsilon 2 --delta 1e-5 --against blt:4,tree"
+  antinoise bands --examples 2048000 --batch-size 1000 --epochs 8 \\
+      --epsilon 1,4,8 --delta 1e-8 --plot bands.svg
+  antinoise bands --examples 4096 --batch-size 16,64,256,1024 --steps 2048 \\
+      --epsilon 1,10 --delta 1e-6 --objective max --plot batches.svg
+  antinoise bands --examples 60000 --batch-size 500 --epochs 4 --epsilon 2 \\
+      --delta 1e-5 --against blt:4,tree"
 )]
 pub struct Arguments {
     /// Number of examples.

@@ -17,8 +17,12 @@ use crate::numbers::count;
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
+  head -c 32 /dev/urandom > key && chmod 600 key
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
   antinoise batches --plan plan.toml --key-file key --count 3
-  antinoise batches --plan plan.toml --key-file key --run second --from 100 --count 1 --json
+  antinoise batches --plan plan.toml --key-file key --run second \\
+      --from 100 --count 1 --json
 
 Examples are numbered from 0. Batches are a function of key, run and the plan's sampler, not of the model. They are part of the
 secret where sampling amplifies privacy: do not publish them."

@@ -16,10 +16,14 @@ use crate::numbers::real;
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise calibrate --epsilon 2 --delta 1e-6
-  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000
-  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 --steps 1000 --bands 8
-  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 --sampling-rate 0.01
-  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 --steps 1000"
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 \\
+      --steps 1000
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 \\
+      --steps 1000 --bands 8
+  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
+      --sampling-rate 0.01
+  antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
+      --steps 1000"
 )]
 pub struct Arguments {
     /// Target epsilon.

@@ -22,9 +22,12 @@ use crate::progress::Progress;
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
-  antinoise compare --strategies identity,workload,blt:4,toeplitz,dense --steps 8,16,32,64,128 --objective max
-  antinoise compare --strategies blt:2,blt:4,blt:8 --steps 1e3,1e6,1e9 --objective max --plot blt.svg
-  antinoise compare --strategies toeplitz+column-normalized,dense+x4 --steps 64 --format csv"
+  antinoise compare --strategies identity,workload,blt:4,toeplitz,dense \\
+      --steps 8,16,32,64,128 --objective max
+  antinoise compare --strategies blt:2,blt:4,blt:8 --steps 1e3,1e6,1e9 \\
+      --objective max --plot blt.svg
+  antinoise compare --strategies toeplitz+column-normalized,dense+x4 \\
+      --steps 64 --format csv"
 )]
 pub struct Arguments {
     /// Mechanisms, parted by commas: name[:size][+column-normalized][+xRESTARTS].

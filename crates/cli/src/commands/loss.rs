@@ -22,7 +22,8 @@ use crate::progress::Progress;
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise loss --strategy toeplitz --objective max --steps 1024
-  antinoise loss --strategy banded-toeplitz --bands 120 --steps 480 --participation cyclic:120,4
+  antinoise loss --strategy banded-toeplitz --bands 120 --steps 480 \\
+      --participation cyclic:120,4
   antinoise loss --strategy blt --order 5 --objective max --steps 1e10"
 )]
 pub struct Arguments {

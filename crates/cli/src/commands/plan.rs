@@ -24,10 +24,13 @@ use crate::progress::Progress;
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
-  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-5 --setting cyclic
-  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 --delta 1e-5 --setting poisson
-  antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 --delta 1e-8 \\
-      --setting federated --min-sep 128 --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml"
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
+      --delta 1e-5 --setting poisson
+  antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
+      --delta 1e-8 --setting federated --min-sep 128 \\
+      --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml"
 )]
 pub struct Arguments {
     /// Number of examples, or of users in a federated setting.

@@ -17,7 +17,8 @@ use crate::plot::{Curves, HeatMap, maps_and_curves};
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise show --strategy dense --steps 64 --out dense.svg
-  antinoise show --strategy banded-toeplitz --bands 16 --steps 64 --participation cyclic:16,4 --out banded.svg"
+  antinoise show --strategy banded-toeplitz --bands 16 --steps 64 \\
+      --participation cyclic:16,4 --out banded.svg"
 )]
 pub struct Arguments {
     #[command(flatten)]

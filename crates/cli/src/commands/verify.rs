@@ -15,6 +15,8 @@ use crate::failure::Result;
 /// Exit status 0: the plan holds. 2: it does not, or cannot be read; the problems say why.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
   antinoise verify plan.toml
   antinoise verify plan.toml --json")]
 pub struct Arguments {

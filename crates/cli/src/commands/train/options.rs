@@ -22,9 +22,13 @@ use crate::numbers::{count, real};
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise train
-  antinoise train --data fashion-mnist --out fashion
-  antinoise train --data idx:mnist/ --model cnn --mechanism blt:4
-  antinoise train --resume fashion"
+  antinoise train --model logistic --mechanism blt:2 --epochs 2 \\
+      --out quick
+  antinoise train --resume quick
+  antinoise train --data idx:images --batch-size 50 --epochs 1 --out cnn
+
+images is a folder with four files in the format of MNIST. --data fashion-mnist reads 60,000 images
+(apt install dataset-fashion-mnist); its comparison takes some ten minutes."
 )]
 pub struct Arguments {
     /// digits (embedded), fashion-mnist, fashion-mnist:DIR or idx:DIR (MNIST-format files, plain or gzipped).
