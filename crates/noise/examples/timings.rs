@@ -46,7 +46,6 @@ fn main() -> Result<(), NoiseError> {
         let ring = bench::step(banded(64), dim, |builder| builder.threads(threads).look_ahead(1))?;
         times.push(("banded-toeplitz:64 one step a pass", ring));
         let few = dim.div_ceil(20);
-        times.push(("sum of 512 seeds", bench::step(sum(511), few, |builder| builder.threads(threads))?));
         let kept = bench::release(sum(511), few, |builder| builder.threads(threads))?;
         times.push(("sum of 512 seeds on a grid", kept));
     }

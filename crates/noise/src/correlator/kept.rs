@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::ring::accumulate_four;
+use super::sum::accumulate;
 use crate::gaussian::Real;
 use crate::kept::KeptRow;
 use crate::recipe::Place;
@@ -23,12 +25,17 @@ impl Kept {
 
     /// out = the weighted sum of the past, oldest first.
     pub(super) fn recall<T: Real>(&self, isa: Isa, place: &Place, past: &[T], out: &mut [T]) {
-        let (terms, len) = (&self.rows[place.local].past, out.len());
-        let term = |i: usize| {
-            let (slot, weight) = terms[i];
-            (T::rounded(weight), &past[slot * len..][..len])
-        };
-        super::sum::weighted(isa, terms.len(), term, out);
+        let len = out.len();
+        let of = |slot: usize| &past[slot * len..][..len];
+        out.fill(T::default());
+        let (fours, rest) = self.rows[place.local].past.as_chunks::<4>();
+        for four in fours {
+            let (weights, seeds) = (four.map(|(_, w)| T::rounded(w)), four.map(|(slot, _)| of(slot)));
+            accumulate_four(isa, weights, seeds, out);
+        }
+        for &(slot, weight) in rest {
+            accumulate(isa, T::rounded(weight), of(slot), out);
+        }
     }
 
     /// Keeps this step's seed.

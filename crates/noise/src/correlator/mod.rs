@@ -106,8 +106,7 @@ impl<T: Step> Scratch<T> {
     pub(crate) fn new(isa: Isa, correlator: &Correlator<T>, rows: usize, past_vectors: usize) -> Self {
         let at_once = T::at_once(correlator);
         let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
-        // A step on a grid keeps its past's share beside its noise.
-        let noise = vec![T::default(); rows.max(at_once).max(2) * TILE].into_boxed_slice();
+        let noise = vec![T::default(); rows.max(at_once).max(T::ROOM) * TILE].into_boxed_slice();
         let row = vec![T::Row::default(); TILE].into_boxed_slice();
         Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE] }
     }
@@ -150,6 +149,9 @@ impl<T: Step> ZeroizeOnDrop for Scratch<T> {}
 pub(crate) trait Step: Real {
     /// What a row waits as: noise of unit variance or, on a grid, whole points.
     type Row: Stored;
+
+    /// Tiles that a step works in: its noise and, on a grid, its past's share.
+    const ROOM: usize;
 
     /// Most steps that one call of [`Step::steps`] makes.
     fn at_once(correlator: &Correlator<Self>) -> usize;
@@ -195,6 +197,7 @@ pub(crate) struct TileSteps<'a, T> {
 
 impl Step for f32 {
     type Row = f32;
+    const ROOM: usize = 1;
 
     fn waiting<'a>(_: Isa, noise: &'a [f32], _: Option<StepGrid>, _: &'a mut [f32]) -> &'a [f32] {
         noise
@@ -239,6 +242,7 @@ impl Step for f32 {
 
 impl Step for f64 {
     type Row = i32;
+    const ROOM: usize = 2;
 
     fn waiting<'a>(isa: Isa, noise: &'a [f64], grid: Option<StepGrid>, room: &'a mut [i32]) -> &'a [i32] {
         grid.expect("double precision is for grids").points(isa, noise, room);

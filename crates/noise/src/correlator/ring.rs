@@ -2,7 +2,7 @@
 
 use crate::gaussian::Real;
 use crate::recipe::{Keeps, Place, Weights};
-use crate::simd::Isa;
+use crate::simd::{Isa, per_isa};
 
 pub(crate) struct Ring<T> {
     bands: usize,
@@ -37,8 +37,16 @@ impl<T: Real> Ring<T> {
     pub(super) fn recall(&self, isa: Isa, place: &Place, past: &[T], out: &mut [T]) {
         let (weights, len) = (self.row(place), out.len());
         let of = |lag: usize| &past[(place.step + self.slots - lag) % self.slots * len..][..len];
-        let oldest = weights.len() - 1;
-        super::sum::weighted(isa, oldest, |i| (weights[oldest - i], of(oldest - i)), out);
+        out.fill(T::default());
+        let mut lag = weights.len() - 1;
+        while lag >= 4 {
+            let w = [weights[lag], weights[lag - 1], weights[lag - 2], weights[lag - 3]];
+            accumulate_four(isa, w, [of(lag), of(lag - 1), of(lag - 2), of(lag - 3)], out);
+            lag -= 4;
+        }
+        for lag in (1..=lag).rev() {
+            super::sum::accumulate(isa, weights[lag], of(lag), out);
+        }
     }
 
     /// Puts this step's vector where the oldest one was.
@@ -46,5 +54,21 @@ impl<T: Real> Ring<T> {
         if self.slots > 0 {
             past[place.step % self.slots * vector.len()..][..vector.len()].copy_from_slice(vector);
         }
+    }
+}
+
+per_isa! {
+    /// out += w_0 x_0 + w_1 x_1 + w_2 x_2 + w_3 x_3, in this order.
+    pub(super) fn accumulate_four[T: Real](w: [T; 4], x: [&[T]; 4], out: &mut [T]) = accumulate_four_body
+}
+
+#[inline(always)]
+fn accumulate_four_body<T: Real>(w: [T; 4], x: [&[T]; 4], out: &mut [T]) {
+    let [a, b, c, d] = x.map(|x| &x[..out.len()]);
+    for j in 0..out.len() {
+        let y = w[0].times_plus(a[j], out[j]);
+        let y = w[1].times_plus(b[j], y);
+        let y = w[2].times_plus(c[j], y);
+        out[j] = w[3].times_plus(d[j], y);
     }
 }
