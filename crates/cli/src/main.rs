@@ -16,6 +16,7 @@ mod signals;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use antinoise_input::printable;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Correlated-noise mechanisms for differentially private learning: design, account, generate, train.
@@ -128,7 +129,8 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {}", with_option_named(&failure.to_string(), running(&commands, &matches)));
+            let message = with_option_named(&failure.to_string(), running(&commands, &matches));
+            eprintln!("error: {}", printable(&message));
             failure.exit_code()
         }
     }

@@ -37,8 +37,36 @@ impl InvalidParameter {
     /// assert_eq!(error.to_string(), "bands is 9 but must be at most steps = 8");
     /// ```
     pub fn new(parameter: impl Into<String>, got: impl Display, must_be: impl Into<String>) -> Self {
-        Self { parameter: parameter.into(), got: got.to_string(), must_be: must_be.into() }
+        Self {
+            parameter: printable(&parameter.into()),
+            got: printable(&got.to_string()),
+            must_be: printable(&must_be.into()),
+        }
     }
+}
+
+/// `text` as it can be shown: what would steer a terminal is written out, and what is endless is cut.
+///
+/// Names and files come from strangers; a message that quotes them must not let them speak.
+///
+/// ```
+/// assert_eq!(antinoise_input::printable("no\u{1b}[2J"), "no\\u{1b}[2J");
+/// ```
+pub fn printable(text: &str) -> String {
+    const MOST: usize = 2000;
+    let mut shown = String::new();
+    for c in text.chars() {
+        if shown.len() > MOST {
+            return shown + "...";
+        }
+        match c {
+            // Messages of parsers have several lines.
+            '\n' => shown.push('\n'),
+            c if c.is_control() => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 fn require<T: Copy + Debug>(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
-use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
 use antinoise_mechanism::{Adjacency, Mechanism, Participation, PrivacyUnit, Strategy, Workload};
@@ -241,6 +241,12 @@ impl Plan {
         let plan: Self = toml::from_str(text).map_err(|error| {
             InvalidParameter::new("plan", "text that cannot be read", format!("a plan in TOML: {error}"))
         })?;
+        let (written, read) = (text.parse::<toml::Table>(), plan.to_toml().parse::<toml::Table>());
+        if let (Ok(written), Ok(read)) = (written, read)
+            && let Some(field) = unknown_field(&written, &read)
+        {
+            return Err(InvalidParameter::new("plan's field", field, "one that plans have").into());
+        }
         plan.verify()?;
         Ok(plan)
     }
@@ -258,9 +264,15 @@ impl Plan {
     /// # Errors
     /// As [`Plan::from_toml`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
+        // Before it is opened: a pipe would wait for its writer, a device never end.
+        if !std::fs::metadata(path).map_err(Error::io(path))?.is_file() {
+            return Err(refused("it is no regular file".into()));
+        }
+        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
         Self::from_toml(&text).map_err(|error| match error {
-            Error::Invalid(error) => Error::Format { path: path.to_path_buf(), reason: error.to_string() },
+            Error::Invalid(error) => refused(error.to_string()),
             other => other,
         })
     }
@@ -285,6 +297,17 @@ pub(crate) fn rounding_factor(
     Ok(((running / stated).next_up().max(1.0) * RECOMPUTED).next_up())
 }
 
+/// A field of `written` that `read` has not: it would be dropped, whatever its writer meant by it.
+fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {
+    written.iter().find_map(|(name, value)| match (value, read.get(name)) {
+        (_, None) => Some(name.clone()),
+        (toml::Value::Table(written), Some(toml::Value::Table(read))) => unknown_field(written, read),
+        _ => None,
+    })
+}
+
 pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
-    Error::Unsound { what, stated: stated.to_string(), found: found.to_string() }
+    // What is stated may come from a stranger's file, in one line.
+    let one_line = |text: String| printable(&text.replace('\n', " "));
+    Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }
 }

@@ -6,6 +6,7 @@ use antinoise_input::file::remove_stale;
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::trainer::{Checkpoints, FolderLock};
+use sha2::{Digest, Sha256};
 
 use super::study::Study;
 use crate::failure::{Failure, Result};
@@ -66,7 +67,7 @@ impl Folder {
     /// Writes what the run is.
     pub fn save_study(&self, study: &Study) -> Result<()> {
         let text = toml::to_string(study).map_err(Failure::other)?;
-        Ok(write_atomically(&self.path.join(STUDY), text.as_bytes())?)
+        Ok(write_atomically(&self.path.join(STUDY), format!("{}{text}", seal(&text)).as_bytes())?)
     }
 
     /// Reads what the run is.
@@ -75,9 +76,33 @@ impl Folder {
         let refused =
             |error: &dyn std::fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
-        let study: Study = toml::from_str(&text).map_err(|error| refused(&error))?;
+        let (first, rest) = text.split_at(text.find('\n').map_or(0, |end| end + 1));
+        if first != seal(rest) {
+            return Err(refused(
+                &"its first line is not the seal of the rest: it was altered, and would say of the \
+                                 models that were trained what is not so",
+            ));
+        }
+        let study: Study = toml::from_str(rest).map_err(|error| refused(&error))?;
         study.check()?;
         Ok(study)
+    }
+
+    /// Refuses to train anew what may have been released: two models of the same data would count as one.
+    pub fn refuse_trained(&self, run: &str) -> Result<()> {
+        let model = self.model(run);
+        if !model.exists() {
+            return Ok(());
+        }
+        Err(Failure::input(format!(
+            "resume: {} is there but its checkpoint is not: to train it anew would make a second model of these data \
+             under the statement of one; name another folder, and count both models",
+            model.display()
+        )))
+    }
+
+    fn model(&self, run: &str) -> PathBuf {
+        self.path.join(MODELS).join(format!("{run}.safetensors"))
     }
 
     /// One run's checkpoints; `id` names the run among those of all folders.
@@ -93,7 +118,7 @@ impl Folder {
                 .map_err(Failure::other)?;
         let metadata = std::collections::HashMap::from([("model".to_string(), model.to_string())]);
         let file = safetensors::serialize([("parameters", view)], Some(metadata)).map_err(Failure::other)?;
-        Ok(write_atomically(&self.path.join(MODELS).join(format!("{run}.safetensors")), &file)?)
+        Ok(write_atomically(&self.model(run), &file)?)
     }
 
     /// Writes the report and tells where.
@@ -102,4 +127,10 @@ impl Folder {
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }
+}
+
+/// The line above what a run is: its SHA-256, which an edit by hand does not have.
+fn seal(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("# {}\n", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }

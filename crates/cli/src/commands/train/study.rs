@@ -183,6 +183,7 @@ impl Study {
         let checkpoints = folder.checkpoints(name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
             Committed::Nothing => {
+                folder.refuse_trained(name)?;
                 let key = self.key(repeat)?;
                 let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
                 Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
