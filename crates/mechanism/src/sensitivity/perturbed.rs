@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use antinoise_input::largest;
 use antinoise_linear::{Mat, column};
 
 use super::Precision;
@@ -83,7 +84,7 @@ fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     let mut columns = vec![0.0; seeds];
     rows.iter().flatten().for_each(|&(seed, weight)| columns[seed] += weight.abs());
     let row = |row: &Row| row.iter().map(|&(seed, weight)| weight.abs() * columns[seed]).sum();
-    rows.iter().map(row).fold(0.0, f64::max)
+    largest(rows.iter().map(row))
 }
 
 /// |C|, in the sums that are needed of it.
@@ -123,7 +124,7 @@ impl Magnitudes {
                 for (j, x) in x.iter().enumerate() {
                     sums.iter_mut().zip(column(c, j)).for_each(|(sum, c)| *sum += c.abs() * x);
                 }
-                sums.into_iter().fold(0.0, f64::max)
+                largest(sums)
             }
         }
     }
@@ -135,12 +136,12 @@ impl Magnitudes {
         for (row, above) in rows.iter().zip(&self.columns) {
             row.iter().for_each(|&(seed, x)| *column_sums.entry(seed).or_insert(0.0) += above * x.abs());
         }
-        let column = column_sums.into_values().fold(0.0, f64::max);
+        let column = largest(column_sums.into_values());
         (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * UNIT)
     }
 
     /// A bound on ||C||^2.
     fn norm_squared(&self) -> f64 {
-        self.largest(&vec![1.0; self.columns.len()]) * self.columns.iter().copied().fold(0.0, f64::max)
+        self.largest(&vec![1.0; self.columns.len()]) * largest(self.columns.iter().copied())
     }
 }
