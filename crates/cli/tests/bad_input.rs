@@ -260,6 +260,7 @@ fn names(flag: &str) -> Vec<String> {
         "strategies" => &["strategy"],
         "key-file" => &["key", "/nonexistent/other"],
         "data" => &["Fashion-MNIST"],
+        "plan" => &["plan.toml"],
         "participation" => &["min_sep", "max_participations"],
         "workload" => &["momentum", "gamma", "width", "last"],
         _ => &[],

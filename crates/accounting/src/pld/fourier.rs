@@ -254,6 +254,9 @@ fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
     ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
 }
 
+/// Values, their sizes with the factors of their errors, and ln of the mass with its error.
+type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
+
 /// The characteristic function of the tilted sum at `count` frequencies, over its total mass; with each its size
 /// and the factor that bounds its error relative to that; and ln of the mass with a bound on its error.
 ///
@@ -266,7 +269,7 @@ fn characteristic(
     period: f64,
     count: usize,
     bound: Bound,
-) -> (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64)) {
+) -> Characteristic {
     // ln size, phase, and T e / |A|.
     let mut powers = vec![(0.0, 0.0, 0.0); count];
     let mut ln_mass = (0.0, 0.0);
