@@ -38,7 +38,7 @@ impl Folder {
 
     /// Rows of noise, by a process of their own.
     fn noise(&self, options: &str) -> Vec<f32> {
-        self.json(&format!("noise --steps 8 --dim 4096 --key-file key --out noise.npy {options}"));
+        self.json(&format!("noise --steps 8 --dim 4096 --key-file key --out noise.npy --force {options}"));
         rows(&self.path("noise.npy"))
     }
 }
@@ -86,7 +86,7 @@ fn other_strategies_scales_and_runs_share_nothing_under_one_key_file() {
         }
     }
     let report = |options| {
-        folder.json(&format!("noise --steps 8 --dim 9 --key-file key --out noise.npy --count 1 {options}"))
+        folder.json(&format!("noise --steps 8 --dim 9 --key-file key --out noise.npy --force --count 1 {options}"))
     };
     let (one, shard) = (report("--strategy identity"), report("--strategy identity --shard 1/3 --run 7"));
     assert_eq!(one["description"], shard["description"]);

@@ -236,5 +236,5 @@ fn several_released_models_cost_more_than_one() {
     assert!(epsilon(&one) < epsilon(&two) && epsilon(&two) < epsilon(&all), "{one} {two} {all}");
     let too_many = antinoise(TRAINING).args(["--released-models", "2", "--out", "never"]).output().unwrap();
     assert_eq!(too_many.status.code(), Some(2));
-    assert!(stderr(&too_many).contains("released_models"), "{}", stderr(&too_many));
+    assert!(stderr(&too_many).contains("--released-models"), "{}", stderr(&too_many));
 }

@@ -1,4 +1,4 @@
-//! What passes between a caller and this project: parameters, checked, and [files](file), whole or absent.
+//! What passes between a caller and this project: parameters, checked, and [files](mod@file), whole or absent.
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that

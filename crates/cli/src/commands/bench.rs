@@ -29,7 +29,7 @@ enum What {
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
-    after_help = "Example:
+    after_help = "Examples:
   antinoise bench noise --dim 1e7 --threads 1"
 )]
 struct NoiseArguments {
