@@ -134,7 +134,7 @@ fn noise_without_room_in_single_precision_is_refused() {
         ));
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{message}");
-        assert!(message.contains("noise_std is") && message.contains("2^-100"), "{message}");
+        assert!(message.contains("--noise-std is") && message.contains("2^-100"), "{message}");
     }
     assert!(!folder.path("noise.npy").exists());
 }
