@@ -86,7 +86,9 @@ fn other_strategies_scales_and_runs_share_nothing_under_one_key_file() {
         }
     }
     let report = |options| {
-        folder.json(&format!("noise --steps 8 --dim 9 --key-file key --out noise.npy --force --count 1 {options}"))
+        folder.json(&format!(
+            "noise --steps 8 --dim 9 --key-file key --out noise.npy --force --count 1 {options}"
+        ))
     };
     let (one, shard) = (report("--strategy identity"), report("--strategy identity --shard 1/3 --run 7"));
     assert_eq!(one["description"], shard["description"]);

@@ -65,21 +65,6 @@ fn the_covariance_of_every_stream_is_that_of_its_mechanism() {
 
 /// The mistake that breaks cancellation and that no test of single rows sees: fresh seed noise where z_{t-tau} must
 /// be the z of that step. Partial sums of differences stay at one z; with fresh noise they grow with t.
-/// The C that runs is that of `in_single_precision`: kernels that are given those coefficients round nothing more.
-#[test]
-fn kernels_multiply_by_the_coefficients_that_single_precision_holds() {
-    for (name, recursion) in cases() {
-        let rows = |recursion: Recursion| {
-            let builder = NoiseStream::builder(recursion, STEPS, 100, 1.0).threads(1);
-            let mut stream = builder.build(Key::from_seed_insecure(5)).unwrap();
-            let mut rows = vec![0.0; STEPS * 100];
-            rows.chunks_exact_mut(100).for_each(|row| stream.next_into(row).unwrap());
-            rows
-        };
-        assert_eq!(rows(recursion.clone()), rows(recursion.in_single_precision()), "{name}");
-    }
-}
-
 #[test]
 fn seed_noise_is_the_same_each_time_that_it_is_used() {
     let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };

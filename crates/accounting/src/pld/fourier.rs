@@ -263,13 +263,7 @@ type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
 /// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and
 /// W = sum m_i (e^{i omega (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the
 /// number of steps, an error of one ulp of 1 + W would be that many.
-fn characteristic(
-    parts: &[Part],
-    theta: f64,
-    period: f64,
-    count: usize,
-    bound: Bound,
-) -> Characteristic {
+fn characteristic(parts: &[Part], theta: f64, period: f64, count: usize, bound: Bound) -> Characteristic {
     // ln size, phase, and T e / |A|.
     let mut powers = vec![(0.0, 0.0, 0.0); count];
     let mut ln_mass = (0.0, 0.0);
