@@ -52,7 +52,10 @@ impl Error {
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
-            Self::Mechanism(error) => error.is_invalid_parameter(),
+            // A strategy whose numbers overflow was handed in, or asked for.
+            Self::Mechanism(error) => {
+                error.is_invalid_parameter() || matches!(error, antinoise_mechanism::Error::Numerical(_))
+            }
             Self::Accounting(error) => matches!(error, antinoise_accounting::Error::InvalidParameter(_)),
             Self::Io { source, .. } => {
                 matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
