@@ -256,4 +256,39 @@ mod tests {
             }
         }
     }
+
+    /// The C that runs is that of `in_single_precision`: kernels that are given those coefficients round nothing more.
+    #[test]
+    fn kernels_multiply_by_the_coefficients_that_single_precision_holds() {
+        let (steps, dim) = (13, 100);
+        let taps: Vec<f64> = (0..7).map(|i| 1.0 / (1.1 + f64::from(i))).collect();
+        let blt = Recursion::Blt { scale: vec![0.3, 0.15], decay: vec![0.999, 0.88] };
+        let banded = Recursion::Banded { bands: 3, rows: (1..=3 * steps).map(|i| 1.0 / i as f64).collect() };
+        let rows = (0..steps).map(|t| vec![(t, 0.7), (100 + t / 3, 0.1)]).collect();
+        let scaled = Recursion::Scaled {
+            inner: Box::new(blt.clone()),
+            factors: (0..steps).map(|t| 0.5 + 0.1 * (t as f64).sin()).collect(),
+        };
+        for recursion in [
+            Recursion::Independent,
+            Recursion::AutoRegressive { taps: taps.clone() },
+            Recursion::MovingAverage { taps },
+            Recursion::Restarted { inner: Box::new(banded.clone()), period: 5 },
+            Recursion::Combination { rows },
+            banded,
+            blt,
+            scaled,
+        ] {
+            let noise = |recursion: Recursion| {
+                let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
+                let plan = Plan { recursion, steps, dim, noise_std: 1.0, shard, cipher, grid: None };
+                let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX };
+                let mut engine = Engine::<f32>::new(&plan, &Key::from_seed_insecure(5), limits, 1).unwrap();
+                let mut rows = vec![0.0; steps * dim];
+                rows.chunks_exact_mut(dim).for_each(|row| engine.emit(row, Emit::Write));
+                rows
+            };
+            assert_eq!(noise(recursion.clone()), noise(recursion.in_single_precision()), "{recursion:?}");
+        }
+    }
 }
