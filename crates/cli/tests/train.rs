@@ -216,6 +216,33 @@ fn a_model_without_its_checkpoint_is_not_trained_anew() {
     assert_eq!(model(&out), before);
 }
 
+/// With other models beside the new ones, the number that the statement tells would be untrue; other files would be lost.
+#[test]
+fn a_folder_with_what_a_run_would_write_is_refused_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for taken in ["models/other.safetensors", "checkpoints/other/checkpoint.toml", "report.html"] {
+        let out = folder.path().join(taken.replace('/', "-"));
+        let file = out.join(taken);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "mine").unwrap();
+        let before = below(&out);
+        let refused = train(&out).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{taken}");
+        assert!(stderr(&refused).contains(taken.split('/').next().unwrap()), "{}", stderr(&refused));
+        assert_eq!((fs::read(&file).unwrap(), below(&out)), (b"mine".to_vec(), before), "{taken}");
+    }
+    let out = folder.path().join("notes");
+    fs::create_dir_all(&out).unwrap();
+    for name in ["notes.md", ".notes.md.tmp-999999-0"] {
+        fs::write(out.join(name), "mine").unwrap();
+    }
+    let mut command = antinoise(TRAINING);
+    json(&command.args(["--epochs", "2", "--out"]).arg(&out).output().unwrap());
+    for name in ["notes.md", ".notes.md.tmp-999999-0"] {
+        assert_eq!(fs::read(out.join(name)).unwrap(), b"mine");
+    }
+}
+
 #[test]
 fn a_folder_with_a_run_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();

@@ -130,16 +130,17 @@ pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
     file.keep()
 }
 
-/// Removes what killed writers left in `folder`, which may hold keys, and says how many files there were: regular files
-/// of this user, named as [`NewFile`] names them, that no writer holds.
+/// Removes what killed writers of files whose names are `ours` left in `folder`, and says how many files there were:
+/// regular files of this user, named as [`NewFile`] names them, that no writer holds.
 ///
 /// # Errors
 /// When the folder cannot be read or a stale file not be removed.
-pub fn remove_stale(folder: &Path) -> Result<usize> {
+pub fn remove_stale(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<usize> {
     let mut removed = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if is_temporary(&entry.file_name().to_string_lossy()) && is_own_file(&entry.path()) {
+        let is_ours = meant_for(&entry.file_name().to_string_lossy()).is_some_and(&ours);
+        if is_ours && is_own_file(&entry.path()) {
             let Ok(file) = File::open(entry.path()) else { continue };
             if file.try_lock().is_ok() {
                 std::fs::remove_file(entry.path())?;
@@ -150,13 +151,12 @@ pub fn remove_stale(folder: &Path) -> Result<usize> {
     Ok(removed)
 }
 
-/// `.NAME.tmp-PID-N`.
-fn is_temporary(name: &str) -> bool {
-    let Some((kept, numbers)) = name.rsplit_once(MARK) else { return false };
+/// NAME, if `temporary` is `.NAME.tmp-PID-N`.
+fn meant_for(temporary: &str) -> Option<&str> {
+    let (name, numbers) = temporary.strip_prefix('.')?.rsplit_once(MARK)?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    kept.len() > 1
-        && kept.starts_with('.')
-        && numbers.split_once('-').is_some_and(|(pid, number)| is_number(pid) && is_number(number))
+    let (pid, number) = numbers.split_once('-')?;
+    (!name.is_empty() && is_number(pid) && is_number(number)).then_some(name)
 }
 
 #[cfg(unix)]
@@ -263,8 +263,9 @@ mod tests {
             std::fs::write(folder.path().join(name), b"secret").unwrap();
         }
         std::fs::create_dir(folder.path().join(".folder.tmp-17-3")).unwrap();
-        assert_eq!(remove_stale(folder.path()).unwrap(), 2);
-        let mut left = vec![".folder.tmp-17-3", ".noise.tmp-17", ".noise.tmp-x-3", &name, "noise.tmp-17-3"];
+        assert_eq!(remove_stale(folder.path(), |name| name == "noise").unwrap(), 1);
+        let mut left = vec![".a.b.tmp-1-0", ".folder.tmp-17-3", ".noise.tmp-17", ".noise.tmp-x-3"];
+        left.extend([&name[..], "noise.tmp-17-3"]);
         left.sort_unstable();
         assert_eq!(names(folder.path()), left);
         written.keep().unwrap();

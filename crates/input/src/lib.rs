@@ -45,12 +45,17 @@ impl InvalidParameter {
     }
 }
 
+/// Characters that turn the direction of what follows, or take no room.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// `text` as it can be shown: what would steer a terminal is written out, and what is endless is cut.
 ///
 /// Names and files come from strangers; a message that quotes them must not let them speak.
 ///
 /// ```
-/// assert_eq!(antinoise_input::printable("no\u{1b}[2J"), "no\\u{1b}[2J");
+/// assert_eq!(antinoise_input::printable("no\u{1b}[2J\u{202e}"), "no\\u{1b}[2J\\u{202e}");
 /// ```
 pub fn printable(text: &str) -> String {
     const MOST: usize = 2000;
@@ -62,7 +67,7 @@ pub fn printable(text: &str) -> String {
         match c {
             // Messages of parsers have several lines.
             '\n' => shown.push('\n'),
-            c if c.is_control() => shown.extend(c.escape_unicode()),
+            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }

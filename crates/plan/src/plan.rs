@@ -280,6 +280,7 @@ impl Plan {
         if let (Ok(written), Ok(read)) = (written, read)
             && let Some(field) = unknown_field(&written, &read)
         {
+            let field = field.replace('\n', " ");
             return Err(InvalidParameter::new("plan's field", field, "one that plans have").into());
         }
         plan.verify()?;
@@ -301,8 +302,12 @@ impl Plan {
     pub fn load(path: &Path) -> Result<Self> {
         let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
         // Before it is opened: a pipe would wait for its writer, a device never end.
-        if !std::fs::metadata(path).map_err(Error::io(path))?.is_file() {
+        let found = std::fs::metadata(path).map_err(Error::io(path))?;
+        if !found.is_file() {
             return Err(refused("it is no regular file".into()));
+        }
+        if found.len() > MOST_BYTES {
+            return Err(refused(format!("it has {} bytes, and plans at most {MOST_BYTES}", found.len())));
         }
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
         let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
@@ -320,6 +325,9 @@ impl Plan {
 
 /// A stated figure and the same figure recomputed on another machine may differ by this part.
 const RECOMPUTED: f64 = 1.0 + 4e-9;
+
+/// A dense strategy of as many steps as there may be takes less.
+const MOST_BYTES: u64 = 1 << 33;
 
 /// A field of `written` that `read` has not: it would be dropped, whatever its writer meant by it.
 fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {

@@ -164,7 +164,8 @@ pub(crate) fn assumptions(plan: &Plan) -> Vec<String> {
             all.push(format!(
                 "what double precision adds to the past's share of the noise, over all steps less than {:.1e} of the \
                  sensitivity, is counted as if it were in a unit's own steps",
-                plan.rounding_factor - 1.0
+                // Two digits, rounded up.
+                (plan.rounding_factor - 1.0) * 1.05
             ));
         }
     }

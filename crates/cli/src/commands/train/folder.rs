@@ -14,6 +14,7 @@ use crate::failure::{Failure, Result};
 const STUDY: &str = "run.toml";
 const REPORT: &str = "report.html";
 const MODELS: &str = "models";
+const CHECKPOINTS: &str = "checkpoints";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
 /// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
@@ -23,12 +24,23 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A new folder; one that holds another run is not touched.
+    /// A new folder; one that holds another run, or anything where a run writes, is not touched.
     pub fn create(path: &Path) -> Result<Self> {
+        Self::refuse_what_stands_in_the_way(path)?;
+        std::fs::create_dir_all(path)
+            .map_err(|error| Failure::input(format!("out: {}: {error}", path.display())))?;
+        let folder = Self::lock(path)?;
+        // Another process may have been faster.
+        Self::refuse_what_stands_in_the_way(path)?;
         let models = path.join(MODELS);
         std::fs::create_dir_all(&models)
             .map_err(|error| Failure::input(format!("out: {}: {error}", models.display())))?;
-        let folder = Self::lock(path)?;
+        Ok(folder)
+    }
+
+    /// Models and checkpoints without a run may have been released: with new ones beside them, their number would be
+    /// untrue.
+    fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
         if path.join(STUDY).exists() {
             return Err(Failure::input(format!(
                 "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
@@ -36,7 +48,21 @@ impl Folder {
                 path = path.display()
             )));
         }
-        Ok(folder)
+        let holds_anything = |name: &&str| {
+            std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
+        };
+        let taken = [MODELS, CHECKPOINTS]
+            .into_iter()
+            .find(holds_anything)
+            .or_else(|| path.join(REPORT).symlink_metadata().is_ok().then_some(REPORT));
+        match taken {
+            None => Ok(()),
+            Some(name) => Err(Failure::input(format!(
+                "out is {} but must be a folder without {name}, which the run would write over or count as its own; \
+                 name another folder",
+                path.display()
+            ))),
+        }
     }
 
     /// The folder of a run that was started before.
@@ -52,10 +78,8 @@ impl Folder {
 
     fn lock(path: &Path) -> Result<Self> {
         let folder = Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? };
-        for path in [path.to_path_buf(), path.join(MODELS)] {
-            let stale = if path.is_dir() { remove_stale(&path) } else { Ok(0) };
-            stale.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-        }
+        remove_ours(path, |name| [STUDY, REPORT].contains(&name))?;
+        remove_ours(&path.join(MODELS), |name| name.ends_with(".safetensors"))?;
         Ok(folder)
     }
 
@@ -107,7 +131,7 @@ impl Folder {
 
     /// One run's checkpoints; `id` names the run among those of all folders.
     pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
-        Ok(Checkpoints::open(&self.path.join("checkpoints").join(run), id)?)
+        Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
     }
 
     /// Writes one run's final parameters.
@@ -127,6 +151,15 @@ impl Folder {
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }
+}
+
+/// Removes what a killed process left of files that are named so.
+fn remove_ours(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
+    if folder.is_dir() {
+        remove_stale(folder, ours)
+            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
+    }
+    Ok(())
 }
 
 /// The line above what a run is: its SHA-256, which an edit by hand does not have.

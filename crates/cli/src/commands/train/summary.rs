@@ -1,5 +1,6 @@
 //! What the runs of a study add up to: one row a mechanism, and the report.
 
+use antinoise_input::printable;
 use antinoise_mechanism::Workload;
 use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
@@ -19,7 +20,8 @@ pub fn summarize(
     finished: &[Finished],
     folder: &Folder,
 ) -> Result<Report> {
-    let title = format!("{model} on {}", dataset.name);
+    // The name of a folder may hold anything.
+    let title = printable(&format!("{model} on {}", dataset.name)).replace('\n', " ");
     let (mut rows, mut runs) = (Vec::new(), Vec::new());
     for (index, named) in study.plans().iter().enumerate() {
         let of_plan: Vec<&Finished> = finished.iter().filter(|run| run.plan == index).collect();

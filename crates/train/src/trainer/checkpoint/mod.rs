@@ -155,8 +155,8 @@ fn read_training(
 fn refuse(path: &Path, got: impl std::fmt::Display) -> Error {
     let folder = path.parent().unwrap_or(path).display();
     let must_be = format!(
-        "what this run committed: put back the files of {folder} as they were, all from one copy, or remove that folder \
-         and the run starts anew with a fresh key"
+        "what this run committed: put back the files of {folder} as they were, all from one copy; where they are lost, \
+         train in another folder, and count the models that this run may have released"
     );
     InvalidParameter::new(format!("checkpoint {}", path.display()), got, must_be).into()
 }
