@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
+use crate::optimize::Objective;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Recursion, Result, Workload};
@@ -20,6 +21,14 @@ pub struct ErrorNorms {
 }
 
 impl ErrorNorms {
+    /// The norm that an objective minimises.
+    pub fn of(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Max => self.max,
+            Objective::Rms => self.rms,
+        }
+    }
+
     /// From the squared norms of B's rows.
     pub(crate) fn of_rows(squared: &[f64]) -> Self {
         let largest = squared.iter().copied().fold(0.0, f64::max);

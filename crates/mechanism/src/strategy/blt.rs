@@ -1,15 +1,17 @@
 //! Buffered linear Toeplitz (BLT): c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), d buffers.
 //!
 //! Noise: O(d m) time and state a step. C^-1 is a BLT too, its decays lambda^ interlaced with lambda, which
-//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 k), whatever n.
+//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 log k), whatever n; other Toeplitz
+//! workloads: O(n d).
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::norms;
-use crate::decoder::error_of_toeplitz;
+use crate::decoder::rows_by_columns;
 use crate::optimize::blt::{Buffers, coefficients, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
@@ -125,7 +127,7 @@ impl Mechanism for Blt {
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
         let (b, k) = participation.separation(self.steps);
-        if matches!(participation, Participation::FullBatch | Participation::Patterns { .. }) {
+        if matches!(participation, Participation::Patterns { .. }) {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
         let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;
@@ -135,7 +137,7 @@ impl Mechanism for Blt {
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         if *workload != Workload::Prefix {
-            return error_of_toeplitz(&self.coefficients()?, self.steps, workload, &self.recursion()?);
+            return Ok(ErrorNorms::of_rows(&self.row_errors_squared(workload)?));
         }
         let (g, beta) = self.decoder();
         let squared =
@@ -144,6 +146,20 @@ impl Mechanism for Blt {
             max: squared(Objective::Max).sqrt(),
             rms: (squared(Objective::Rms) / self.steps as f64).sqrt(),
         })
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        let Some(workload) = workload.coefficients(self.steps)? else {
+            return rows_by_columns(&self.recursion()?, self.steps, workload);
+        };
+        let column = Cascade { nodes: &self.nodes(), workload: &workload }.column();
+        Ok(column
+            .iter()
+            .scan(0.0, |sum, w| {
+                *sum += w * w;
+                Some(*sum)
+            })
+            .collect())
     }
 
     fn recursion(&self) -> Result<Recursion> {
@@ -162,8 +178,7 @@ impl Design for Blt {
         if problem.workload != Workload::Prefix {
             super::can_write_out(problem.steps)?;
         }
-        let found =
-            minimize(buffers, problem.steps, &problem.workload, &problem.participation, problem.objective)?;
+        let found = minimize(buffers, problem)?;
         let blt = Self::from_nodes(problem.steps, &found.value)?;
         Ok(found.map(|_| blt))
     }
