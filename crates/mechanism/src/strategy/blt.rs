@@ -52,6 +52,12 @@ impl Blt {
         Ok(blt)
     }
 
+    /// The BLT with as many buffers as are ever chosen.
+    pub(super) fn best(problem: &Problem) -> Result<Self> {
+        let nodes = minimize(Buffers::Given(MOST_AUTOMATIC), problem)?.value;
+        Self::from_nodes(problem.steps, &nodes)
+    }
+
     /// lambda: 1 - delta.
     pub fn decay(&self) -> Vec<f64> {
         self.decay_complement.iter().map(|x| 1.0 - x).collect()

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{BandedInverse, Blt, Class, Design, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::toeplitz::{divide, square_root};
@@ -96,8 +96,36 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Resu
     if problem.workload != Workload::Prefix {
         others.extend(problem.workload.coefficients(problem.steps)?);
     }
+    if bands == problem.steps {
+        others.extend(contained(problem)?);
+    }
     minimize_banded(&start, &others, problem)
 }
+
+/// Solutions of the classes that all Toeplitz matrices contain: where several participations overlap, their starts lead to
+/// minima that others miss.
+fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
+    let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).1);
+    let mut found = Vec::new();
+    if k > 1 && steps <= SHORT {
+        found.push(Blt::best(problem)?.coefficients()?);
+        let inverse = Recipe { bands: Some(steps), ..Recipe::new(Class::BandedInverse) };
+        if let Encoder::Toeplitz { coefficients, .. } =
+            BandedInverse::design(&inverse, problem)?.value.encoder()?
+        {
+            found.push(coefficients);
+        }
+    } else if steps > LONG && problem.workload == Workload::Prefix {
+        found.push(Blt::best(problem)?.coefficients()?);
+    }
+    Ok(found)
+}
+
+/// Up to so many steps the contained classes are designed too.
+const SHORT: usize = 64;
+
+/// More steps than this leave time for few iterations, so that the best BLT, which takes none of it, is a start too.
+const LONG: usize = 1 << 17;
 
 /// sqrt(A), or the square root of prefix sums where A is not Toeplitz. For prefix sums c_0 = 1, c_t = c_{t-1}
 /// (2t - 1) / (2t) (monograph, Theorem 2.5).

@@ -136,7 +136,12 @@ impl Error {
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
             Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
-            Self::Series { .. } => self.of_column(c).0,
+            Self::Series { workload, weights, rest } => {
+                let c = &c[..c.iter().rposition(|&x| x != 0.0).map_or(1, |last| last + 1)];
+                let w = divide(workload, c, workload.len());
+                let limit = if *rest > 0.0 { 1.0 / c.iter().sum::<f64>() } else { 0.0 };
+                w.iter().zip(weights).map(|(w, weight)| weight * w * w).sum::<f64>() + rest * limit * limit
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use self::shape::Shape;
 use self::sums::Sums;
 use super::best::Best;
 use super::lbfgs::{self, Settings};
-use super::{Objective, Solution};
+use super::{Objective, Solution, Status};
 use crate::sensitivity;
 use crate::toeplitz::divide;
 use crate::{Participation, Problem, Result, Workload};
@@ -64,13 +64,17 @@ impl ToeplitzLoss {
 
 /// Exponents of the p-norm of squared row norms that stands for the worst row where A is not Toeplitz.
 pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
-/// Solutions with each smaller number of bands are made first up to so many bands, then with each power of 2.
-const STEPWISE_BANDS: usize = 32;
+/// Solutions with each smaller number of bands are made first up to so many bands, over more and over at most `FEW_STEPS`
+/// steps; beyond with each power of 2.
+const STEPWISE_BANDS: (usize, usize) = (32, 64);
+const FEW_STEPS: usize = 256;
 /// More bands than this are multiplied and divided by transforms.
 const FEW_BANDS: usize = 96;
 /// Terms an evaluation up to which the iterations are not limited further, and terms in all iterations above: one evaluation of
 /// a million takes seconds.
 const TRANSFORMED: usize = 1 << 17;
+/// Terms above which nothing is solved: the best start is taken.
+const MOST_TERMS: usize = 4_000_000;
 const MOST_TRANSFORMED: usize = 24_000_000;
 /// n x bands up to which a solver sets out from the class's own start too, not only from the best known.
 const SMALL: usize = 1 << 14;
@@ -117,6 +121,12 @@ impl<'a> Search<'a> {
     /// The coefficients that solvers make of `start`, shape after shape.
     fn solve(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut c = start.to_vec();
+        if c.len() > FEW_BANDS && self.errors[0].terms() > MOST_TERMS {
+            let status = Status::IterationLimit;
+            let unsolved = Solution { value: c, status, gap: None, iterations: 0, improved: false };
+            best.offer(unsolved, best.cost());
+            return;
+        }
         for &shape in Shape::stages(c.len(), &self.sums, &self.problem.participation) {
             for (stage, error) in self.errors.iter().enumerate() {
                 let f = |v: &[f64]| {
@@ -241,9 +251,8 @@ impl Search<'_> {
                 fewer = Some(here.value().clone());
                 continue;
             }
-            let found = here.finished();
-            let value = cost(&found.value);
-            best.offer(found, value);
+            let least = here.cost();
+            best.offer(here.finished(), least);
         }
         best.finished()
     }
@@ -254,14 +263,17 @@ impl Search<'_> {
         if self.sums.orthogonal(length) {
             return vec![bands];
         }
-        let fewer = if bands <= STEPWISE_BANDS {
-            (1..bands).collect()
+        let stepwise = if self.problem.steps <= FEW_STEPS { STEPWISE_BANDS.1 } else { STEPWISE_BANDS.0 };
+        let mut sizes: Vec<usize> = if bands <= stepwise {
+            (1..=bands).collect()
         } else {
-            std::iter::successors(Some(1), |size| Some(2 * size))
-                .take_while(|&size| size < bands)
-                .collect::<Vec<_>>()
+            std::iter::successors(Some(1), |size| Some(2 * size)).take_while(|&size| size < bands).collect()
         };
-        [fewer, vec![bands]].concat()
+        // As many bands as the separation: the last number whose loss is smooth.
+        sizes.extend([self.sums.separation.0.min(bands), bands]);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 }
 
