@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
+use crate::optimize::Objective;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload};
@@ -24,6 +25,14 @@ pub struct ErrorNorms {
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
 
 impl ErrorNorms {
+    /// The norm that an objective minimises.
+    pub fn of(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Max => self.max,
+            Objective::Rms => self.rms,
+        }
+    }
+
     /// From the squared norms of B's rows.
     ///
     /// # Errors
@@ -127,7 +136,7 @@ pub(crate) fn sum_over_columns(
 }
 
 /// Squared norms of rows, when they are numbers.
-fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
+pub(crate) fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
     match squared.iter().position(|x| !x.is_finite()) {
         Some(row) => {
             let got = squared[row];

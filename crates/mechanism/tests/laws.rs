@@ -19,6 +19,7 @@ fn workloads(n: usize) -> Vec<Workload> {
         Workload::Decay { gamma: 0.8 },
         Workload::Window { width: 3 },
         Workload::Cooldown { start: n / 2, last: 0.2 },
+        Workload::Schedule { rates: (0..n).map(|t| 1.0 / (1.0 + t as f64)).collect(), momentum: 0.9 },
         Workload::Toeplitz { coefficients: vec![2.0, -0.5, 1.0] },
         Workload::Matrix {
             rows: (0..n).map(|i| (0..=i).map(|j| 1.0 + ((i * j) % 3) as f64).collect()).collect(),
@@ -70,7 +71,7 @@ struct Case {
 
 impl Case {
     fn designed_for_its_workload(&self) -> bool {
-        self.recipe.design_workload(&self.problem.workload) == self.problem.workload
+        self.recipe.design_workload(&self.problem.workload, self.problem.steps) == self.problem.workload
     }
 }
 
