@@ -102,7 +102,7 @@ impl PrivacyStatement {
             format!("{of}, which should be far below 1")
         } else {
             format!(
-                "WARNING: {of}. At this delta it would be allowed to publish the data of a {} picked at random; take \
+                "WARNING: {of}. At this delta it would be allowed to publish the data of any {} picked at random; take \
                  a delta far below 1/N",
                 self.unit
             )

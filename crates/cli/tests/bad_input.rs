@@ -348,3 +348,31 @@ fn data_files_that_are_truncated_or_empty_are_named() {
         assert!(!out.exists());
     }
 }
+
+/// A terminal would obey what stands in a stranger's file.
+#[test]
+fn messages_show_control_characters_of_a_plan_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.toml");
+    let path = path.to_str().unwrap();
+    let made =
+        "plan --examples 600 --batch-size 50 --epochs 3 --epsilon 4 --delta 1e-5 --setting cyclic --out";
+    let arguments: Vec<&str> = made.split_whitespace().chain([path]).collect();
+    assert!(antinoise(&arguments).status.success());
+    let text = std::fs::read_to_string(path).unwrap();
+    let sent = "\\u001b]0;owned\\u0007";
+    let fields = text.lines().filter(|line| line.ends_with('"'));
+    let mut altered: Vec<String> = fields
+        .map(|line| text.replacen(line, &format!("{}{sent}\"", line.strip_suffix('"').unwrap()), 1))
+        .collect();
+    altered.push(format!("\"{sent}\" = 1\n{text}"));
+    assert!(altered.len() > 8, "{text}");
+    for altered in altered {
+        std::fs::write(path, &altered).unwrap();
+        let output = antinoise(&["verify", path]);
+        assert!(!output.status.success(), "{altered}");
+        let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+        assert!(shown.contains("owned"), "{shown}");
+    }
+}

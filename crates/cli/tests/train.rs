@@ -176,6 +176,46 @@ fn a_finished_run_tells_the_same_again_without_a_key() {
     }
 }
 
+/// How many models were released is read from `run.toml`: altered by hand, it would make a stated epsilon untrue.
+#[test]
+fn a_run_whose_description_was_altered_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut command = antinoise(TRAINING);
+    json(&command.args(["--epochs", "2", "--learning-rate", "0.2", "--out"]).arg(&out).output().unwrap());
+    let path = out.join("run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let report = fs::read(out.join("report.html")).unwrap();
+    // Each line taken out by itself, a number changed, another line added.
+    let mut altered: Vec<String> =
+        text.lines().map(|line| text.replacen(&format!("{line}\n"), "", 1)).collect();
+    altered.extend([text.replacen("0.2", "0.3", 1), format!("{text}\n"), text.replace('\n', "\r\n")]);
+    for altered in altered.into_iter().filter(|altered| *altered != text) {
+        fs::write(&path, &altered).unwrap();
+        let refused = resume(&out);
+        assert_eq!(refused.status.code(), Some(2), "{altered}");
+        assert!(stderr(&refused).contains("run.toml"), "{}", stderr(&refused));
+    }
+    assert_eq!(fs::read(out.join("report.html")).unwrap(), report);
+    fs::write(&path, text).unwrap();
+    json(&resume(&out));
+}
+
+/// Trained anew, the model would be a second release of the same data under the statement of one.
+#[test]
+fn a_model_without_its_checkpoint_is_not_trained_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut command = antinoise(TRAINING);
+    json(&command.args(["--epochs", "2", "--out"]).arg(&out).output().unwrap());
+    let before = model(&out);
+    fs::remove_dir_all(checkpoints(&out)).unwrap();
+    let refused = resume(&out);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("second model"), "{}", stderr(&refused));
+    assert_eq!(model(&out), before);
+}
+
 #[test]
 fn a_folder_with_a_run_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,6 @@
 //! How large each step's noise is: rows of C^-1.
 
 use crate::Recursion;
-use crate::columns::Columns;
 
 /// Bounds on what noise of unit variance becomes on its way, each from below and above.
 ///
@@ -40,7 +39,7 @@ impl RowNorms {
                 let response = recursion.apply(steps, &unit);
                 (response[0].abs(), norm(response))
             }
-            Recursion::Banded { .. } => extremes(banded(recursion, steps)),
+            Recursion::Banded { bands, rows } => extremes(banded(*bands, &rows[..steps * bands])),
             Recursion::Combination { rows } => {
                 extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|&(_, weight)| weight))))
             }
@@ -83,16 +82,34 @@ impl Recursion {
     }
 }
 
-/// O(steps^2 bands): what this class's design costs too.
-fn banded(recursion: &Recursion, steps: usize) -> Vec<f64> {
-    let columns = Columns::new(recursion, steps);
-    let (mut squares, mut space) = (vec![0.0; steps], Vec::new());
-    for seed in 0..steps {
-        let mut column = vec![0.0; steps];
-        columns.write(seed, &mut space, &mut column);
-        squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
+/// The standard deviation of each row, from the covariances of the rows that C's bands reach back to: O(bands^2) a step.
+fn banded(bands: usize, rows: &[f64]) -> Vec<f64> {
+    let past = bands - 1;
+    // Of steps s and r at (s mod past, r mod past).
+    let mut covariance = vec![0.0; past * past];
+    let mut deviations = Vec::with_capacity(rows.len() / bands);
+    for (t, row) in rows.chunks_exact(bands).enumerate() {
+        let lags = 1..bands.min(t + 1);
+        let place = |lag: usize| (t - lag) % past;
+        let with_past = |j: usize, covariance: &[f64]| -> f64 {
+            -lags.clone().map(|lag| row[lag] / row[0] * covariance[place(lag) * past + j]).sum::<f64>()
+        };
+        let of_now: Vec<(usize, f64)> =
+            lags.clone().map(|lag| (place(lag), with_past(place(lag), &covariance))).collect();
+        let fresh = (1.0 / row[0]).powi(2);
+        let seen = -lags.clone().zip(&of_now).map(|(lag, (_, x))| row[lag] / row[0] * x).sum::<f64>();
+        // Not `max`, which would drop NaN.
+        let variance = if seen < 0.0 { fresh } else { fresh + seen };
+        deviations.push(variance.sqrt());
+        if past > 0 {
+            let now = t % past;
+            for (j, x) in of_now {
+                (covariance[now * past + j], covariance[j * past + now]) = (x, x);
+            }
+            covariance[now * past + now] = variance;
+        }
     }
-    squares.into_iter().map(f64::sqrt).collect()
+    deviations
 }
 
 fn norm(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -150,6 +167,25 @@ mod tests {
             let (smallest, largest) = extremes(squares.into_iter().map(f64::sqrt));
             assert!(least <= smallest * (1.0 + 1e-14) && largest <= most * (1.0 + 1e-14), "{recursion:?}");
             assert!(!reached || (most / largest - 1.0).abs() < 1e-14, "{recursion:?}: {most} {largest}");
+        }
+    }
+
+    /// The covariances of neighbouring rows lead to the norms of the columns written out, over many steps.
+    #[test]
+    fn banded_rows_have_the_norms_that_their_columns_add_up_to() {
+        for (bands, steps) in [(1, 5), (2, 300), (5, 3), (7, 300), (40, 300)] {
+            let wave = |i: usize| (1.0 + 0.3 * (i as f64).sin()) / (1.0 + (i % bands) as f64).powf(0.7);
+            let rows: Vec<f64> = (0..steps * bands).map(wave).collect();
+            let recursion = Recursion::Banded { bands, rows: rows.clone() };
+            let mut squares = vec![0.0; steps];
+            for seed in 0..steps {
+                let unit: Vec<f64> = (0..steps).map(|s| f64::from(u8::from(s == seed))).collect();
+                let column = recursion.apply(steps, &unit);
+                squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
+            }
+            for (t, (found, square)) in banded(bands, &rows).into_iter().zip(squares).enumerate() {
+                assert!((found / square.sqrt() - 1.0).abs() < 1e-10, "{bands} bands, step {t}: {found}");
+            }
         }
     }
 }

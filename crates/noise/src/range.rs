@@ -2,7 +2,7 @@
 //! precision that it is made in.
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::toeplitz;
+use antinoise_mechanism::{Recursion, RowNorms, toeplitz};
 
 use crate::builder::Plan;
 use crate::kept::KeptRow;
@@ -17,8 +17,6 @@ const LARGEST_NORMAL: f64 = 14.0;
 const LARGEST: f64 = (1u128 << 120) as f64;
 /// Whole points of a grid up to this are added exactly.
 const MOST_POINTS: f64 = (1u64 << 51) as f64;
-/// Columns of seeds that stand for all where rows differ.
-const TRIALS: u64 = 4;
 
 /// `noise_std` when noise of that deviation has room in single precision.
 pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
@@ -38,7 +36,7 @@ pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter>
 
 /// Refuses a stream some of whose rows could be lost, infinite or mostly rounding.
 pub(crate) fn check(recipe: &Recipe, plan: &Plan) -> Result<(), InvalidParameter> {
-    let reach = Reach::of(&recipe.leaf, recipe.run_steps);
+    let reach = Reach::of(&recipe.leaf, &plan.recursion, recipe.run_steps);
     // Half of the digits, so that roundings that the recursion feeds back stay small beside the noise.
     let (largest, gain) = if plan.grid.is_some() {
         (LARGEST.powi(8), (1u64 << 51) as f64)
@@ -95,7 +93,8 @@ fn fresh_weight(leaf: &Leaf, local: usize) -> f64 {
 
 /// How large a recursion's numbers get for seeds of size 1.
 struct Reach {
-    /// The largest that a row of C^-1 adds up to, without signs.
+    /// The largest that a row of C^-1 adds up to, without signs; where rows differ, the largest norm of one: no row is
+    /// more than [`LARGEST_NORMAL`] times that, but with probability 1e-44 a number.
     row: f64,
     /// The same of the weights that make a row from what is at hand.
     weights: f64,
@@ -104,7 +103,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(leaf: &Leaf, steps: usize) -> Self {
+    fn of(leaf: &Leaf, recursion: &Recursion, steps: usize) -> Self {
         let size = |weights: &[f64]| weights.iter().map(|w| w.abs()).sum::<f64>();
         match leaf {
             Leaf::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Seeds } => {
@@ -118,7 +117,7 @@ impl Reach {
             }
             Leaf::Ring { weights, .. } => {
                 let most = (0..steps).map(|t| size(&weights.row(t)[1..])).fold(0.0, larger);
-                let row = (0..TRIALS).map(|trial| trial_of(weights, steps, trial)).fold(0.0, larger);
+                let row = RowNorms::new(recursion, steps).inner.1;
                 Self { row, weights: most, feeds_back: true }
             }
             Leaf::Blt { scale, rate } => {
@@ -145,33 +144,7 @@ impl Reach {
     }
 }
 
-/// The largest row for seeds that look random, times 4: what grows in any row grows in these, and no row's deviation is
-/// four times what is seen in every trial.
-fn trial_of(weights: &Weights, steps: usize, trial: u64) -> f64 {
-    let mut state = trial;
-    let mut past = std::collections::VecDeque::with_capacity(weights.bands());
-    let mut largest = 0.0;
-    for step in 0..steps {
-        let row = weights.row(step);
-        let next = row[0] * uniform(&mut state) + row[1..].iter().zip(&past).map(|(w, x)| w * x).sum::<f64>();
-        largest = larger(largest, next.abs());
-        past.push_front(next);
-        past.truncate(weights.bands());
-    }
-    4.0 * largest
-}
-
 /// The larger one, NaN if there is one.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
-}
-
-/// A number from -sqrt 3 to sqrt 3, of deviation 1 (splitmix64).
-fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut bits = *state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^= bits >> 31;
-    (bits as f64 / 2f64.powi(63) - 1.0) * 3f64.sqrt()
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
 use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
-use antinoise_mechanism::{Adjacency, Mechanism, Participation, PrivacyUnit, Strategy, Workload};
+use antinoise_mechanism::sensitivity::{Precision, Sensitivity, of_running};
+use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::release::SUM_ALLOWANCE;
+use crate::release::{Past, SUM_ALLOWANCE};
 use crate::verify::{VERSION, check_version};
 use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
 
@@ -66,7 +66,8 @@ pub struct Plan {
     /// sigma: noise standard deviation over `sensitivity`, for clip norm 1.
     pub noise_multiplier: f64,
     /// What `sensitivity` is multiplied by for the C that runs: that of the coefficients as the release's stream keeps
-    /// them, in single precision (plain) or in double precision. At least 1.
+    /// them, in single precision (plain) or in double precision; and on a grid for what double precision does to the
+    /// past's share of the noise. At least 1.
     pub rounding_factor: f64,
     /// The loss that the strategy was chosen for.
     pub objective: Objective,
@@ -96,13 +97,11 @@ impl Plan {
         noise_multiplier: f64,
     ) -> Result<Self> {
         let mechanism = strategy.mechanism();
-        let sensitivity = mechanism.sensitivity(&schedule.participation)?;
-        let rounding_factor =
-            rounding_factor(mechanism, &schedule.participation, sensitivity.value, request.release)?;
-        let sensitivity = sensitivity.under(request.adjacency);
+        let sensitivity = mechanism.sensitivity(&schedule.participation)?.under(request.adjacency);
         let release = match request.release {
             ReleaseKind::Grid => {
-                let std_per_clip_norm = noise_multiplier * sensitivity.value * rounding_factor;
+                // Rounding, which the release's own noise covers later, less than doubles the noise.
+                let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
                 let noise = request.release.noise_size(&mechanism.recursion()?, schedule.steps)?;
                 Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, noise)?
             }
@@ -115,7 +114,7 @@ impl Plan {
             steps: schedule.steps,
             clip_norm: request.clip_norm,
             noise_multiplier,
-            rounding_factor,
+            rounding_factor: 1.0,
             objective: request.objective,
             privacy: Privacy {
                 epsilon: f64::MAX,
@@ -132,6 +131,7 @@ impl Plan {
             sensitivity,
             strategy,
         };
+        plan.rounding_factor = plan.needed_rounding_factor()?;
         let Bracket { lower, upper } = plan.account()?;
         (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
         plan.verify()?;
@@ -151,6 +151,41 @@ impl Plan {
                 Ok(Composition::new([run])?.epsilon(delta)?)
             }
         }
+    }
+
+    /// [`Plan::rounding_factor`], from the other numbers.
+    pub(crate) fn needed_rounding_factor(&self) -> Result<f64> {
+        let mechanism = self.strategy.mechanism();
+        let precision = self.release.kind().precision();
+        let stated = mechanism.sensitivity(&self.participation)?.value;
+        let running = (of_running(mechanism, &self.participation, precision)? / stated).next_up().max(1.0);
+        let left = (1.0 - self.past_share()?).next_down();
+        if !(0.5..=1.0).contains(&left) {
+            let must_be = "one whose noise double precision can add up for so many parameters and steps: fewer bands, \
+                           or a smaller --dim, the number of model parameters";
+            let got = format!("one whose past's share may add {:.1e} of the sensitivity", 1.0 - left);
+            return Err(InvalidParameter::new("strategy", got, must_be).into());
+        }
+        Ok((running / left * RECOMPUTED).next_up())
+    }
+
+    /// The part of the sensitivity that rounding of the noise's past may add to it, over all steps and coordinates;
+    /// counted in [`Plan::rounding_factor`]. 0 for plain releases, which claim nothing about last bits.
+    pub(crate) fn past_share(&self) -> Result<f64> {
+        let mechanism = self.strategy.mechanism();
+        if self.release.kind() == ReleaseKind::PlainFloatingPoint {
+            return Ok(0.0);
+        }
+        let recursion = mechanism.recursion()?.one_seed_a_step(self.steps)?;
+        let stated = mechanism.sensitivity(&self.participation)?.value;
+        Ok(self.release.past_share(&Past {
+            recursion: &recursion,
+            steps: self.steps,
+            noise: self.release.kind().noise_size(&recursion, self.steps)?,
+            column_norm: of_running(mechanism, &Participation::Single, Precision::Double)?,
+            noise_multiplier: self.noise_multiplier,
+            noise_std: self.noise_multiplier * stated * self.clip_norm,
+        }))
     }
 
     /// The sampling that amplifies, its hypotheses checked on the numbers.
@@ -285,17 +320,6 @@ impl Plan {
 
 /// A stated figure and the same figure recomputed on another machine may differ by this part.
 const RECOMPUTED: f64 = 1.0 + 4e-9;
-
-/// [`Plan::rounding_factor`] for a strategy of the stated sensitivity, by zero-out adjacency.
-pub(crate) fn rounding_factor(
-    mechanism: &dyn Mechanism,
-    participation: &Participation,
-    stated: f64,
-    release: ReleaseKind,
-) -> Result<f64> {
-    let running = of_running(mechanism, participation, release.precision())?;
-    Ok(((running / stated).next_up().max(1.0) * RECOMPUTED).next_up())
-}
 
 /// A field of `written` that `read` has not: it would be dropped, whatever its writer meant by it.
 fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {

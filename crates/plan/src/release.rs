@@ -1,7 +1,7 @@
 //! How a step's noisy sum leaves the machine, and what that adds to a unit's effect on it.
 
 use antinoise_input::{InvalidParameter, between};
-use antinoise_mechanism::sensitivity::Precision;
+use antinoise_mechanism::sensitivity::{Precision, past_error};
 use antinoise_mechanism::{Grid, Recursion, RowNorms};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +124,40 @@ impl Release {
              --dim, the number of model parameters, allows a coarser grid)"
         );
         Err(InvalidParameter::new("release", got, must_be).into())
+    }
+}
+
+/// What the bound on the past's share is for.
+pub(crate) struct Past<'a> {
+    /// In the form that runs: [`Recursion::one_seed_a_step`].
+    pub(crate) recursion: &'a Recursion,
+    pub(crate) steps: usize,
+    pub(crate) noise: NoiseSize,
+    /// At least the norm of each column of C.
+    pub(crate) column_norm: f64,
+    pub(crate) noise_multiplier: f64,
+    /// At most nu.
+    pub(crate) noise_std: f64,
+}
+
+/// Coordinates from which noise is as large as twice its root mean square only with probability e^-100.
+const MANY: usize = 128;
+/// The same for few coordinates: no normal is larger, but with probability 1e-44.
+const LARGEST_NORMAL: f64 = 14.0;
+
+impl Release {
+    /// The part of the sensitivity that the past's share of the noise, in double precision, may add to it: 2 E sigma
+    /// where E is the most that it moves the mean of C G + Z, over all steps and coordinates, in units of nu
+    /// (docs/noise.md).
+    pub(crate) fn past_share(self, of: &Past<'_>) -> f64 {
+        let Self::Grid { spacing, dim } = self else { return 0.0 };
+        let steps = of.steps as f64;
+        let seeds = if dim < MANY { LARGEST_NORMAL } else { 2.0 };
+        // What rounding makes of a seed is half a grid step away from it, and reaches all later rows.
+        let fresh = of.recursion.fresh_weight_bounds(of.steps).map_or(f64::NAN, |(least, _)| least);
+        let rounded = steps.sqrt() * 0.5 * spacing / (fresh * of.noise_std);
+        let error = past_error(of.recursion, of.steps, of.noise.norms, of.column_norm);
+        2.0 * of.noise_multiplier * error * (seeds + rounded) * (dim as f64 * steps).sqrt()
     }
 }
 

@@ -5,7 +5,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_neg
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
 
-use crate::plan::{rounding_factor, unsound};
+use crate::plan::unsound;
 use crate::{Accountant, Plan, Result, Sampler};
 
 /// The version of the file format.
@@ -35,7 +35,7 @@ impl Plan {
             return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
         }
         let found = mechanism.sensitivity(&self.participation)?;
-        let rounding = rounding_factor(mechanism, &self.participation, found.value, self.release.kind())?;
+        let rounding = self.needed_rounding_factor()?;
         let covers = self.rounding_factor >= rounding * (1.0 - ROUNDING);
         if !covers {
             return Err(unsound("rounding_factor", self.rounding_factor, rounding));

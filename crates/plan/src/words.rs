@@ -69,12 +69,13 @@ pub(crate) fn sampler(plan: &Plan) -> String {
 
 pub(crate) fn mechanism(plan: &Plan) -> String {
     format!(
-        "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {}, \
-         rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
+        "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
+         {} for coefficients and sums as they are rounded, rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
         figure(plan.noise_std()),
         figure(plan.noise_multiplier),
         figure(plan.sensitivity.value),
         figure(plan.widened_clip_norm()),
+        figure(plan.rounding_factor),
         plan.strategy.class().name(),
         plan.steps,
         match plan.sensitivity.kind {
@@ -104,9 +105,8 @@ pub(crate) fn arithmetic(plan: &Plan) -> String {
     match plan.release {
         Release::Grid { spacing, dim } => format!(
             "sums and noise are rounded to multiples of 2^{} and added in whole numbers, and the rounding of the noise is \
-             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md, which also bounds what \
-             double precision adds to the past's share of the noise; that is not counted). Rounding {dim} coordinates \
-             at most, and floating point in the sum, widen the clip norm {clip} to {}, which the noise is scaled to",
+             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md). Rounding {dim} coordinates at \
+             most, and floating point in the sum, widen the clip norm {clip} to {}, which the noise is scaled to",
             spacing.log2(),
             figure(plan.widened_clip_norm())
         ),
@@ -160,6 +160,13 @@ pub(crate) fn assumptions(plan: &Plan) -> Vec<String> {
     }
     if plan.privacy.accountant == Accountant::SampledGaussian {
         all.push("who takes part in which step stays secret".into());
+        if plan.release != Release::PlainFloatingPoint {
+            all.push(format!(
+                "what double precision adds to the past's share of the noise, over all steps less than {:.1e} of the \
+                 sensitivity, is counted as if it were in a unit's own steps",
+                plan.rounding_factor - 1.0
+            ));
+        }
     }
     all
 }

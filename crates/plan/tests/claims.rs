@@ -271,3 +271,34 @@ fn the_statement_holds_delta_against_the_number_of_examples() {
     let large = choose(&request).unwrap().plan.statement().to_string();
     assert!(large.contains("WARNING: delta x N = 6.0."), "{large}");
 }
+
+/// Dropped in silence, a field would leave its writer to believe in what it says.
+#[test]
+fn a_field_that_plans_have_not_is_refused_wherever_it_stands() {
+    let text = plan().to_toml();
+    let tables: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+    assert!(tables.len() > 4, "{text}");
+    let mut altered: Vec<String> = vec![format!("extra = 1\n{text}")];
+    altered.extend(tables.iter().map(|table| text.replacen(table, &format!("{table}\nextra = 1"), 1)));
+    for altered in altered {
+        let error = Plan::from_toml(&altered).expect_err("an unknown field");
+        assert!(error.is_bad_input() && error.to_string().contains("extra"), "{error}\n{altered}");
+    }
+}
+
+#[test]
+fn what_is_no_text_file_is_refused_as_bad_input() {
+    let folder = std::env::temp_dir().join(format!("antinoise-claims-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("plan.toml");
+    std::fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
+    let mut refused = vec![path.clone(), folder.clone()];
+    #[cfg(unix)]
+    refused.push("/dev/zero".into());
+    for path in refused {
+        let error = Plan::load(&path).expect_err("no plan");
+        assert!(error.is_bad_input(), "{error}");
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

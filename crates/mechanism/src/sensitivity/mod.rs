@@ -5,11 +5,13 @@
 //! is an upper bound. Hypotheses are checked on the numbers.
 
 mod general;
+mod past;
 mod perturbed;
 mod running;
 mod toeplitz;
 
 pub(crate) use general::of_encoder;
+pub use past::past_error;
 pub use running::{OUTPUT_ROUNDING, Precision, of_running};
 use serde::{Deserialize, Serialize};
 pub use toeplitz::of_toeplitz;

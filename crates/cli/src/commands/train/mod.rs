@@ -128,7 +128,10 @@ impl fmt::Display for Report {
             1 => "each one of them".into(),
             several => format!("{several} of them together"),
         };
-        writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?;
+        match trained {
+            1 => writeln!(f, "One model was trained on these data; epsilon is its own.")?,
+            _ => writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?,
+        }
         writeln!(f, "Report: {}", self.report.display())
     }
 }

@@ -1,0 +1,89 @@
+//! What double precision does to the past's share of noise on a grid: a bound on how far it moves the mean of C G + Z.
+//!
+//! Step t rounds w_t z_t + f_t to the grid, where the past's share f_t is added up in double precision. What the
+//! recursion keeps decides what that moves, in units of z:
+//!
+//! - past rows (banded C) or their sums (BLT): the rows are exact points of the grid, so that a step is off by e_t / w_t,
+//!   where e_t is the error of its own sum;
+//! - seeds (banded C^-1, sums of seeds): they take the errors along, and steps are off by C e together.
+//!
+//! A sum's error is a few units in the last place of each term times the roundings that the term goes through. By
+//! Young's inequality its norm over all steps is at most the sum of so many weights' sizes times that of what is kept.
+
+use antinoise_input::largest;
+
+use crate::{Recursion, RowNorms};
+
+/// Half a unit in the last place of 1.
+const UNIT: f64 = f64::EPSILON / 2.0;
+/// Roundings of a number besides those of sums: its weight, its product, its place on the grid, the seed fed back.
+const EACH: f64 = 16.0;
+
+/// A bound on the root mean square, over steps, of what a step's mean is moved by, in units of seed noise, when seeds
+/// have root mean square 1. `recursion` has the form of [`Recursion::one_seed_a_step`], `norms` are its own, and each
+/// column of C has at most the norm `column_norm`.
+///
+/// ```
+/// use antinoise_mechanism::{Recursion, RowNorms, sensitivity::past_error};
+/// let recursion = Recursion::AutoRegressive { taps: vec![1.0, 0.5] };
+/// let found = past_error(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
+/// assert!((1e-15..1e-14).contains(&found), "{found:e}");
+/// ```
+pub fn past_error(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
+    match recursion {
+        Recursion::Scaled { inner, factors } => {
+            let most = largest(factors[..steps].iter().map(|factor| factor.abs()));
+            past_error(inner, steps, norms, column_norm * most)
+        }
+        Recursion::Restarted { inner, period } => past_error(inner, steps.min(*period), norms, column_norm),
+        leaf => UNIT * of_leaf(leaf, steps, norms.inner.1, column_norm),
+    }
+}
+
+/// The same in units in the last place; `row` is at least the norm of each row of C^-1.
+fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
+    // ||C|| where it carries errors along.
+    let encoder = (steps as f64).sqrt() * column_norm;
+    match leaf {
+        Recursion::Independent => 0.0,
+        Recursion::AutoRegressive { taps } => row * roundings(taps.iter().take(steps)),
+        Recursion::Banded { bands, rows } => {
+            row * largest(rows[..steps * bands].chunks_exact(*bands).map(roundings))
+        }
+        Recursion::MovingAverage { taps } => encoder * roundings(taps.iter().take(steps)),
+        Recursion::Combination { rows } => {
+            let of_row = |row: &Vec<(usize, f64)>| roundings(row.iter().rev().map(|(_, weight)| weight));
+            encoder * largest(rows[..steps].iter().map(of_row))
+        }
+        Recursion::Blt { scale, decay } => {
+            let of_buffer = |((norm, alpha), lambda): ((f64, &f64), &f64)| {
+                // A buffer's errors last as long as what it holds.
+                let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
+                alpha.abs() * (4.0 * lasts * (norm + row) + (scale.len() as f64 + EACH) * norm)
+            };
+            let norms = buffer_norms(scale, decay, steps);
+            EACH * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
+        }
+        Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
+    }
+}
+
+/// The sum of weights, by lag, each times the roundings of its term: the oldest is added first.
+fn roundings<'a>(weights: impl IntoIterator<Item = &'a f64>) -> f64 {
+    weights.into_iter().enumerate().map(|(lag, weight)| (lag as f64 + EACH) * weight.abs()).sum()
+}
+
+/// The standard deviation of each of a BLT's buffers in the last of `steps` steps, when it is largest.
+fn buffer_norms(scale: &[f64], decay: &[f64], steps: usize) -> Vec<f64> {
+    let (mut buffers, mut squares) = (vec![0.0; scale.len()], vec![0.0; scale.len()]);
+    let mut seed = 1.0;
+    for _ in 0..steps {
+        let noise = seed - scale.iter().zip(&buffers).map(|(alpha, m)| alpha * m).sum::<f64>();
+        seed = 0.0;
+        for ((m, lambda), square) in buffers.iter_mut().zip(decay).zip(&mut squares) {
+            *m = lambda * *m + noise;
+            *square += *m * *m;
+        }
+    }
+    squares.into_iter().map(f64::sqrt).collect()
+}
