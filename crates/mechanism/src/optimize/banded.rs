@@ -9,13 +9,11 @@
 //! # Source
 //! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a smooth p-norm of row norms.
 
-use rayon::prelude::*;
-
 use super::best::Best;
 use super::lbfgs::{self, Settings};
 use super::{Objective, Solution};
 use crate::workload::Operator;
-use crate::{Problem, Result};
+use crate::{Problem, Result, parallel};
 
 /// Columns that go through a recursion together.
 const LANES: usize = 8;
@@ -104,17 +102,16 @@ impl BandedLoss {
 
     /// B's squared row norms and, where row weights are given, d(sum of weighted squared row norms)/dC.
     fn pass(&self, rows: &[f64], weights: Option<&[f64]>) -> (Vec<f64>, Vec<f64>) {
-        let parts: Vec<(Vec<f64>, Vec<f64>)> = (0..TASKS)
-            .into_par_iter()
-            .map(|task| {
-                let mut squared = vec![0.0; self.steps];
-                let mut gradient = vec![0.0; if weights.is_some() { rows.len() } else { 0 }];
-                for first in (task * LANES..self.steps).step_by(TASKS * LANES) {
-                    self.columns(rows, first, weights, &mut squared, &mut gradient);
-                }
-                (squared, gradient)
-            })
-            .collect();
+        let of_task = |task: usize| {
+            let mut squared = vec![0.0; self.steps];
+            let mut gradient = vec![0.0; if weights.is_some() { rows.len() } else { 0 }];
+            for first in (task * LANES..self.steps).step_by(TASKS * LANES) {
+                self.columns(rows, first, weights, &mut squared, &mut gradient);
+            }
+            (squared, gradient)
+        };
+        let tasks = TASKS.min(self.steps.div_ceil(LANES));
+        let parts = parallel::map(tasks, self.steps * rows.len(), of_task);
         let mut parts = parts.into_iter();
         let (mut squared, mut gradient) = parts.next().expect("there is a first task");
         for (more_squared, more_gradient) in parts {

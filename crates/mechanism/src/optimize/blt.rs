@@ -21,6 +21,9 @@ const INERT_LOG_GAP: f64 = -3.0;
 /// How far apart the identity's two decays are put: still apart in double precision.
 const IDENTITY_LOG_GAP: f64 = -33.0;
 
+/// Up to so many steps C is written out whatever the workload.
+const FEW_STEPS: usize = 48;
+
 /// How many buffers a BLT may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffers {
@@ -67,11 +70,12 @@ impl BltLoss {
         let Problem { steps, workload, participation, objective } = problem;
         participation.check(*steps)?;
         let with = |form| Self { steps: *steps, separation: participation.separation(*steps), form };
-        let listed = matches!(participation, Participation::Patterns { .. });
-        if *workload == Workload::Prefix && !listed {
+        // So few coefficients are multiplied sooner than powers are summed in closed form.
+        let must_write_out = matches!(participation, Participation::Patterns { .. }) || *steps <= FEW_STEPS;
+        if *workload == Workload::Prefix && !must_write_out {
             return Ok(vec![with(Form::Closed(*objective))]);
         }
-        if !listed && let Some(a) = workload.coefficients(*steps)? {
+        if !must_write_out && let Some(a) = workload.coefficients(*steps)? {
             let weights = stationary::weights(*steps, *steps, *objective).0;
             return Ok(vec![with(Form::Cascade { workload: a, weights })]);
         }
@@ -250,23 +254,23 @@ mod tests {
     #[test]
     fn the_gradients_are_the_finite_differences_and_the_forms_agree() {
         let u = [-2.0, 0.1, -0.4, 0.2, -0.3, 0.3];
-        let ones = Workload::Toeplitz { coefficients: vec![1.0; 23] };
+        let ones = Workload::Toeplitz { coefficients: vec![1.0; 61] };
         for objective in [Objective::Max, Objective::Rms] {
             for participation in
                 ["single", "full-batch", "cyclic:4,3", "min-sep:5,4", "cyclic:4,6", "cyclic:1,5"]
             {
                 let participation: Participation = participation.parse().unwrap();
                 let problem = |workload: &Workload| Problem {
-                    steps: 23,
+                    steps: 61,
                     workload: workload.clone(),
                     participation: participation.clone(),
                     objective,
                 };
                 let closed = BltLoss::stages(&problem(&Workload::Prefix)).unwrap().remove(0);
                 let cascade = BltLoss::stages(&problem(&ones)).unwrap().remove(0);
-                let toeplitz = ToeplitzLoss::new(23, 23, &ones, &participation, objective, 1.0).unwrap();
+                let toeplitz = ToeplitzLoss::new(61, 61, &ones, &participation, objective, 1.0).unwrap();
                 let separation = cascade.separation;
-                let written = BltLoss { steps: 23, separation, form: Form::WrittenOut(toeplitz) };
+                let written = BltLoss { steps: 61, separation, form: Form::WrittenOut(toeplitz) };
                 let (value, gradient) = closed.value_and_gradient(&u);
                 for j in 0..u.len() {
                     let at = |h: f64| {

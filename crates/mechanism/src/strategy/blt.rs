@@ -52,9 +52,10 @@ impl Blt {
         Ok(blt)
     }
 
-    /// The BLT with as many buffers as are ever chosen.
+    /// The BLT with as many buffers as are ever chosen, or as can matter to so few coefficients.
     pub(super) fn best(problem: &Problem) -> Result<Self> {
-        let nodes = minimize(Buffers::Given(MOST_AUTOMATIC), problem)?.value;
+        let most = MOST_AUTOMATIC.min(problem.steps.div_ceil(2));
+        let nodes = minimize(Buffers::Given(most), problem)?.value;
         Self::from_nodes(problem.steps, &nodes)
     }
 

@@ -5,7 +5,9 @@ use antinoise_input::{InvalidParameter, at_least};
 use antinoise_linear::{Mat, lower_inverse};
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Design, ErrorNorms, Mechanism, Problem, Recipe, can_write_out};
+use super::{
+    Class, ColumnNormalized, Design, ErrorNorms, Mechanism, Problem, Recipe, Strategy, can_write_out,
+};
 use crate::decoder::error_of_matrix;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
@@ -145,15 +147,15 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
         return Ok(Vec::new());
     }
     let (b, k) = problem.participation.separation(problem.steps);
-    let mut recipes = vec![Recipe::new(Class::Toeplitz)];
-    recipes.push(Recipe { column_normalize: true, ..Recipe::new(Class::Toeplitz) });
+    let toeplitz = Recipe::new(Class::Toeplitz).design(problem)?.value;
+    let mut found = vec![toeplitz.clone(), Strategy::ColumnNormalized(ColumnNormalized::new(toeplitz)?)];
     if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
         let bands = if k == 1 { problem.steps } else { b };
-        recipes.push(Recipe { bands: Some(bands), ..Recipe::new(Class::Banded) });
+        let banded = Recipe { bands: Some(bands), ..Recipe::new(Class::Banded) };
+        found.push(banded.design(problem)?.value);
     }
-    let dense =
-        |recipe: Recipe| Dense::of_matrix(&recipe.design(problem)?.value.mechanism().encoder()?.to_dense());
-    recipes.into_iter().map(dense).collect()
+    let dense = |strategy: Strategy| Dense::of_matrix(&strategy.mechanism().encoder()?.to_dense());
+    found.into_iter().map(dense).collect()
 }
 
 /// Min-sep with several participations: the best contained design, then all entries free.

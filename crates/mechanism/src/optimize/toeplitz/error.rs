@@ -4,13 +4,11 @@
 //! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
 //! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
 
-use rayon::prelude::*;
-
 use super::super::Objective;
 use super::super::softmax::soft_maximum;
 use crate::toeplitz::{correlate, divide, divide_transposed, dot, multiply};
 use crate::workload::Operator;
-use crate::{Result, Workload, stationary};
+use crate::{Result, Workload, parallel, stationary};
 
 /// Columns that go through A together.
 const LANES: usize = 8;
@@ -167,16 +165,15 @@ fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
 
 /// Sums over columns, in fixed order, of what `add` does for LANES of them.
 fn over_columns(steps: usize, size: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
-    let parts: Vec<Vec<f64>> = (0..TASKS)
-        .into_par_iter()
-        .map(|task| {
-            let mut sum = vec![0.0; size];
-            for first in (task * LANES..steps).step_by(TASKS * LANES) {
-                add(first, &mut sum);
-            }
-            sum
-        })
-        .collect();
+    let part = |task: usize| {
+        let mut sum = vec![0.0; size];
+        for first in (task * LANES..steps).step_by(TASKS * LANES) {
+            add(first, &mut sum);
+        }
+        sum
+    };
+    let tasks = TASKS.min(steps.div_ceil(LANES));
+    let parts = parallel::map(tasks, steps * steps, part);
     let mut total = vec![0.0; size];
     for part in parts {
         total.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
