@@ -9,6 +9,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy, Workload, loss};
+use rayon::prelude::*;
 
 fn workloads(n: usize) -> Vec<Workload> {
     vec![
@@ -84,18 +85,20 @@ impl std::fmt::Display for Case {
 
 /// Every problem of so many steps with every recipe's strategy.
 fn cases(steps: usize) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (workload, participation) in
-        workloads(steps).iter().flat_map(|a| schemas(steps).into_iter().map(move |pi| (a, pi)))
-    {
-        let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
-        let problem = Problem { steps, workload: workload.clone(), participation, objective };
-        for recipe in Class::ALL.iter().flat_map(|&class| recipes(class, steps)) {
-            let found = recipe.design(&problem).expect("a valid problem has a strategy");
-            cases.push(Case { problem: problem.clone(), recipe, gap: found.gap, strategy: found.value });
-        }
-    }
-    cases
+    let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
+    let problems: Vec<Problem> = workloads(steps)
+        .iter()
+        .flat_map(|a| schemas(steps).into_iter().map(move |participation| (a.clone(), participation)))
+        .map(|(workload, participation)| Problem { steps, workload, participation, objective })
+        .collect();
+    let of_problem = |problem: &Problem| {
+        let design = |recipe: Recipe| {
+            let found = recipe.design(problem).expect("a valid problem has a strategy");
+            Case { problem: problem.clone(), recipe, gap: found.gap, strategy: found.value }
+        };
+        Class::ALL.iter().flat_map(|&class| recipes(class, steps)).map(design).collect::<Vec<_>>()
+    };
+    problems.par_iter().flat_map_iter(of_problem).collect()
 }
 
 /// The cases, designed once for all laws.
