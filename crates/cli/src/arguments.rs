@@ -69,6 +69,16 @@ impl StrategyOptions {
         }
     }
 
+    /// The workload that the design minimises the loss of; nothing is known of a strategy from a file.
+    pub fn designed_for(&self, problem: &Problem) -> Result<Option<Workload>> {
+        match &self.strategy {
+            StrategySource::Recipe(recipe) => {
+                Ok(Some(self.merged(*recipe)?.design_workload(&problem.workload, problem.steps)))
+            }
+            StrategySource::File(_) => Ok(None),
+        }
+    }
+
     fn merged(&self, recipe: Recipe) -> Result<Recipe> {
         let pick = |name: &str, in_name: Option<usize>, option: Option<usize>| match (in_name, option) {
             (Some(a), Some(b)) if a != b => {
@@ -128,10 +138,27 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
 
 /// A workload by name, or from a file of numbers.
 pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
-    match text.strip_prefix("file:") {
-        Some(path) => Ok(read_workload(path)?),
-        None => text.parse(),
+    match (text.strip_prefix("file:"), text.strip_prefix("schedule:")) {
+        (Some(path), _) => Ok(read_workload(path)?),
+        (None, Some(path)) => Ok(read_schedule(path)?),
+        (None, None) => text.parse(),
     }
+}
+
+/// PATH or PATH,MOMENTUM.
+fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> {
+    let number = |(path, number): (_, &str)| Some((path, number.trim().parse::<f64>().ok()?));
+    let (path, momentum) = text.rsplit_once(',').and_then(number).unwrap_or((text, 0.0));
+    let refused = |got: String| {
+        InvalidParameter::new(
+            format!("schedule file {path}"),
+            got,
+            "a file of numbers: one learning rate a step",
+        )
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let rates = numbers::<f64>(&text).map_err(refused)?.concat();
+    Ok(Workload::Schedule { rates, momentum })
 }
 
 fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> {
@@ -220,7 +247,7 @@ impl ReleaseOptions {
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
     /// What is released: prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH,
-    /// cooldown:START_STEP,FINAL or file:PATH (one number a line: Toeplitz coefficients; row i of i numbers or
+    /// cooldown:START_STEP,FINAL, schedule:PATH[,MOMENTUM] (a learning rate a step) or file:PATH (one number a line: Toeplitz coefficients; row i of i numbers or
     /// of n numbers: a lower-triangular matrix).
     #[arg(long, default_value = "prefix", value_parser = workload)]
     pub workload: Workload,

@@ -33,6 +33,8 @@ const WORKLOAD: &[&str] = &[
     "cooldown:3",
     "cooldown:9999999999,0.5",
     "cooldown:1,-1",
+    "schedule:/nonexistent",
+    "schedule:/nonexistent,0.9",
     "file:/nonexistent",
 ];
 const PARTICIPATION: &[&str] = &[

@@ -42,6 +42,32 @@ fn loss_prints_its_keys_and_saves_a_strategy_that_costs_the_same() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
+/// What a design was made for, and how it ended, is said in the same words everywhere.
+#[test]
+fn loss_says_what_a_design_is_for_and_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let rates = folder.path().join("rates");
+    std::fs::write(&rates, "1\n1\n0.5\n0.25 # the last\n").unwrap();
+    let schedule = format!("schedule:{},0.9", rates.to_str().unwrap());
+    for (workload, designed_for) in
+        [("cooldown:2,0.5", "cooldown:2,0.5"), (&schedule, "momentum 0.9 with a schedule of 4 rates")]
+    {
+        for strategy in ["toeplitz", "blt:2", "banded-inverse:2", "banded:2", "dense"] {
+            let found = json(&["loss", "--strategy", strategy, "--steps", "4", "--workload", workload]);
+            assert_eq!(found["designed_for"], designed_for, "{strategy}");
+            assert_eq!(found["status"], "converged", "{strategy}");
+            assert!(found["improved"].is_boolean(), "{strategy}");
+        }
+    }
+    let fixed = ["loss", "--strategy", "toeplitz", "--fixed", "--steps", "4", "--workload", "cooldown:2,0.5"];
+    let fixed = json(&fixed);
+    assert_eq!((&fixed["status"], &fixed["improved"]), (&"closed-form".into(), &false.into()));
+    assert_eq!(fixed["designed_for"], "prefix");
+    let identity =
+        json(&["loss", "--strategy", "banded-toeplitz:4", "--steps", "4", "--participation", "full-batch"]);
+    assert_eq!((&identity["status"], &identity["improved"]), (&"converged".into(), &true.into()));
+}
+
 #[test]
 fn account_and_calibrate_print_their_keys_and_agree() {
     let found = json(&["calibrate", "--epsilon", "2", "--delta", "1e-6"]);

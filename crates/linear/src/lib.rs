@@ -3,12 +3,16 @@
 //! The crate exists so that faer's generic algorithms are compiled once, behind the few operations that
 //! mechanisms need. Matrices are [`Mat`], column-major.
 
-use faer::Side;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu};
+use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
+use faer::linalg::lu::partial_pivoting::inverse::{inverse as inverse_of_factors, inverse_scratch};
+use faer::linalg::matmul::matmul;
+use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
+use faer::{Accum, Par};
 pub use faer::{Mat, MatRef};
 
 /// A decomposition that double precision does not allow.
@@ -24,6 +28,14 @@ pub enum Error {
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Up to so many rows a matrix is done sooner by one thread than others are woken.
+const FEW_ROWS: usize = 96;
+
+/// The threads for matrices of so many rows.
+fn threads(rows: usize) -> Par {
+    if rows <= FEW_ROWS { Par::Seq } else { faer::get_global_parallelism() }
+}
 
 /// The lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n): the Cholesky
 /// factor read backwards. O(n^3 / 3).
@@ -44,26 +56,41 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub fn lower_factor(x: MatRef<'_, f64>) -> Result<Mat<f64>> {
     let n = x.nrows();
     let reversed = Mat::from_fn(n, n, |i, j| x[(n - 1 - i, n - 1 - j)]);
-    let factor = Llt::new(reversed.as_ref(), Side::Lower).map_err(|_| Error::NotPositiveDefinite(n))?;
-    let l = factor.L();
+    let (mut l, threads) = (reversed, threads(n));
+    let scratch = cholesky_in_place_scratch::<f64>(n, threads, Default::default());
+    let stack = &mut MemBuffer::new(scratch);
+    cholesky_in_place(l.as_mut(), Default::default(), threads, MemStack::new(stack), Default::default())
+        .map_err(|_| Error::NotPositiveDefinite(n))?;
     Ok(Mat::from_fn(n, n, |i, j| if i >= j { l[(n - 1 - j, n - 1 - i)] } else { 0.0 }))
 }
 
 /// C^-1 of a lower-triangular C with non-zero diagonal. O(n^3 / 3).
 pub fn lower_inverse(c: MatRef<'_, f64>) -> Mat<f64> {
     let mut inverse = Mat::zeros(c.nrows(), c.ncols());
-    invert_lower_triangular(inverse.as_mut(), c, faer::get_global_parallelism());
+    invert_lower_triangular(inverse.as_mut(), c, threads(c.nrows()));
     inverse
 }
 
 /// The inverse of a square matrix; entries that are not finite where it has none. O(n^3).
 pub fn inverse(a: MatRef<'_, f64>) -> Mat<f64> {
-    PartialPivLu::new(a).inverse()
+    let (n, threads) = (a.nrows(), threads(a.nrows()));
+    let (mut factors, mut found) = (a.to_owned(), Mat::zeros(n, n));
+    let (mut forward, mut backward) = (vec![0usize; n], vec![0usize; n]);
+    let scratch = lu_in_place_scratch::<usize, f64>(n, n, threads, Default::default());
+    let stack = &mut MemBuffer::new(scratch.or(inverse_scratch::<usize, f64>(n, threads)));
+    let stack = MemStack::new(stack);
+    let (_, rows) =
+        lu_in_place(factors.as_mut(), &mut forward, &mut backward, threads, stack, Default::default());
+    inverse_of_factors(found.as_mut(), factors.as_ref(), factors.as_ref(), rows, threads, stack);
+    found
 }
 
 /// A B.
 pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
-    a * b
+    let mut found = Mat::zeros(a.nrows(), b.ncols());
+    let rows = a.nrows().max(a.ncols()).max(b.ncols());
+    matmul(found.as_mut(), Accum::Replace, a, b, 1.0, threads(rows));
+    found
 }
 
 /// Eigenvalues in increasing order and eigenvectors as columns of a symmetric matrix, of which the lower half
@@ -72,8 +99,7 @@ pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
 /// # Errors
 /// When the iteration does not converge.
 pub fn symmetric_eigen(x: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
-    let n = x.nrows();
-    let threads = faer::get_global_parallelism();
+    let (n, threads) = (x.nrows(), threads(x.nrows()));
     let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
     // faer's own wrapper keeps the vectors to itself: a copy of them would be as large as the matrix.
     let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, threads, Default::default());
@@ -94,7 +120,13 @@ pub fn symmetric_eigen(x: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
 /// # Errors
 /// When the iteration does not converge.
 pub fn symmetric_eigenvalues(x: MatRef<'_, f64>) -> Result<Vec<f64>> {
-    x.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::NoConvergence(x.nrows(), x.nrows()))
+    let (n, threads) = (x.nrows(), threads(x.nrows()));
+    let mut values = Diag::zeros(n);
+    let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::No, threads, Default::default());
+    let stack = &mut MemBuffer::new(scratch);
+    self_adjoint_evd(x, values.as_mut(), None, threads, MemStack::new(stack), Default::default())
+        .map_err(|_| Error::NoConvergence(n, n))?;
+    Ok(values.column_vector().iter().copied().collect())
 }
 
 /// Thin U (n x r), singular values and V (m x r) with A = U diag(s) V^T, r = min(n, m).
@@ -102,9 +134,22 @@ pub fn symmetric_eigenvalues(x: MatRef<'_, f64>) -> Result<Vec<f64>> {
 /// # Errors
 /// When the iteration does not converge.
 pub fn singular_values(a: MatRef<'_, f64>) -> Result<(Mat<f64>, Vec<f64>, Mat<f64>)> {
-    let svd = a.thin_svd().map_err(|_| Error::NoConvergence(a.nrows(), a.ncols()))?;
-    let values = svd.S().column_vector().iter().copied().collect();
-    Ok((svd.U().to_owned(), values, svd.V().to_owned()))
+    let (n, m) = (a.nrows(), a.ncols());
+    let (r, threads, thin) = (n.min(m), threads(n.max(m)), ComputeSvdVectors::Thin);
+    let (mut u, mut values, mut v) = (Mat::zeros(n, r), Diag::zeros(r), Mat::zeros(m, r));
+    let scratch = svd_scratch::<f64>(n, m, thin, thin, threads, Default::default());
+    let stack = &mut MemBuffer::new(scratch);
+    svd(
+        a,
+        values.as_mut(),
+        Some(u.as_mut()),
+        Some(v.as_mut()),
+        threads,
+        MemStack::new(stack),
+        Default::default(),
+    )
+    .map_err(|_| Error::NoConvergence(n, m))?;
+    Ok((u, values.column_vector().iter().copied().collect(), v))
 }
 
 /// Column j as a slice.

@@ -2,13 +2,13 @@
 
 use antinoise_input::largest;
 use antinoise_linear::Mat;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
+use crate::optimize::Objective;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
-use crate::{Error, Recursion, Result, Workload};
+use crate::{Error, Recursion, Result, Workload, parallel};
 
 /// The norms of B = A C^-1 (n x n): the standard deviation of the worst query and the root mean square over
 /// queries, for seed noise of standard deviation 1.
@@ -24,6 +24,14 @@ pub struct ErrorNorms {
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
 
 impl ErrorNorms {
+    /// The norm that an objective minimises.
+    pub fn of(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Max => self.max,
+            Objective::Rms => self.rms,
+        }
+    }
+
     /// From the squared norms of B's rows.
     ///
     /// # Errors
@@ -107,18 +115,16 @@ pub(crate) fn sum_over_columns(
     column: impl Fn(&mut Vec<f64>, usize) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>> {
     let a = Operator::new(workload, steps)?;
-    let tasks: Vec<usize> = (0..columns).step_by(COLUMNS_PER_TASK).collect();
-    let partial: Vec<Vec<f64>> = tasks
-        .par_iter()
-        .map(|&first| {
-            let (mut squared, mut space) = (vec![0.0; steps], Vec::new());
-            for j in first..(first + COLUMNS_PER_TASK).min(columns) {
-                let image = a.apply(&column(&mut space, j));
-                squared.iter_mut().zip(image).for_each(|(sum, x)| *sum += x * x);
-            }
-            squared
-        })
-        .collect();
+    let of_task = |task: usize| {
+        let (mut squared, mut space) = (vec![0.0; steps], Vec::new());
+        let first = task * COLUMNS_PER_TASK;
+        for j in first..(first + COLUMNS_PER_TASK).min(columns) {
+            let image = a.apply(&column(&mut space, j));
+            squared.iter_mut().zip(image).for_each(|(sum, x)| *sum += x * x);
+        }
+        squared
+    };
+    let partial = parallel::map(columns.div_ceil(COLUMNS_PER_TASK), columns * steps, of_task);
     let mut squared = vec![0.0; steps];
     for part in partial {
         squared.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
@@ -127,7 +133,7 @@ pub(crate) fn sum_over_columns(
 }
 
 /// Squared norms of rows, when they are numbers.
-fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
+pub(crate) fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
     match squared.iter().position(|x| !x.is_finite()) {
         Some(row) => {
             let got = squared[row];

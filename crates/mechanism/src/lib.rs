@@ -35,6 +35,7 @@ mod grid;
 pub mod loss;
 mod one_seed;
 pub mod optimize;
+mod parallel;
 mod participation;
 mod recursion;
 mod row_norms;

@@ -2,19 +2,20 @@
 //!
 //! The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is made exactly up to a horizon and taken as its
 //! limit from there. The longer the run, the more a lower limit is worth a longer way to it (about sqrt(n) steps at
-//! the optimum), and the horizon grows with it. Whether w has settled is checked on the numbers.
+//! the optimum), and the horizon of solvers grows with it. Whether w has settled is checked on the numbers.
 
 use crate::decoder::ErrorNorms;
 use crate::optimize::Objective;
 use crate::toeplitz::divide;
 use crate::{Error, Result, Workload};
 
-/// Up to here every step is made.
-pub(crate) const WRITTEN_OUT: usize = 10_000_000;
-/// The horizon, in multiples of the squared number of bands and of the square root of the steps.
-const SQUARES: usize = 64;
+/// Up to here every step is made, and never more than `MOST_MADE`.
+pub(crate) const WRITTEN_OUT: usize = 1 << 18;
+const MOST_MADE: usize = 10_000_000;
+/// The horizon, in multiples of what the truncated square root needs to settle and of the square root of the steps.
+const MARGIN: usize = 8;
 const ROOTS: f64 = 50.0;
-/// How far the last w may be from its limit, relative to it.
+/// How far w may be from its limit over the last `bands` steps, relative to it.
 const SETTLED: f64 = 1e-6;
 
 /// How many of `steps` steps are made one by one.
@@ -22,8 +23,38 @@ pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize 
     if *workload != Workload::Prefix || steps <= WRITTEN_OUT {
         return steps;
     }
-    let by_bands = bands.saturating_mul(bands).saturating_mul(SQUARES);
-    by_bands.max((ROOTS * (steps as f64).sqrt()) as usize).min(WRITTEN_OUT)
+    let most = steps.min(MOST_MADE);
+    if bands > most / MARGIN {
+        return most;
+    }
+    let root: Vec<f64> = (1..bands)
+        .scan(1.0, |c, t| {
+            *c *= (2 * t - 1) as f64 / (2 * t) as f64;
+            Some(*c)
+        })
+        .collect();
+    let settles = settling([&[1.0], &root[..]].concat().as_slice(), most).map_or(most, |w| w.len());
+    settles.saturating_mul(MARGIN).max((ROOTS * (steps as f64).sqrt()) as usize).min(most)
+}
+
+/// w = C^-1 1 up to where it has settled, within `most` steps.
+fn settling(c: &[f64], most: usize) -> Option<Vec<f64>> {
+    let limit = 1.0 / c.iter().sum::<f64>();
+    let settled = |w: &[f64]| {
+        let last = &w[w.len().saturating_sub(c.len())..];
+        last.iter().all(|w| (w - limit).abs() <= SETTLED * limit.abs())
+    };
+    let mut length = most.min(4096.max(8 * c.len()));
+    loop {
+        let w = divide(&vec![1.0; length], c, length);
+        if settled(&w) {
+            return Some(w);
+        }
+        if length == most {
+            return None;
+        }
+        length = most.min(4 * length);
+    }
 }
 
 /// The weight of w_t^2 in ||B||_row^2 or ||B||_F^2 over `steps` steps for each t below `horizon`, and that of the
@@ -41,16 +72,19 @@ pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Ve
 /// # Errors
 /// When w has not settled at the horizon, or the norms are no numbers.
 pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
-    let horizon = horizon(steps, c.len(), &Workload::Prefix);
-    let w = divide(&vec![1.0; horizon], c, horizon);
-    let (last, limit) = (w[horizon - 1], 1.0 / c.iter().sum::<f64>());
-    let settled = (last - limit).abs() <= SETTLED * limit.abs();
-    if horizon < steps && !settled {
-        return Err(Error::Numerical(format!(
-            "the prefix sums' weights have not settled after {horizon} steps ({last} against {limit}), so that their \
-             error over {steps} steps cannot be told"
-        )));
-    }
+    let most = steps.min(MOST_MADE);
+    let limit = 1.0 / c.iter().sum::<f64>();
+    let w = match settling(c, most) {
+        Some(w) => w,
+        None if most == steps => divide(&vec![1.0; steps], c, steps),
+        None => {
+            return Err(Error::Numerical(format!(
+                "the prefix sums' weights have not settled at {limit} after {most} steps, so that their error over \
+                 {steps} steps cannot be told"
+            )));
+        }
+    };
+    let horizon = w.len();
     let squared = |objective| -> f64 {
         let (weights, rest) = weights(steps, horizon, objective);
         weights.iter().zip(&w).map(|(weight, w)| weight * w * w).sum::<f64>() + rest * limit * limit

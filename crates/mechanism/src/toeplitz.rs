@@ -3,6 +3,8 @@
 //! A matrix is its first column. Short series are multiplied and divided directly, long ones by FFT and
 //! Newton's iteration; both are tied to the direct form by tests.
 
+use std::cell::RefCell;
+
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
@@ -171,12 +173,25 @@ fn square_root_directly(a: &[f64], n: usize) -> Vec<f64> {
     c
 }
 
+thread_local! {
+    /// Keeps the twiddle factors of the lengths met: a solver meets the same few again and again.
+    static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new());
+}
+
+/// The least even length from `least` on that is a power of 2, times 3 or 5 at most once.
+fn fast_length(least: usize) -> usize {
+    [1, 3, 5]
+        .iter()
+        .map(|&odd| odd * least.div_ceil(odd).next_power_of_two().max(2))
+        .min()
+        .expect("three lengths")
+}
+
 /// The first `n` terms of a * b by FFT.
 fn convolve(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
-    let length = (a.len() + b.len() - 1).next_power_of_two();
-    let mut planner = RealFftPlanner::<f64>::new();
-    let forward = planner.plan_fft_forward(length);
-    let backward = planner.plan_fft_inverse(length);
+    let length = fast_length(a.len() + b.len() - 1);
+    let (forward, backward) = PLANNER
+        .with_borrow_mut(|planner| (planner.plan_fft_forward(length), planner.plan_fft_inverse(length)));
     let spectrum = |x: &[f64]| -> Vec<Complex<f64>> {
         let mut padded = vec![0.0; length];
         padded[..x.len()].copy_from_slice(x);
@@ -241,6 +256,16 @@ mod tests {
             let (forward, adjoint) = (dot(&divide(&a, &b, n), &v), dot(&a, &divide_transposed(&v, &b)));
             assert!((forward - adjoint).abs() <= 1e-12 * forward.abs());
         }
+    }
+
+    #[test]
+    fn lengths_of_transforms_are_even_and_long_enough() {
+        for least in (1..200).chain([1 << 20, (1 << 20) + 1, 2_000_000]) {
+            let length = fast_length(least);
+            assert!(length >= least && length.is_multiple_of(2) && length <= 2 * least.next_power_of_two());
+        }
+        assert_eq!(fast_length(2_000_000), 1 << 21);
+        assert_eq!(fast_length(1_200_000), 5 << 18);
     }
 
     #[test]

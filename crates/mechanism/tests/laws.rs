@@ -9,6 +9,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy, Workload, loss};
+use rayon::prelude::*;
 
 fn workloads(n: usize) -> Vec<Workload> {
     vec![
@@ -19,6 +20,7 @@ fn workloads(n: usize) -> Vec<Workload> {
         Workload::Decay { gamma: 0.8 },
         Workload::Window { width: 3 },
         Workload::Cooldown { start: n / 2, last: 0.2 },
+        Workload::Schedule { rates: (0..n).map(|t| 1.0 / (1.0 + t as f64)).collect(), momentum: 0.9 },
         Workload::Toeplitz { coefficients: vec![2.0, -0.5, 1.0] },
         Workload::Matrix {
             rows: (0..n).map(|i| (0..=i).map(|j| 1.0 + ((i * j) % 3) as f64).collect()).collect(),
@@ -70,7 +72,7 @@ struct Case {
 
 impl Case {
     fn designed_for_its_workload(&self) -> bool {
-        self.recipe.design_workload(&self.problem.workload) == self.problem.workload
+        self.recipe.design_workload(&self.problem.workload, self.problem.steps) == self.problem.workload
     }
 }
 
@@ -83,18 +85,20 @@ impl std::fmt::Display for Case {
 
 /// Every problem of so many steps with every recipe's strategy.
 fn cases(steps: usize) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (workload, participation) in
-        workloads(steps).iter().flat_map(|a| schemas(steps).into_iter().map(move |pi| (a, pi)))
-    {
-        let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
-        let problem = Problem { steps, workload: workload.clone(), participation, objective };
-        for recipe in Class::ALL.iter().flat_map(|&class| recipes(class, steps)) {
-            let found = recipe.design(&problem).expect("a valid problem has a strategy");
-            cases.push(Case { problem: problem.clone(), recipe, gap: found.gap, strategy: found.value });
-        }
-    }
-    cases
+    let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
+    let problems: Vec<Problem> = workloads(steps)
+        .iter()
+        .flat_map(|a| schemas(steps).into_iter().map(move |participation| (a.clone(), participation)))
+        .map(|(workload, participation)| Problem { steps, workload, participation, objective })
+        .collect();
+    let of_problem = |problem: &Problem| {
+        let design = |recipe: Recipe| {
+            let found = recipe.design(problem).expect("a valid problem has a strategy");
+            Case { problem: problem.clone(), recipe, gap: found.gap, strategy: found.value }
+        };
+        Class::ALL.iter().flat_map(|&class| recipes(class, steps)).map(design).collect::<Vec<_>>()
+    };
+    problems.par_iter().flat_map_iter(of_problem).collect()
 }
 
 /// The cases, designed once for all laws.

@@ -4,6 +4,7 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{OUTPUT_ROUNDING, Precision, of_running};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Class, Participation, Problem, Recursion, Strategy, Workload};
+use rayon::prelude::*;
 
 /// A coefficient as a kernel holds it.
 type Held = fn(f64) -> f64;
@@ -176,7 +177,7 @@ fn design(recipe: &Recipe, workload: &Workload, participation: &Participation, s
 #[test]
 fn no_class_counts_for_more_than_is_stated() {
     for n in [1, 2, 7, 33] {
-        for &class in Class::ALL {
+        Class::ALL.par_iter().for_each(|&class| {
             let base = Recipe::new(class);
             let others = [
                 Recipe { column_normalize: true, ..base },
@@ -194,7 +195,7 @@ fn no_class_counts_for_more_than_is_stated() {
                     law(&name, &design(&recipe, &workload, &participation, n), &participation);
                 }
             }
-        }
+        });
     }
 }
 

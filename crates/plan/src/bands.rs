@@ -68,7 +68,7 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
         refuse_replace_one(&request.under(Setting::Poisson))?;
     }
     let steps = first.schedule()?.steps;
-    let strategies = bands
+    let designs = bands
         .par_iter()
         .map(|&bands| {
             let recipe = Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) };
@@ -78,13 +78,13 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
     requests
         .iter()
         .map(|request| {
-            let fitting = bands.iter().zip(&strategies).filter(|(bands, _)| fits(request, **bands));
+            let fitting = bands.iter().zip(&designs).filter(|(bands, _)| fits(request, **bands));
             let mut rows = fitting
                 .collect::<Vec<_>>()
                 .into_par_iter()
-                .map(|(&bands, (recipe, strategy))| {
+                .map(|(&bands, (recipe, design))| {
                     let calibrated = |schedule: Schedule| {
-                        Candidate::calibrated(request, schedule, *recipe, strategy.clone())
+                        Candidate::calibrated(request, schedule, *recipe, design.clone())
                     };
                     let poisson = request.under(Setting::Poisson).schedule()?.amplified(bands);
                     let cyclic = request.under(Setting::Cyclic).schedule()?;
@@ -104,8 +104,8 @@ fn fits(request: &Request, bands: usize) -> bool {
 fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
     let identity = Recipe::new(Class::Identity);
     let schedule = request.under(Setting::Poisson).schedule()?;
-    let strategy = designed(request, schedule.steps, Participation::Single, identity)?;
-    let independent = Candidate::calibrated(request, schedule.amplified(1), identity, strategy)?;
+    let design = designed(request, schedule.steps, Participation::Single, identity)?;
+    let independent = Candidate::calibrated(request, schedule.amplified(1), identity, design)?;
     for row in rows {
         for candidate in [&mut row.amplified, &mut row.unamplified] {
             candidate.relative_to(&independent, request.objective);
@@ -124,8 +124,8 @@ pub fn unamplified(request: &Request, recipes: &[Recipe]) -> Result<Vec<Candidat
     recipes
         .par_iter()
         .map(|&recipe| {
-            let strategy = designed(&request, schedule.steps, schedule.participation.clone(), recipe)?;
-            Candidate::calibrated(&request, schedule.clone(), recipe, strategy)
+            let design = designed(&request, schedule.steps, schedule.participation.clone(), recipe)?;
+            Candidate::calibrated(&request, schedule.clone(), recipe, design)
         })
         .collect()
 }

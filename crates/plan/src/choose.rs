@@ -3,7 +3,7 @@
 use antinoise_accounting::{BlockCyclicPoisson, noise_multiplier_for};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy};
 use rayon::prelude::*;
@@ -21,6 +21,8 @@ pub struct Candidate {
     pub recipe: Recipe,
     /// C.
     pub strategy: Strategy,
+    /// How the design of C ended.
+    pub status: Status,
     /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
     pub schedule: Schedule,
     /// sigma.
@@ -39,13 +41,14 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// `strategy` on `schedule`, with the least noise that the request's privacy allows.
+    /// A design on `schedule`, with the least noise that the request's privacy allows.
     pub(crate) fn calibrated(
         request: &Request,
         schedule: Schedule,
         recipe: Recipe,
-        strategy: Strategy,
+        design: Solution<Strategy>,
     ) -> Result<Self> {
+        let Solution { value: strategy, status, .. } = design;
         let sigma = noise_multiplier(request, &schedule)?;
         let loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
         let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
@@ -61,6 +64,7 @@ impl Candidate {
             relative_to_independent: 1.0,
             state_bytes: bytes.saturating_mul(request.dim as u64),
             strategy,
+            status,
             loss,
         })
     }
@@ -184,12 +188,12 @@ pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
 fn candidate(request: &Request, schedule: &Schedule, recipe: Recipe) -> Result<Candidate> {
     let amplified = request.setting == Setting::Poisson && is_banded(recipe.class);
     let participation = if amplified { Participation::Single } else { schedule.participation.clone() };
-    let strategy = designed(request, schedule.steps, participation, recipe)?;
+    let design = designed(request, schedule.steps, participation, recipe)?;
     let schedule = match amplified {
-        true => schedule.amplified(strategy.mechanism().encoder()?.bandwidth()),
+        true => schedule.amplified(design.value.mechanism().encoder()?.bandwidth()),
         false => schedule.clone(),
     };
-    Candidate::calibrated(request, schedule, recipe, strategy)
+    Candidate::calibrated(request, schedule, recipe, design)
 }
 
 /// The classes whose noise sampling amplifies by a theorem.
@@ -203,10 +207,10 @@ pub(crate) fn designed(
     steps: usize,
     participation: Participation,
     recipe: Recipe,
-) -> Result<Strategy> {
+) -> Result<Solution<Strategy>> {
     let workload = request.workload.clone();
     let problem = Problem { steps, workload, participation, objective: request.objective };
-    Ok(recipe.design(&problem)?.value)
+    Ok(recipe.design(&problem)?)
 }
 
 /// The powers of 2 below `most`, from `first` on, and `most` itself.

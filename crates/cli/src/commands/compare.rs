@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_input::at_least;
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Participation, Problem, loss};
 use clap::{Args, ValueEnum};
@@ -75,6 +75,8 @@ pub struct Report {
     steps: Vec<usize>,
     /// One row a number of steps, one loss a strategy; null where the strategy cannot be made for it.
     losses: Vec<Vec<Option<f64>>>,
+    /// How each design ended.
+    statuses: Vec<Vec<Option<Status>>>,
     /// Why a loss is missing.
     missing: Vec<String>,
     #[serde(skip)]
@@ -92,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut missing = Vec::new();
     let designs = arguments.steps.len() * arguments.strategies.len();
     let progress = Progress::new("compare", "designs", designs as u64);
-    let mut losses = Vec::new();
+    let (mut losses, mut statuses) = (Vec::new(), Vec::new());
     for &steps in &arguments.steps {
         let mut row = Vec::new();
         for recipe in &arguments.strategies {
@@ -103,7 +105,9 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
             );
             progress.advance(1);
         }
+        let (row, how) = row.into_iter().map(Option::unzip).unzip();
         losses.push(row);
+        statuses.push(how);
     }
     drop(progress);
     for reason in &missing {
@@ -114,6 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         strategies: arguments.strategies.iter().map(ToString::to_string).collect(),
         steps: arguments.steps.clone(),
         losses,
+        statuses,
         missing,
         format: arguments.format,
     };
@@ -123,20 +128,22 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechanism::Result<f64> {
+fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechanism::Result<(f64, Status)> {
     let problem = Problem {
         steps,
         workload: arguments.problem.workload.clone(),
         participation: arguments.participation.clone(),
         objective: arguments.objective,
     };
-    let strategy = recipe.design(&problem)?.value;
-    let cost = loss::of(&strategy, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
-    Ok(match (arguments.total, arguments.objective) {
+    let found = recipe.design(&problem)?;
+    let cost =
+        loss::of(&found.value, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    let loss = match (arguments.total, arguments.objective) {
         (true, _) => cost.total_loss,
         (false, Objective::Max) => cost.max_loss,
         (false, Objective::Rms) => cost.rms_loss,
-    })
+    };
+    Ok((loss, found.status))
 }
 
 impl Report {
@@ -184,8 +191,17 @@ impl fmt::Display for Report {
             Format::Markdown => {
                 writeln!(f, "| steps | {} |", self.strategies.join(" | "))?;
                 writeln!(f, "|---|{}", "---|".repeat(self.strategies.len()))?;
-                for (steps, row) in rows {
-                    writeln!(f, "| {steps} | {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "))?;
+                for ((steps, row), how) in rows.zip(&self.statuses) {
+                    let open = |how: &Option<Status>| how.is_some_and(|status| !status.is_final());
+                    let marked = |(loss, how)| cell(loss) + if open(how) { " *" } else { "" };
+                    writeln!(
+                        f,
+                        "| {steps} | {} |",
+                        row.iter().zip(how).map(marked).collect::<Vec<_>>().join(" | ")
+                    )?;
+                }
+                if self.statuses.iter().flatten().flatten().any(|status| !status.is_final()) {
+                    writeln!(f, "\n* not converged: the best found")?;
                 }
             }
         }

@@ -54,6 +54,8 @@ pub struct Report {
     rms_error: f64,
     sensitivity: Sensitivity,
     status: Status,
+    improved: bool,
+    designed_for: Option<String>,
     gap: Option<f64>,
     iterations: usize,
     seconds: f64,
@@ -88,6 +90,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         rms_error: cost.rms_error,
         sensitivity: cost.sensitivity,
         status: solution.status,
+        improved: solution.improved,
+        designed_for: arguments.strategy.designed_for(&problem)?.map(|workload| workload.to_string()),
         gap: solution.gap,
         iterations: solution.iterations,
         seconds,
@@ -117,14 +121,18 @@ impl fmt::Display for Report {
         let how = match self.status {
             Status::ClosedForm => "nothing to optimise".to_string(),
             Status::Converged => format!("{} loss optimised, {} iterations", self.objective, self.iterations),
-            Status::Stalled => {
-                format!("{} loss optimised to rounding, {} iterations", self.objective, self.iterations)
-            }
+            Status::Stalled => format!(
+                "{} loss NOT converged: no step of the solver lowers it after {} iterations; the best found is shown",
+                self.objective, self.iterations
+            ),
             Status::IterationLimit => format!(
                 "{} loss NOT converged after {} iterations; the best found is shown",
                 self.objective, self.iterations
             ),
         };
+        if let Some(workload) = self.designed_for.as_ref().filter(|&workload| *workload != self.workload) {
+            writeln!(f, "designed for {workload}, not for the workload that it is measured under")?;
+        }
         let gap = self.gap.map_or(String::new(), |gap| format!(", certified relative gap {gap:.1e}"));
         writeln!(f, "{how}{gap}; {:.3} s", self.seconds)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
 use antinoise_plan::{Candidate, Choice, Length, Plan, Request, Setting, choose};
@@ -184,6 +184,7 @@ struct Row {
     rms_loss: f64,
     relative_to_independent: f64,
     state_bytes: u64,
+    status: Status,
     #[serde(skip)]
     name: String,
 }
@@ -200,8 +201,18 @@ impl Row {
             rms_loss: candidate.rms_loss,
             relative_to_independent: candidate.relative_to_independent,
             state_bytes: candidate.state_bytes,
+            status: candidate.status,
             name: candidate.recipe.to_string(),
         }
+    }
+}
+
+impl Row {
+    /// What the last column says: the choice, and a design that is not the best of its class for sure.
+    fn mark(&self, chosen: bool) -> String {
+        let open = (!self.status.is_final()).then_some("not converged");
+        let chosen = chosen.then_some("<- chosen");
+        chosen.into_iter().chain(open).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -245,7 +256,7 @@ impl fmt::Display for Report {
                     format!("{:.6}", row.rms_loss),
                     format!("{:.3}", row.relative_to_independent),
                     output::bytes(row.state_bytes),
-                    if i == self.chosen { "<- chosen".into() } else { String::new() },
+                    row.mark(i == self.chosen),
                 ]
             })
             .collect();

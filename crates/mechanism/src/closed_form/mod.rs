@@ -3,6 +3,8 @@
 //! Everything is written in delta = 1 - lambda (C) and delta^ = 1 - lambda^ (C^-1), interlaced as
 //! delta_1 < delta^_1 < delta_2 < ... < delta^_d; then every term below is positive and nothing cancels.
 
+pub(crate) mod cascade;
 pub(crate) mod geometric;
 pub(crate) mod interlaced;
 pub(crate) mod norms;
+mod shifts;

@@ -1,6 +1,7 @@
 //! ||sum of k shifted columns of C||^2 and ||B||^2 of a BLT for prefix sums, with their partial derivatives.
 
 use super::geometric::{power, sum, weighted_sum};
+use super::shifts::Shifts;
 use crate::optimize::Objective;
 
 /// A squared norm and its partial derivatives.
@@ -55,83 +56,42 @@ pub(crate) fn error(g: f64, beta: &[f64], nodes: &[f64], steps: usize, objective
     norm
 }
 
-/// ||sum over j < k of column jb||^2 over n steps, where c_0 = 1 and c_t = sum_i alpha_i lambda_i^(t-1). O(d^2 k).
+/// ||sum over j < k of column jb||^2 over n steps, where c_0 = 1 and c_t = sum_i alpha_i lambda_i^(t-1). O(d^2 log k).
 ///
 /// With t = p b + s the sum is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1, and 1 + sum_i alpha_i
 /// lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
 pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, b: usize, k: usize) -> Norm {
-    let blocks = Blocks::new(nodes, b, k);
     let d = alpha.len();
-    let mut norm = Norm { squared: 1.0, d_weights: vec![0.0; d], d_nodes: vec![0.0; d], d_limit: 0.0 };
-    let last = (steps - (k - 1) * b - 1) as f64;
+    let mut norm = Norm { squared: k as f64, d_weights: vec![0.0; d], d_nodes: vec![0.0; d], d_limit: 0.0 };
     let inner = if k > 1 { (b - 1) as f64 } else { 0.0 };
+    let last = (steps - (k - 1) * b - 1) as f64;
+    // lambda^(b-1) and its slope: what reaches the next participation.
+    let decayed = |x: f64| (power(inner, x), if inner == 0.0 { 0.0 } else { -inner * power(inner - 1.0, x) });
     for i in 0..d {
+        let (q, dq) = decayed(nodes[i]);
         for j in 0..d {
             let x = joint(nodes[i], nodes[j]);
-            for (length, from, to) in [(inner, 0, k - 1), (last, k - 1, k)] {
-                let (value, slope) = sum(length, x);
-                let (products, d_products) = blocks.products(i, j, from, to);
-                norm.squared += alpha[i] * alpha[j] * value * products;
-                norm.d_weights[i] += 2.0 * alpha[j] * value * products;
-                norm.d_nodes[i] +=
-                    2.0 * alpha[i] * alpha[j] * (slope * (1.0 - nodes[j]) * products + value * d_products);
+            let ((within, d_within), (after, d_after)) = (sum(inner, x), sum(last, x));
+            let shifts = Shifts::new(nodes[i], nodes[j], b, k);
+            let (products, ends) = (shifts.products, shifts.last_product);
+            let (other, keep) = (decayed(nodes[j]).0, 1.0 - nodes[j]);
+            let pair = within * products.value + after * ends.value + q * other * products.value;
+            norm.squared += alpha[i] * alpha[j] * pair;
+            norm.d_weights[i] += 2.0 * alpha[j] * pair;
+            let slope = d_within * keep * products.value
+                + within * products.slope
+                + d_after * keep * ends.value
+                + after * ends.slope
+                + other * (dq * products.value + q * products.slope);
+            norm.d_nodes[i] += 2.0 * alpha[i] * alpha[j] * slope;
+            if j == i {
+                // The ones of the rows t = p b, p >= 1, times what earlier participations left there.
+                let sums = shifts.sums;
+                norm.squared += 2.0 * alpha[i] * q * sums.value;
+                norm.d_weights[i] += 2.0 * q * sums.value;
+                norm.d_nodes[i] += 2.0 * alpha[i] * (dq * sums.value + q * sums.slope);
             }
         }
     }
-    add_first_rows(&mut norm, alpha, nodes, &blocks, b, k);
     norm
-}
-
-/// The rows t = p b, p >= 1; row 0 is 1.
-fn add_first_rows(norm: &mut Norm, alpha: &[f64], nodes: &[f64], blocks: &Blocks, b: usize, k: usize) {
-    let d = alpha.len();
-    let decayed: Vec<(f64, f64)> = nodes
-        .iter()
-        .map(|&x| {
-            let m = (b - 1) as f64;
-            let slope = if b == 1 { 0.0 } else { -m * power(m - 1.0, x) };
-            (power(m, x), slope)
-        })
-        .collect();
-    for p in 1..k {
-        let l = |i: usize| blocks.sums[i * k + p - 1];
-        let row = 1.0 + (0..d).map(|i| alpha[i] * decayed[i].0 * l(i).0).sum::<f64>();
-        norm.squared += row * row;
-        for i in 0..d {
-            let ((power, d_power), (sum, d_sum)) = (decayed[i], l(i));
-            norm.d_weights[i] += 2.0 * row * power * sum;
-            norm.d_nodes[i] += 2.0 * row * alpha[i] * (d_power * sum + power * d_sum);
-        }
-    }
-}
-
-/// L_ip and dL_ip / d delta_i, at index i k + p.
-struct Blocks {
-    sums: Vec<(f64, f64)>,
-    k: usize,
-}
-
-impl Blocks {
-    fn new(nodes: &[f64], b: usize, k: usize) -> Self {
-        let b = b as f64;
-        let mut sums = Vec::with_capacity(nodes.len() * k);
-        for &x in nodes {
-            let (q, dq) = (power(b, x), -b * power(b - 1.0, x));
-            let mut at = (1.0, 0.0);
-            for _ in 0..k {
-                sums.push(at);
-                at = (1.0 + q * at.0, dq * at.0 + q * at.1);
-            }
-        }
-        Self { sums, k }
-    }
-
-    /// sum over p in from..to of L_ip L_jp, and its derivative in delta_i alone.
-    fn products(&self, i: usize, j: usize, from: usize, to: usize) -> (f64, f64) {
-        let (row_i, row_j) = (&self.sums[i * self.k..], &self.sums[j * self.k..]);
-        row_i[from..to]
-            .iter()
-            .zip(&row_j[from..to])
-            .fold((0.0, 0.0), |(value, slope), (li, lj)| (value + li.0 * lj.0, slope + li.1 * lj.0))
-    }
 }

@@ -1,20 +1,28 @@
 //! Minimise sens(C, Pi) ||A C^-1|| over BLTs of a given order.
 //!
 //! Variables: u in R^{2d}, the interlaced parameterisation, so that every point is a valid BLT and no barrier
-//! is needed. Prefix sums use closed forms, O(d^2 k) an evaluation whatever n; other workloads write out n
-//! coefficients of C and use the Toeplitz loss, O(n (d + log n)). Orders are solved in turn, each also from
-//! the one before with an inert buffer added, so that the loss never rises with the order.
+//! is needed. The sensitivity has a closed form, O(d^2 log k), and so has the error of prefix sums, O(d^2), whatever n; that
+//! of other Toeplitz workloads is made step by step, O(n d). What is left (A that is not Toeplitz, listed patterns) writes out
+//! n coefficients of C. Orders are solved in turn, each also from the one before with an inert buffer added, so that the loss
+//! never rises with the order, nor above that of the identity.
 
+use super::best::Best;
 use super::lbfgs::{self, Settings};
-use super::toeplitz::ToeplitzLoss;
+use super::toeplitz::{ROW_EXPONENTS, ToeplitzLoss};
 use super::{Objective, Solution};
+use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::Interlaced;
 use crate::closed_form::norms;
-use crate::{Participation, Result, Workload};
+use crate::{Participation, Problem, Result, Workload, stationary};
 
 /// The logit of the largest node at the start, and how far apart an inert pair is put.
 const START_TOP: f64 = 1.0;
 const INERT_LOG_GAP: f64 = -3.0;
+/// How far apart the identity's two decays are put: still apart in double precision.
+const IDENTITY_LOG_GAP: f64 = -33.0;
+
+/// Up to so many steps C is written out whatever the workload.
+const FEW_STEPS: usize = 48;
 
 /// How many buffers a BLT may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,38 +48,91 @@ impl Buffers {
 }
 
 /// ln(sens^2 ||B||^2) as a function of u.
-enum BltLoss {
-    /// Prefix sums.
-    Closed { steps: usize, separation: (usize, usize), objective: Objective },
-    /// Any other Toeplitz workload.
-    WrittenOut { steps: usize, loss: ToeplitzLoss },
+struct BltLoss {
+    steps: usize,
+    separation: (usize, usize),
+    form: Form,
+}
+
+/// How ||B||^2 is found, and sens^2 with it where patterns are listed.
+enum Form {
+    /// Prefix sums: both in closed form.
+    Closed(Objective),
+    /// Any other Toeplitz A and the weights of w_t^2: w step by step, sens^2 in closed form.
+    Cascade { workload: Vec<f64>, weights: Vec<f64> },
+    /// Anything else: C written out.
+    WrittenOut(ToeplitzLoss),
 }
 
 impl BltLoss {
-    fn new(
-        steps: usize,
-        workload: &Workload,
-        participation: &Participation,
-        objective: Objective,
-    ) -> Result<Self> {
-        participation.check(steps)?;
-        Ok(match workload {
-            Workload::Prefix => {
-                Self::Closed { steps, separation: participation.separation(steps), objective }
-            }
-            _ => Self::WrittenOut {
-                steps,
-                loss: ToeplitzLoss::new(steps, steps, workload, participation, objective)?,
-            },
-        })
+    /// One loss a solve: where the worst row of an A that is not Toeplitz counts, exponent after exponent.
+    fn stages(problem: &Problem) -> Result<Vec<Self>> {
+        let Problem { steps, workload, participation, objective } = problem;
+        participation.check(*steps)?;
+        let with = |form| Self { steps: *steps, separation: participation.separation(*steps), form };
+        // So few coefficients are multiplied sooner than powers are summed in closed form.
+        let must_write_out = matches!(participation, Participation::Patterns { .. }) || *steps <= FEW_STEPS;
+        if *workload == Workload::Prefix && !must_write_out {
+            return Ok(vec![with(Form::Closed(*objective))]);
+        }
+        if !must_write_out && let Some(a) = workload.coefficients(*steps)? {
+            let weights = stationary::weights(*steps, *steps, *objective).0;
+            return Ok(vec![with(Form::Cascade { workload: a, weights })]);
+        }
+        let smooth = *objective == Objective::Rms || workload.is_toeplitz();
+        let exponents = if smooth { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
+        let written = |&exponent: &f64| {
+            let loss = ToeplitzLoss::new(*steps, *steps, workload, participation, *objective, exponent)?;
+            Ok(with(Form::WrittenOut(loss)))
+        };
+        exponents.iter().map(written).collect()
     }
 
     fn value_and_gradient(&self, u: &[f64]) -> (f64, Vec<f64>) {
         let blt = Interlaced::from_variables(u);
-        match self {
-            Self::Closed { steps, separation, objective } => closed(&blt, *steps, *separation, *objective),
-            Self::WrittenOut { steps, loss } => written_out(&blt, *steps, loss),
+        match &self.form {
+            Form::Closed(objective) => {
+                let (error, d_nodes, d_residues) = closed_error(&blt, self.steps, *objective);
+                self.with_sensitivity(&blt, error, d_nodes, d_residues)
+            }
+            Form::Cascade { workload, weights } => {
+                let norm = Cascade { nodes: &blt.nodes, workload }.weighted_norm(weights);
+                let d_nodes = norm.d_nodes.iter().map(|d| d / norm.squared).collect();
+                self.with_sensitivity(&blt, norm.squared.ln(), d_nodes, vec![0.0; blt.nodes.len()])
+            }
+            Form::WrittenOut(loss) => written_out(&blt, self.steps, loss),
         }
+    }
+
+    /// Adds ln sens^2 in closed form to ln ||B||^2 and its derivatives.
+    fn with_sensitivity(
+        &self,
+        blt: &Interlaced,
+        error: f64,
+        mut d_nodes: Vec<f64>,
+        mut d_residues: Vec<f64>,
+    ) -> (f64, Vec<f64>) {
+        let (b, k) = self.separation;
+        let (delta, alpha) = (every_other(&blt.nodes, 0), every_other(&blt.residues, 0));
+        let c = norms::sensitivity(&alpha, &delta, self.steps, b, k);
+        for i in 0..delta.len() {
+            d_residues[2 * i] += c.d_weights[i] / c.squared;
+            d_nodes[2 * i] += c.d_nodes[i] / c.squared;
+        }
+        (c.squared.ln() + error, blt.gradient(&d_nodes, &d_residues))
+    }
+
+    /// The squared loss, the worst row unsmoothed.
+    fn cost(&self, u: &[f64]) -> f64 {
+        let cost = match &self.form {
+            Form::WrittenOut(loss) => {
+                let blt = Interlaced::from_variables(u);
+                let (delta, alpha) = (every_other(&blt.nodes, 0), every_other(&blt.residues, 0));
+                loss.cost(&coefficients(&alpha, &delta, self.steps))
+            }
+            _ => self.value_and_gradient(u).0.exp(),
+        };
+        if cost.is_finite() { cost } else { f64::INFINITY }
     }
 }
 
@@ -79,24 +140,22 @@ fn every_other(x: &[f64], from: usize) -> Vec<f64> {
     x.iter().skip(from).step_by(2).copied().collect()
 }
 
-fn closed(blt: &Interlaced, steps: usize, (b, k): (usize, usize), objective: Objective) -> (f64, Vec<f64>) {
+/// ln ||B||^2 for prefix sums and its derivatives in the nodes and in the residues.
+fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, Vec<f64>, Vec<f64>) {
     let (delta, delta_hat) = (every_other(&blt.nodes, 0), every_other(&blt.nodes, 1));
-    let alpha = every_other(&blt.residues, 0);
     let beta: Vec<f64> = every_other(&blt.residues, 1).iter().zip(&delta_hat).map(|(r, p)| r / p).collect();
     let g = blt.limit();
-    let c = norms::sensitivity(&alpha, &delta, steps, b, k);
     let e = norms::error(g, &beta, &delta_hat, steps, objective);
     let size = blt.nodes.len();
     let (mut d_nodes, mut d_residues) = (vec![0.0; size], vec![0.0; size]);
     let by_limit = e.d_limit * g / e.squared;
     for i in 0..size / 2 {
         let by_weight = e.d_weights[i] / e.squared;
-        d_residues[2 * i] = c.d_weights[i] / c.squared;
         d_residues[2 * i + 1] = by_weight / delta_hat[i];
-        d_nodes[2 * i] = c.d_nodes[i] / c.squared + by_limit / delta[i];
+        d_nodes[2 * i] = by_limit / delta[i];
         d_nodes[2 * i + 1] = e.d_nodes[i] / e.squared - (by_limit + by_weight * beta[i]) / delta_hat[i];
     }
-    (c.squared.ln() + e.squared.ln(), blt.gradient(&d_nodes, &d_residues))
+    (e.squared.ln(), d_nodes, d_residues)
 }
 
 /// c_0 = 1, c_t = sum_i alpha_i (1 - delta_i)^(t-1).
@@ -147,49 +206,45 @@ fn with_inert_buffer(u: &[f64]) -> Vec<f64> {
     longer
 }
 
-/// The interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss.
+/// The identity to fifteen digits: a decay and one of C^-1 that all but cancel.
+fn identity() -> Vec<f64> {
+    vec![0.0, IDENTITY_LOG_GAP]
+}
+
+/// The interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss; fewer pairs than asked where
+/// more do not lower it.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
 ///
 /// # Source
 /// Monograph, Section 2.5 and Lemma 2.29, in the form of this crate's closed forms.
-pub fn minimize(
-    buffers: Buffers,
-    steps: usize,
-    workload: &Workload,
-    participation: &Participation,
-    objective: Objective,
-) -> Result<Solution<Vec<f64>>> {
-    let loss = BltLoss::new(steps, workload, participation, objective)?;
-    let f = |u: &[f64]| loss.value_and_gradient(u);
-    let settings = Settings::default();
-    let solve = |start: Vec<f64>| {
-        let found = lbfgs::minimize(f, start, &settings);
-        (f(&found.value).0, found)
-    };
-    let mut best: Option<(f64, Solution<Vec<f64>>)> = None;
-    let mut iterations = 0;
+pub fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<Vec<f64>>> {
+    let stages = BltLoss::stages(problem)?;
+    let cost = |u: &[f64]| stages[stages.len() - 1].cost(u);
+    let first = spread_start(1, problem.steps);
+    let start_cost = cost(&first);
+    let mut best = Best::new(first, start_cost);
+    best.consider(identity(), cost(&identity()));
     for order in 1..=buffers.most() {
-        let below = best.clone();
-        let mut starts = vec![spread_start(order, steps)];
-        starts.extend(below.as_ref().map(|(_, below)| with_inert_buffer(&below.value)));
-        for start in starts {
-            let (value, found) = solve(start);
-            iterations += found.iterations;
-            if best.as_ref().is_none_or(|(least, _)| value < *least) {
-                best = Some((value, found));
+        let below = (best.cost(), best.value().clone());
+        let mut starts = vec![spread_start(order, problem.steps)];
+        if order > 1 {
+            starts.push(with_inert_buffer(&below.1));
+        }
+        for mut u in starts {
+            for loss in &stages {
+                let found = lbfgs::minimize(|u| loss.value_and_gradient(u), u, &Settings::default());
+                u = found.value.clone();
+                best.offer(found, cost(&u));
             }
         }
-        let gained = below.as_ref().zip(best.as_ref()).map(|(below, best)| below.0 - best.0);
-        if gained.is_some_and(|gained| buffers.not_worth(gained)) {
-            best = below;
+        if order > 1 && buffers.not_worth((below.0 / best.cost()).ln()) {
+            best.restore(below.1, below.0);
             break;
         }
     }
-    let (_, found) = best.expect("order is at least 1");
-    let nodes = Interlaced::from_variables(&found.value).nodes;
-    Ok(Solution { iterations, ..found }.map(|_| nodes))
+    Ok(best.finished().map(|u| Interlaced::from_variables(&u).nodes))
 }
 
 #[cfg(test)]
@@ -199,17 +254,24 @@ mod tests {
     #[test]
     fn the_gradients_are_the_finite_differences_and_the_forms_agree() {
         let u = [-2.0, 0.1, -0.4, 0.2, -0.3, 0.3];
-        let ones = Workload::Toeplitz { coefficients: vec![1.0; 23] };
+        let ones = Workload::Toeplitz { coefficients: vec![1.0; 61] };
         for objective in [Objective::Max, Objective::Rms] {
             for participation in
                 ["single", "full-batch", "cyclic:4,3", "min-sep:5,4", "cyclic:4,6", "cyclic:1,5"]
             {
-                let participation = participation.parse().unwrap();
-                let closed = BltLoss::new(23, &Workload::Prefix, &participation, objective).unwrap();
-                let written = BltLoss::new(23, &ones, &participation, objective).unwrap();
+                let participation: Participation = participation.parse().unwrap();
+                let problem = |workload: &Workload| Problem {
+                    steps: 61,
+                    workload: workload.clone(),
+                    participation: participation.clone(),
+                    objective,
+                };
+                let closed = BltLoss::stages(&problem(&Workload::Prefix)).unwrap().remove(0);
+                let cascade = BltLoss::stages(&problem(&ones)).unwrap().remove(0);
+                let toeplitz = ToeplitzLoss::new(61, 61, &ones, &participation, objective, 1.0).unwrap();
+                let separation = cascade.separation;
+                let written = BltLoss { steps: 61, separation, form: Form::WrittenOut(toeplitz) };
                 let (value, gradient) = closed.value_and_gradient(&u);
-                let (same_value, same_gradient) = written.value_and_gradient(&u);
-                assert!((value - same_value).abs() < 1e-12, "{participation} {objective}");
                 for j in 0..u.len() {
                     let at = |h: f64| {
                         let mut moved = u;
@@ -218,10 +280,12 @@ mod tests {
                     };
                     let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
                     assert!((difference - gradient[j]).abs() < 1e-8, "{participation} {objective} {j}");
-                    assert!(
-                        (same_gradient[j] - gradient[j]).abs() < 1e-10,
-                        "{participation} {objective} {j}"
-                    );
+                }
+                for other in [&cascade, &written] {
+                    let (same_value, same_gradient) = other.value_and_gradient(&u);
+                    assert!((value - same_value).abs() < 1e-12, "{participation} {objective}");
+                    let close = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-10;
+                    assert!(same_gradient.iter().zip(&gradient).all(close), "{participation} {objective}");
                 }
             }
         }

@@ -34,6 +34,8 @@ const SUFFICIENT_DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
 const MAX_BISECTIONS: usize = 60;
 const SLOW_ITERATIONS: usize = 5;
+/// A decrease below this, relatively, is lost in the rounding of sums.
+const ROUNDING: f64 = 1e-12;
 
 struct Point {
     x: Vec<f64>,
@@ -66,19 +68,29 @@ pub(crate) fn minimize_until(
 ) -> Solution<Vec<f64>> {
     let (value, gradient) = f(&start);
     let mut at = Point { x: start, value, gradient };
+    let start_value = value;
+    let ended = |at: Point, status, iterations| Solution {
+        improved: at.value < start_value,
+        value: at.x,
+        status,
+        gap: None,
+        iterations,
+    };
     let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::with_capacity(settings.memory);
     let mut slow = 0;
     for iteration in 0..settings.max_iterations {
         let steepest = at.gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
         let flat = steepest <= settings.gradient_tolerance || slow >= SLOW_ITERATIONS;
         if flat || done(&at.x, &at.gradient) {
-            return ended(at.x, Status::Converged, iteration);
+            return ended(at, Status::Converged, iteration);
         }
         let direction = descent_direction(&at.gradient, &pairs);
         let first_step = if pairs.is_empty() { 1.0 / (1.0 + norm(&at.gradient)) } else { 1.0 };
         let Some(next) = line_search(&f, &at, &direction, first_step) else {
             if pairs.is_empty() {
-                return ended(at.x, Status::Stalled, iteration);
+                let promised = -dot(&at.gradient, &direction) * first_step;
+                let negligible = promised <= ROUNDING * (1.0 + at.value.abs());
+                return ended(at, if negligible { Status::Converged } else { Status::Stalled }, iteration);
             }
             pairs.clear(); // the model misleads: start again from steepest descent
             continue;
@@ -88,11 +100,7 @@ pub(crate) fn minimize_until(
         remember(&mut pairs, &at, &next, settings.memory);
         at = next;
     }
-    ended(at.x, Status::IterationLimit, settings.max_iterations)
-}
-
-fn ended(value: Vec<f64>, status: Status, iterations: usize) -> Solution<Vec<f64>> {
-    Solution { value, status, gap: None, iterations }
+    ended(at, Status::IterationLimit, settings.max_iterations)
 }
 
 fn norm(x: &[f64]) -> f64 {

@@ -1,9 +1,11 @@
 //! Choosing C: one file a problem, each returning a [`Solution`].
 
 pub mod banded;
+pub(crate) mod best;
 pub mod blt;
 pub mod dense;
 pub mod lbfgs;
+pub(crate) mod softmax;
 pub mod toeplitz;
 
 use serde::{Deserialize, Serialize};
@@ -51,10 +53,17 @@ pub enum Status {
     ClosedForm,
     /// The stopping rule holds.
     Converged,
-    /// No step along the search direction lowers the objective in floating point.
+    /// No step along the search direction lowers the objective, although its slope promises more than rounding.
     Stalled,
     /// The iterations ran out; the value is the best found.
     IterationLimit,
+}
+
+impl Status {
+    /// Whether nothing is left to be done: a formula, or a stopping rule that holds.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::ClosedForm | Self::Converged)
+    }
 }
 
 /// What a solver found, and how much it is worth.
@@ -74,16 +83,19 @@ pub struct Solution<T> {
     pub gap: Option<f64>,
     /// Iterations taken.
     pub iterations: usize,
+    /// Whether the value is better than the solver's start; false where nothing was solved.
+    pub improved: bool,
 }
 
 impl<T> Solution<T> {
     /// A value that needed no solver.
     pub fn closed_form(value: T) -> Self {
-        Self { value, status: Status::ClosedForm, gap: None, iterations: 0 }
+        Self { value, status: Status::ClosedForm, gap: None, iterations: 0, improved: false }
     }
 
     /// The same solution, its value seen through `f`.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Solution<U> {
-        Solution { value: f(self.value), status: self.status, gap: self.gap, iterations: self.iterations }
+        let Self { value, status, gap, iterations, improved } = self;
+        Solution { value: f(value), status, gap, iterations, improved }
     }
 }

@@ -14,6 +14,8 @@ const MOST_SIGNED: usize = 12;
 /// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
 /// (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
+/// One's two contributions u and v move C G by at most what u = v or u = -v does.
+const TWO_AT_MOST: &str = "two participations: the worse of equal and opposite contributions, of either sign";
 /// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
 const ROUNDING: f64 = 1e-12;
 
@@ -22,8 +24,9 @@ const ROUNDING: f64 = 1e-12;
 /// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
 /// that patterns hold (Theta(nk) of a cyclic schema), exact when the worst pattern has none that is negative
 /// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck); for
-/// circulants always the spectral one. Min-sep: a dynamic program, exact when C^T C has no more bands than the
-/// separation, else on upper bounds of the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
+/// circulants always the spectral one. Two participations at most: the pair's columns with the worse sign, exact.
+/// Min-sep: a dynamic program, exact when C^T C has no more bands than the separation, else on upper bounds of
+/// the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
@@ -109,6 +112,9 @@ fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -
             "magnitudes of inner products of co-participating columns",
         );
     }
+    if (0..count).all(|u| block(u).nrows() <= 2) {
+        return Sensitivity::exact(absolute.sqrt(), TWO_AT_MOST);
+    }
     if absolute <= over_patterns(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
         let source = "columns of the worst pattern have no negative inner product";
         return Sensitivity::exact(absolute.sqrt(), source);
@@ -150,6 +156,9 @@ fn largest_signed_sum(x: &Mat<f64>) -> f64 {
 fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
+    if k == 2 && !orthogonal {
+        return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_AT_MOST);
+    }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
     let diagonal = encoder.gram_lag(0);
     // M for one more participation from M for one fewer; steps past the end are worth 0.
@@ -170,6 +179,17 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
         return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
     }
     Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
+}
+
+/// max over t and tau >= t + b of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]|, or X\[t, t\] alone.
+fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
+    let diagonal = encoder.gram_lag(0);
+    let of_lag = |lag: usize| {
+        let entries = encoder.gram_lag(lag).into_iter().enumerate();
+        largest(entries.map(|(t, x)| diagonal[t] + diagonal[t + lag] + 2.0 * x.abs()))
+    };
+    let pairs = (b..encoder.steps()).map(of_lag);
+    largest(diagonal.iter().copied().chain(pairs))
 }
 
 /// R\[t, j\] for j in 1..k, at index j - 1.

@@ -7,7 +7,7 @@
 //! perturbation: N_run C (I + D C)^-1 = I, and C (I + D C)^-1 = (I + C D)^-1 C, so that
 //! sens(C_run) <= sens(C) / (1 - ||C D||).
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, largest};
 
 use super::of_encoder;
 use crate::closed_form::norms;
@@ -72,7 +72,12 @@ pub fn of_running(
         let (encoder, lost) = encoder_of(&runs, steps)?;
         // Entries that double precision rounds a few times move sens by at most that part for each participation.
         let entries = 8.0 * UNIT * participation.separation(steps).1 as f64;
-        of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?
+        let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
+        // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
+        match lost_to_inverse(&runs, &mechanism.encoder()?, steps).and_then(|lost| left(lost).ok()) {
+            Some(left) => (mechanism.sensitivity(participation)?.value / left).min(written_out),
+            None => written_out,
+        }
     };
     let value = (value * output).next_up();
     if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
@@ -157,6 +162,40 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
     })
 }
 
+/// What running the taps of C^-1 changes a stated Toeplitz C by, alone, with scaled columns or in runs: C_run is
+/// (I - R)^-1 C, where R is the Toeplitz matrix of 1 - taps * c, and ||R|| at most this.
+fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f64> {
+    match (runs, stated) {
+        (Recursion::MovingAverage { taps }, Encoder::Toeplitz { coefficients, .. }) => {
+            Some(residual(&taps[..taps.len().min(steps)], coefficients, steps))
+        }
+        (Recursion::Scaled { inner, factors }, Encoder::Scaled { coefficients, scales }) => {
+            let toeplitz = Encoder::Toeplitz { steps, coefficients: coefficients.clone() };
+            let rounded = scales.iter().zip(factors).map(|(scale, factor)| (scale * factor - 1.0).abs());
+            Some(lost_to_inverse(inner, &toeplitz, steps)? + 2.0 * largest(rounded) + UNIT)
+        }
+        (Recursion::Restarted { inner, .. }, Encoder::Stamped { block, period, .. }) => {
+            lost_to_inverse(inner, block, *period)
+        }
+        _ => None,
+    }
+}
+
+/// An upper bound on the sum of |1 - taps * c| over n terms.
+fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
+    let sum = |x: &[f64]| x.iter().map(|x| x.abs()).sum::<f64>();
+    let product = multiply(taps, c, n);
+    let found = (1.0 - product[0]).abs() + sum(&product[1..]);
+    let terms = taps.len().min(c.len());
+    let rounding = if terms <= crate::toeplitz::DIRECT_TERMS {
+        (terms + 3) as f64 * UNIT * sum(taps) * sum(c)
+    } else {
+        let transforms = 8.0 * UNIT * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
+        n as f64 * transforms
+    };
+    found + rounding
+}
+
 /// An upper bound on the sum of |1 - taps * c|: the norm of I - T C for the Toeplitz T of `taps` and C of `c`.
 fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     let n = c.len();
@@ -166,10 +205,7 @@ fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     if few {
         return (taps.len() + 3) as f64 * UNIT * sum(taps) * sum(c);
     }
-    let product = multiply(taps, c, n);
-    let residual = (1.0 - product[0]).abs() + sum(&product[1..]);
-    let transforms = 8.0 * UNIT * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
-    residual + n as f64 * transforms
+    residual(taps, c, n)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use super::banded_toeplitz::bands_of;
+use super::toeplitz::coefficients;
 use super::{Design, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
-use crate::{Encoder, Recursion, Result, Workload};
+use crate::{Encoder, Recursion, Result};
 
 /// A banded lower-triangular matrix given by its rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,20 +63,32 @@ impl Design for Banded {
             between("bands", bands, 1, b, "the separation of participations")?;
         }
         can_write_out(problem.steps.saturating_mul(bands))?;
-        let start = start(problem, bands)?;
-        let found = if recipe.fixed {
-            let theta: Vec<f64> = (0..problem.steps).flat_map(|_| start.iter().copied()).collect();
-            Solution::closed_form(normalize_columns(&theta, bands).rows)
-        } else {
-            minimize_columns(&start, problem.steps, &problem.workload, problem.objective)?
+        let columns = |c: &[f64]| -> Vec<f64> {
+            let padded = || (0..bands).map(|tau| c.get(tau).copied().unwrap_or(0.0));
+            (0..problem.steps).flat_map(|_| padded()).collect()
         };
+        let fixed = columns(&coefficients(problem, bands, true)?.value);
+        if recipe.fixed {
+            let rows = normalize_columns(&fixed, bands).rows;
+            return Ok(Solution::closed_form(Self { bands, rows }));
+        }
+        let mut starts = vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, false)?.value)];
+        if problem.steps * bands <= SMALL && bands > 1 {
+            let fewer = Self::design(&Recipe { bands: Some(bands.div_ceil(2)), ..*recipe }, problem)?.value;
+            starts.push(fewer.widened(bands));
+        }
+        let found = minimize_columns(&starts, bands, problem)?;
         Ok(found.map(|rows| Self { bands, rows }))
     }
 }
 
-/// The banded Toeplitz optimum for the workload, or for prefix sums where that is not Toeplitz.
-fn start(problem: &Problem, bands: usize) -> Result<Vec<f64>> {
-    let toeplitz = problem.workload.coefficients(problem.steps)?.is_some();
-    let workload = if toeplitz { problem.workload.clone() } else { Workload::Prefix };
-    Ok(super::toeplitz::coefficients(&Problem { workload, ..problem.clone() }, bands, false)?.value)
+/// n x bands up to which designs with half the bands, and half of those, are starts too.
+const SMALL: usize = 1 << 14;
+
+impl Banded {
+    /// The same rows with zeros for more bands.
+    fn widened(&self, bands: usize) -> Vec<f64> {
+        let zeros = vec![0.0; bands - self.bands];
+        self.rows.chunks_exact(self.bands).flat_map(|row| row.iter().chain(&zeros)).copied().collect()
+    }
 }

@@ -49,13 +49,12 @@ impl Design for BandedInverse {
         let found = if recipe.fixed {
             Solution::closed_form(start)
         } else {
-            minimize_banded_inverse(
-                &start,
-                problem.steps,
-                &problem.workload,
-                &problem.participation,
-                problem.objective,
-            )?
+            // The identity, and the workload where its inverse is short.
+            let mut others = vec![vec![1.0]];
+            if let Some(a) = problem.workload.coefficients(problem.steps)? {
+                others.push(divide(&[1.0], &a, bands));
+            }
+            minimize_banded_inverse(&start, &others, problem)?
         };
         let strategy = Self { steps: problem.steps, inverse_coefficients: found.value.clone() };
         Ok(found.map(|_| strategy))

@@ -1,15 +1,17 @@
 //! Buffered linear Toeplitz (BLT): c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), d buffers.
 //!
 //! Noise: O(d m) time and state a step. C^-1 is a BLT too, its decays lambda^ interlaced with lambda, which
-//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 k), whatever n.
+//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 log k), whatever n; other Toeplitz
+//! workloads: O(n d).
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::norms;
-use crate::decoder::error_of_toeplitz;
+use crate::decoder::{finite, rows_by_columns};
 use crate::optimize::blt::{Buffers, coefficients, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
@@ -48,6 +50,13 @@ impl Blt {
         let blt = Self { steps, decay_complement, inverse_decay_complement };
         blt.check()?;
         Ok(blt)
+    }
+
+    /// The BLT with as many buffers as are ever chosen, or as can matter to so few coefficients.
+    pub(super) fn best(problem: &Problem) -> Result<Self> {
+        let most = MOST_AUTOMATIC.min(problem.steps.div_ceil(2));
+        let nodes = minimize(Buffers::Given(most), problem)?.value;
+        Self::from_nodes(problem.steps, &nodes)
     }
 
     /// lambda: 1 - delta.
@@ -125,11 +134,9 @@ impl Mechanism for Blt {
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
         let (b, k) = participation.separation(self.steps);
-        if matches!(participation, Participation::FullBatch | Participation::Patterns { .. }) {
+        if matches!(participation, Participation::Patterns { .. }) {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
-        // A power for each participation.
-        super::can_write_out(k.saturating_mul(self.decay_complement.len().max(1)))?;
         let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;
         let source = "closed form; a BLT with interlaced decays is positive and non-increasing";
         Sensitivity::exact(squared.sqrt(), source)
@@ -137,13 +144,25 @@ impl Mechanism for Blt {
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         if *workload != Workload::Prefix {
-            return error_of_toeplitz(&self.coefficients()?, self.steps, workload, &self.recursion()?);
+            return ErrorNorms::of_rows(&self.row_errors_squared(workload)?);
         }
         let (g, beta) = self.decoder();
         let squared =
             |objective| norms::error(g, &beta, &self.inverse_decay_complement, self.steps, objective).squared;
         let rms = (squared(Objective::Rms) / self.steps as f64).sqrt();
         ErrorNorms::new(squared(Objective::Max).sqrt(), rms)
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        let Some(workload) = workload.coefficients(self.steps)? else {
+            return rows_by_columns(&self.recursion()?, self.steps, workload);
+        };
+        let column = Cascade { nodes: &self.nodes(), workload: &workload }.column();
+        let sums = column.iter().scan(0.0, |sum, w| {
+            *sum += w * w;
+            Some(*sum)
+        });
+        finite(sums.collect())
     }
 
     fn recursion(&self) -> Result<Recursion> {
@@ -162,8 +181,7 @@ impl Design for Blt {
         if problem.workload != Workload::Prefix {
             super::can_write_out(problem.steps)?;
         }
-        let found =
-            minimize(buffers, problem.steps, &problem.workload, &problem.participation, problem.objective)?;
+        let found = minimize(buffers, problem)?;
         let blt = Self::from_nodes(problem.steps, &found.value)?;
         Ok(found.map(|_| blt))
     }

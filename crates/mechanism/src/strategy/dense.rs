@@ -5,9 +5,12 @@ use antinoise_input::{InvalidParameter, at_least};
 use antinoise_linear::{Mat, lower_inverse};
 use serde::{Deserialize, Serialize};
 
-use super::{Banded, Design, ErrorNorms, Mechanism, Problem, Recipe, can_write_out};
+use super::{
+    Class, ColumnNormalized, Design, ErrorNorms, Mechanism, Problem, Recipe, Strategy, can_write_out,
+};
 use crate::decoder::error_of_matrix;
-use crate::optimize::{Solution, dense};
+use crate::optimize::best::Best;
+use crate::optimize::{Solution, Status, dense};
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// A lower-triangular matrix given by its rows.
@@ -88,6 +91,12 @@ impl Mechanism for Dense {
     }
 }
 
+/// Steps up to which the banded class that dense contains is designed too, and those above which no other class is.
+const MOST_BANDED: usize = 64;
+const MOST_COMPARED: usize = 1024;
+/// Most steps and steps times participations for which all entries are solved for under min-sep.
+const MOST_SEPARATED: (usize, usize) = (512, 1 << 20);
+
 impl Design for Dense {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
@@ -95,14 +104,95 @@ impl Design for Dense {
         recipe.refuse_fixed()?;
         let (b, k) = problem.participation.separation(problem.steps);
         if matches!(problem.participation, Participation::MinSep { .. }) && k > 1 && k < problem.steps {
-            // Columns that may take part together are orthogonal when C has b bands at most.
-            let bands = Recipe { bands: Some(b), ..Recipe::new(super::Class::Banded) };
-            let found = Banded::design(&bands, problem)?;
-            let strategy = Self::of_matrix(&found.value.encoder()?.to_dense())?;
-            return Ok(found.map(|_| strategy));
+            return separated(problem, b, k);
         }
         let found = dense::minimize(problem, &dense::Settings::of(problem))?;
         let strategy = Self::of_matrix(&found.value)?;
-        Ok(found.map(|_| strategy))
+        let cost = squared_loss(&strategy, problem)?;
+        let bound = found.gap.map(|gap| cost / (1.0 + gap));
+        let mut best = Best::new(strategy.clone(), cost);
+        best.offer(found.map(|_| strategy), cost);
+        for candidate in contained(problem)? {
+            let cost = squared_loss(&candidate, problem)?;
+            best.consider(candidate, cost);
+        }
+        Ok(certified(best, bound))
     }
+}
+
+/// The squared loss as it is reported, over the number of queries.
+fn squared_loss(strategy: &Dense, problem: &Problem) -> Result<f64> {
+    let sensitivity = strategy.sensitivity(&problem.participation)?.value;
+    let error = strategy.error(&problem.workload)?;
+    Ok((sensitivity * error.of(problem.objective)).powi(2))
+}
+
+/// The best of several, with the gap that a lower bound on the squared loss leaves.
+fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
+    let gap = bound.map(|bound| (best.cost() / bound - 1.0).max(0.0)).filter(|gap| gap.is_finite());
+    let found = best.finished();
+    let status = match (found.status, gap) {
+        (Status::Stalled, Some(gap)) if gap <= CERTIFIED => Status::Converged,
+        (status, _) => status,
+    };
+    Solution { gap, status, improved: true, ..found }
+}
+
+/// A gap of the squared loss that counts as solved.
+const CERTIFIED: f64 = 1e-5;
+
+/// Designs of classes that dense contains: no design loses to them by what its own solver leaves open.
+fn contained(problem: &Problem) -> Result<Vec<Dense>> {
+    if problem.steps > MOST_COMPARED {
+        return Ok(Vec::new());
+    }
+    let (b, k) = problem.participation.separation(problem.steps);
+    let toeplitz = Recipe::new(Class::Toeplitz).design(problem)?.value;
+    let mut found = vec![toeplitz.clone(), Strategy::ColumnNormalized(ColumnNormalized::new(toeplitz)?)];
+    if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
+        let bands = if k == 1 { problem.steps } else { b };
+        let banded = Recipe { bands: Some(bands), ..Recipe::new(Class::Banded) };
+        found.push(banded.design(problem)?.value);
+    }
+    let dense = |strategy: Strategy| Dense::of_matrix(&strategy.mechanism().encoder()?.to_dense());
+    found.into_iter().map(dense).collect()
+}
+
+/// Min-sep with several participations: the best contained design, then all entries free.
+fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
+    let mut candidates = contained(problem)?.into_iter();
+    let first = match candidates.next() {
+        Some(first) => first,
+        // Columns that may take part together are orthogonal when C has b bands at most.
+        None => {
+            let bands = Recipe { bands: Some(b), ..Recipe::new(Class::Banded) };
+            Dense::of_matrix(&bands.design(problem)?.value.mechanism().encoder()?.to_dense())?
+        }
+    };
+    let cost = squared_loss(&first, problem)?;
+    let mut best = Best::new(first, cost);
+    for candidate in candidates {
+        let cost = squared_loss(&candidate, problem)?;
+        best.consider(candidate, cost);
+    }
+    if problem.steps <= MOST_SEPARATED.0 && problem.steps * k <= MOST_SEPARATED.1 {
+        for found in dense::separated(&best.value().matrix(), problem)? {
+            let Ok(strategy) = Dense::of_matrix(&found.value) else { continue };
+            let cost = squared_loss(&strategy, problem)?;
+            best.offer(found.map(|_| strategy), cost);
+        }
+    }
+    // Disjoint patterns that min-sep allows and that hold every step: no design under min-sep beats theirs.
+    let phases = (0..b).map(|phase| (phase..problem.steps).step_by(b).collect::<Vec<_>>());
+    let patterns =
+        phases.flat_map(|phase| phase.chunks(k).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect();
+    let relaxed = Problem { participation: Participation::Patterns { patterns }, ..problem.clone() };
+    let bound = match dense::minimize(&relaxed, &dense::Settings::of(&relaxed))? {
+        found if found.gap.is_some() => {
+            let cost = squared_loss(&Dense::of_matrix(&found.value)?, &relaxed)?;
+            found.gap.map(|gap| cost / (1.0 + gap))
+        }
+        _ => None,
+    };
+    Ok(certified(best, bound))
 }

@@ -20,8 +20,6 @@ mod restarted;
 mod toeplitz;
 mod tree;
 
-pub(crate) use toeplitz::must_be_toeplitz;
-
 use antinoise_input::{at_least, between};
 pub use banded::Banded;
 pub use banded_inverse::BandedInverse;

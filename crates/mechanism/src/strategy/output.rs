@@ -36,7 +36,9 @@ impl Mechanism for OutputPerturbation {
         self.workload.check_steps(self.steps)?;
         let zero = match &self.workload {
             Workload::Matrix { rows } => rows.iter().position(|row| row.last() == Some(&0.0)),
-            workload => workload.rates(self.steps).and_then(|eta| eta.iter().position(|&eta| eta == 0.0)),
+            workload => {
+                workload.schedule(self.steps).and_then(|(eta, _)| eta.iter().position(|&eta| eta == 0.0))
+            }
         };
         zero.map_or(Ok(()), |step| Err(self.not_invertible(step)))
     }
@@ -46,6 +48,9 @@ impl Mechanism for OutputPerturbation {
         let steps = self.steps;
         if let Some(scales) = self.workload.rates(steps) {
             return Ok(Encoder::Scaled { coefficients: vec![1.0; steps], scales });
+        }
+        if let Workload::Schedule { rates, momentum } = &self.workload {
+            return scheduled(rates, *momentum);
         }
         if let Workload::Matrix { rows } = &self.workload {
             let entry = |i: usize, j: usize| rows[i].get(j).copied().unwrap_or(0.0);
@@ -61,6 +66,9 @@ impl Mechanism for OutputPerturbation {
             let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };
             let factors = rates.iter().map(|eta| 1.0 / eta).collect();
             return Recursion::Scaled { inner: Box::new(difference), factors }.checked();
+        }
+        if let Workload::Schedule { rates, momentum } = &self.workload {
+            return Ok(Recursion::Combination { rows: unscheduled(rates, *momentum) });
         }
         if let Workload::Matrix { rows } = &self.workload {
             // Row t of C from its diagonal back: C is banded with n bands.
@@ -84,6 +92,37 @@ impl Mechanism for OutputPerturbation {
             }
         })
     }
+}
+
+/// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j), written out.
+fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
+    let n = rates.len();
+    can_write_out(n.saturating_mul(n))?;
+    let mut c = Mat::zeros(n, n);
+    for j in 0..n {
+        let (mut sum, mut power) = (0.0, 1.0);
+        for i in j..n {
+            sum += rates[i] * power;
+            power *= momentum;
+            c[(i, j)] = sum;
+        }
+    }
+    Ok(Encoder::Dense(c))
+}
+
+/// The rows of its inverse: differences over eta, then those less beta times the ones before.
+fn unscheduled(rates: &[f64], momentum: f64) -> Vec<Vec<(usize, f64)>> {
+    let row = |t: usize| {
+        let mut row = vec![(t, 1.0 / rates[t])];
+        if t > 0 {
+            row.insert(0, (t - 1, -1.0 / rates[t] - momentum / rates[t - 1]));
+        }
+        if t > 1 {
+            row.insert(0, (t - 2, momentum / rates[t - 1]));
+        }
+        row
+    };
+    (0..rates.len()).map(row).collect()
 }
 
 /// At most n taps, without the zeros at the end.

@@ -11,6 +11,9 @@ use super::{Class, ColumnNormalized, Problem, Restarted, Strategy};
 use crate::optimize::Solution;
 use crate::{Result, Workload};
 
+/// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
+const MOST_STEPS_OF_SCHEDULES: usize = 16_384;
+
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
 /// ```
@@ -56,7 +59,7 @@ impl Recipe {
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
     pub fn design(&self, problem: &Problem) -> Result<Solution<Strategy>> {
         problem.check()?;
-        let workload = self.design_workload(&problem.workload);
+        let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
         match self.restarts {
             None => self.design_run(&problem),
@@ -84,23 +87,25 @@ impl Recipe {
         Ok(Solution { gap: None, ..run.map(|_| strategy) })
     }
 
-    /// The workload that this class is designed for: the given one, or prefix sums where the class needs a
-    /// Toeplitz workload and the given one is not.
+    /// The workload that this class is designed for: the given one, or prefix sums where a Toeplitz class meets a workload
+    /// that is not Toeplitz over more steps than it can be designed for, or is restarted.
     ///
     /// A strategy is valid for every workload; only its loss depends on which it was designed for.
     ///
     /// ```
     /// use antinoise_mechanism::{Workload, strategy::Recipe};
     /// let cooldown: Workload = "cooldown:5,0.1".parse()?;
-    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown), Workload::Prefix);
-    /// assert_eq!("workload".parse::<Recipe>()?.design_workload(&cooldown), cooldown);
+    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown, 16_384), cooldown);
+    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown, 1_000_000), Workload::Prefix);
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
-    pub fn design_workload(&self, workload: &Workload) -> Workload {
-        let toeplitz = !matches!(workload, Workload::Cooldown { .. } | Workload::Matrix { .. });
+    pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
         // A run of a schedule is not the schedule over fewer steps.
-        let needs_toeplitz = self.class.needs_toeplitz_workload() || self.restarts.is_some();
-        if toeplitz || !needs_toeplitz { workload.clone() } else { Workload::Prefix }
+        let too_long = steps > MOST_STEPS_OF_SCHEDULES && self.class.needs_toeplitz_workload();
+        // The square root of a workload that is not Toeplitz has no Toeplitz form.
+        let fixed = self.fixed && self.class.needs_toeplitz_workload();
+        let given = workload.is_toeplitz() || !(too_long || fixed || self.restarts.is_some());
+        if given { workload.clone() } else { Workload::Prefix }
     }
 
     pub(super) fn refuse_bands(&self) -> Result<()> {

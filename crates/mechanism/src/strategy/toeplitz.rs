@@ -2,10 +2,9 @@
 //! the least max loss of all Toeplitz matrices, or optimised. Noise: O(n m) time a step by making seed noise
 //! again, no state.
 
-use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{BandedInverse, Blt, Class, Design, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::toeplitz::{divide, square_root};
@@ -94,13 +93,47 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Resu
     if fixed || optimal_already {
         return Ok(Solution::closed_form(start));
     }
-    minimize_banded(&start, problem.steps, &problem.workload, &problem.participation, problem.objective)
+    let mut others = vec![vec![1.0]];
+    if problem.workload != Workload::Prefix {
+        others.extend(problem.workload.coefficients(problem.steps)?);
+    }
+    if bands == problem.steps {
+        others.extend(contained(problem)?);
+    }
+    minimize_banded(&start, &others, problem)
 }
 
-/// For prefix sums c_0 = 1, c_t = c_{t-1} (2t - 1) / (2t) (monograph, Theorem 2.5).
+/// Solutions of the classes that all Toeplitz matrices contain: where several participations overlap, their starts lead to
+/// minima that others miss.
+fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
+    let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).1);
+    let mut found = Vec::new();
+    if k > 1 && steps <= SHORT {
+        found.push(Blt::best(problem)?.coefficients()?);
+        let inverse = Recipe { bands: Some(steps), ..Recipe::new(Class::BandedInverse) };
+        if let Encoder::Toeplitz { coefficients, .. } =
+            BandedInverse::design(&inverse, problem)?.value.encoder()?
+        {
+            found.push(coefficients);
+        }
+    } else if steps > LONG && problem.workload == Workload::Prefix {
+        found.push(Blt::best(problem)?.coefficients()?);
+    }
+    Ok(found)
+}
+
+/// Up to so many steps the contained classes are designed too.
+const SHORT: usize = 64;
+
+/// More steps than this leave time for few iterations, so that the best BLT, which takes none of it, is a start too.
+const LONG: usize = 1 << 17;
+
+/// sqrt(A), or the square root of prefix sums where A is not Toeplitz. For prefix sums c_0 = 1, c_t = c_{t-1}
+/// (2t - 1) / (2t) (monograph, Theorem 2.5).
 pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) -> Result<Vec<f64>> {
-    if *workload != Workload::Prefix {
-        let a = workload.coefficients(steps)?.ok_or_else(|| must_be_toeplitz(workload))?;
+    if *workload != Workload::Prefix
+        && let Some(a) = workload.coefficients(steps)?
+    {
         return Ok(square_root(&a, bands));
     }
     let mut c = vec![1.0; bands];
@@ -108,10 +141,4 @@ pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) ->
         c[t] = c[t - 1] * (2 * t - 1) as f64 / (2 * t) as f64;
     }
     Ok(c)
-}
-
-/// The error for a workload whose optimisation needs a first column.
-pub(crate) fn must_be_toeplitz(workload: &Workload) -> InvalidParameter {
-    let must_be = "Toeplitz for this class; design it for prefix sums and measure it under this workload";
-    InvalidParameter::new("workload", workload, must_be)
 }

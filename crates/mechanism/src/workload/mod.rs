@@ -56,6 +56,14 @@ pub enum Workload {
         /// Learning rate of the last step, 0 or above.
         last: f64,
     },
+    /// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j): SGD with momentum whose learning rate is given step by step.
+    Schedule {
+        /// eta, one a step, none below 0.
+        rates: Vec<f64>,
+        /// beta, in \[0, 1).
+        #[serde(default)]
+        momentum: f64,
+    },
     /// Any Toeplitz workload, a_t given; terms that are not given are 0.
     Toeplitz {
         /// First column of A; coefficients\[0\] is above 0.
@@ -92,6 +100,10 @@ impl Workload {
             Self::Cooldown { last, .. } => {
                 non_negative("last", *last)?;
             }
+            Self::Schedule { rates, momentum } => {
+                below_one("momentum", *momentum)?;
+                check_rates(rates)?;
+            }
             Self::Toeplitz { coefficients } => check_coefficients(coefficients)?,
             Self::Matrix { rows } => check_rows(rows)?,
         }
@@ -101,13 +113,16 @@ impl Workload {
     /// Refuses what does not fit in `steps` steps.
     ///
     /// # Errors
-    /// As [`Workload::check`], and when a matrix has another size, a cooldown starts after the last step, or a
+    /// As [`Workload::check`], and when a matrix or schedule has another size, a cooldown starts after the last step, or a
     /// query is 0 on every gradient.
     pub fn check_steps(&self, steps: usize) -> Result<()> {
         self.check()?;
         match self {
             Self::Matrix { rows } if rows.len() != steps => {
                 Err(InvalidParameter::new("workload's rows", rows.len(), format!("steps = {steps}")).into())
+            }
+            Self::Schedule { rates, .. } if rates.len() != steps => {
+                Err(InvalidParameter::new("number of rates", rates.len(), format!("steps = {steps}")).into())
             }
             Self::Cooldown { start, .. } if *start >= steps => {
                 let must_be = format!("below steps = {steps}");
@@ -136,6 +151,11 @@ impl Workload {
         })
     }
 
+    /// Whether A is a Toeplitz matrix.
+    pub fn is_toeplitz(&self) -> bool {
+        !matches!(self, Self::Cooldown { .. } | Self::Schedule { .. } | Self::Matrix { .. })
+    }
+
     /// The polynomials whose quotient generates a_t, where there are any.
     pub(crate) fn rational(&self, steps: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         match self {
@@ -149,12 +169,23 @@ impl Workload {
             )),
             Self::Decay { gamma } => Some((vec![1.0], vec![1.0, -gamma])),
             Self::Window { width } => Some((vec![1.0; steps.min(*width)], vec![1.0])),
-            Self::Cooldown { .. } | Self::Toeplitz { .. } | Self::Matrix { .. } => None,
+            _ => None,
         }
     }
 
-    /// eta, one a step, of a schedule.
+    /// eta, one a step, and beta of a schedule.
+    pub(crate) fn schedule(&self, steps: usize) -> Option<(Vec<f64>, f64)> {
+        match self {
+            Self::Schedule { rates, momentum } => Some((rates.clone(), *momentum)),
+            _ => Some((self.rates(steps)?, 0.0)),
+        }
+    }
+
+    /// eta, one a step, of a schedule without momentum.
     pub(crate) fn rates(&self, steps: usize) -> Option<Vec<f64>> {
+        if let Self::Schedule { rates, momentum: 0.0 } = self {
+            return Some(rates.clone());
+        }
         let Self::Cooldown { start, last } = *self else { return None };
         let length = (steps - 1).saturating_sub(start).max(1) as f64;
         let rate = |t: usize| 1.0 - (1.0 - last) * t.saturating_sub(start) as f64 / length;
@@ -168,6 +199,18 @@ fn check_coefficients(coefficients: &[f64]) -> Result<()> {
         .ok_or_else(|| InvalidParameter::new("coefficients", "empty", "at least one number"))?;
     positive("coefficients[0]", first)?;
     check_finite("coefficients", coefficients)
+}
+
+fn check_rates(rates: &[f64]) -> Result<()> {
+    at_least("number of rates", rates.len(), 1)?;
+    check_finite("rates", rates)?;
+    match rates.iter().position(|&rate| rate < 0.0) {
+        Some(step) => {
+            let got = format!("{:?} at step {step}", rates[step]);
+            Err(InvalidParameter::new("rates", got, "0 or above everywhere").into())
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_rows(rows: &[Vec<f64>]) -> Result<()> {
@@ -236,8 +279,24 @@ mod tests {
     #[test]
     fn cooldown_falls_to_its_last_rate() {
         let cooldown: Workload = "cooldown:2,0.5".parse().unwrap();
-        assert_eq!(cooldown.rates(5).unwrap(), [1.0, 1.0, 1.0, 0.75, 0.5]);
+        assert_eq!(cooldown.schedule(5).unwrap(), (vec![1.0, 1.0, 1.0, 0.75, 0.5], 0.0));
         assert!(cooldown.coefficients(5).unwrap().is_none());
         assert!(cooldown.check_steps(2).is_err());
+    }
+
+    #[test]
+    fn schedules_are_refused_by_name() {
+        let schedule = |rates: &[f64], momentum| Workload::Schedule { rates: rates.to_vec(), momentum };
+        assert!(schedule(&[1.0, 0.0], 0.9).check_steps(2).is_ok());
+        for (workload, named) in [
+            (schedule(&[1.0], 0.9), "number of rates"),
+            (schedule(&[], 0.9), "number of rates"),
+            (schedule(&[1.0, -0.5], 0.9), "rates"),
+            (schedule(&[1.0, f64::NAN], 0.9), "rates"),
+            (schedule(&[1.0, 1.0], 1.0), "momentum"),
+        ] {
+            let refused = workload.check_steps(2).unwrap_err();
+            assert!(refused.is_invalid_parameter() && refused.to_string().starts_with(named), "{refused}");
+        }
     }
 }

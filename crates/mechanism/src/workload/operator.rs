@@ -10,8 +10,8 @@ pub(crate) enum Operator {
     Rational { numerator: Vec<f64>, denominator: Vec<f64> },
     /// Toeplitz A by its first column: O(n log n).
     Series(Vec<f64>),
-    /// A_pre diag(eta): O(n).
-    Schedule(Vec<f64>),
+    /// A_pre diag(eta) / (1 - beta x): O(n).
+    Schedule { rates: Vec<f64>, momentum: f64 },
     /// Rows of the lower triangle: O(n^2).
     Rows(Vec<Vec<f64>>),
 }
@@ -20,9 +20,9 @@ impl Operator {
     pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Self> {
         workload.check_steps(steps)?;
         can_write_out(steps)?;
-        Ok(match (workload, workload.rational(steps), workload.rates(steps)) {
+        Ok(match (workload, workload.rational(steps), workload.schedule(steps)) {
             (_, Some((numerator, denominator)), _) => Self::Rational { numerator, denominator },
-            (_, _, Some(rates)) => Self::Schedule(rates),
+            (_, _, Some((rates, momentum))) => Self::Schedule { rates, momentum },
             (Workload::Matrix { rows }, _, _) => Self::Rows(rows.clone()),
             _ => Self::Series(workload.coefficients(steps)?.expect("what is left is Toeplitz")),
         })
@@ -37,8 +37,9 @@ impl Operator {
                 toeplitz::divide(&image, denominator, n)
             }
             Self::Series(a) => toeplitz::multiply(a, x, n),
-            Self::Schedule(rates) => {
-                let weighted: Vec<f64> = x.iter().zip(rates).map(|(x, eta)| x * eta).collect();
+            Self::Schedule { rates, momentum } => {
+                let velocity = toeplitz::divide(x, &[1.0, -momentum], n);
+                let weighted: Vec<f64> = velocity.iter().zip(rates).map(|(x, eta)| x * eta).collect();
                 toeplitz::divide(&weighted, &[1.0, -1.0], n)
             }
             Self::Rows(rows) => rows.iter().map(|row| toeplitz::dot(row, x)).collect(),
@@ -52,9 +53,9 @@ impl Operator {
     pub(crate) fn apply_lanes<const L: usize>(&self, x: &[[f64; L]], first: usize) -> Vec<[f64; L]> {
         match self {
             Self::Rational { numerator, denominator } => filter(numerator, denominator, x.iter()),
-            Self::Schedule(rates) => {
-                let weighted: Vec<[f64; L]> =
-                    x.iter().zip(&rates[first..]).map(|(x, eta)| x.map(|x| x * eta)).collect();
+            Self::Schedule { rates, momentum } => {
+                let mut weighted = filter(&[1.0], &[1.0, -momentum], x.iter());
+                scale_rows(&mut weighted, &rates[first..]);
                 filter(&[1.0], &[1.0, -1.0], weighted.iter())
             }
             _ => by_lane(x, |column| {
@@ -70,20 +71,17 @@ impl Operator {
         x: &[[f64; L]],
         first: usize,
     ) -> Vec<[f64; L]> {
-        let backwards = |numerator: &[f64], denominator: &[f64]| {
+        let backwards = |numerator: &[f64], denominator: &[f64], x: &[[f64; L]]| {
             let mut image = filter(numerator, denominator, x.iter().rev());
             image.reverse();
             image
         };
         match self {
-            Self::Rational { numerator, denominator } => backwards(numerator, denominator),
-            Self::Schedule(rates) => {
-                let mut image = backwards(&[1.0], &[1.0, -1.0]);
-                image
-                    .iter_mut()
-                    .zip(&rates[first..])
-                    .for_each(|(x, eta)| x.iter_mut().for_each(|x| *x *= eta));
-                image
+            Self::Rational { numerator, denominator } => backwards(numerator, denominator, x),
+            Self::Schedule { rates, momentum } => {
+                let mut image = backwards(&[1.0], &[1.0, -1.0], x);
+                scale_rows(&mut image, &rates[first..]);
+                backwards(&[1.0], &[1.0, -momentum], &image)
             }
             Self::Series(a) => by_lane(x, |column| {
                 let reversed: Vec<f64> = column.iter().rev().copied().collect();
@@ -123,6 +121,10 @@ fn filter<'a, const L: usize>(
     out
 }
 
+fn scale_rows<const L: usize>(x: &mut [[f64; L]], factors: &[f64]) {
+    x.iter_mut().zip(factors).for_each(|(x, factor)| x.iter_mut().for_each(|x| *x *= factor));
+}
+
 fn by_lane<const L: usize>(x: &[[f64; L]], f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<[f64; L]> {
     let mut out = vec![[0.0; L]; x.len()];
     for lane in 0..L {
@@ -143,7 +145,10 @@ mod tests {
             .map(|text| text.parse::<Workload>().unwrap());
         let rows: Vec<Vec<f64>> =
             (0..n).map(|i| (0..=i).map(|j| 1.0 + (i * j % 3) as f64).collect()).collect();
-        let others = [Workload::Toeplitz { coefficients: vec![1.0, 2.0, 0.5] }, Workload::Matrix { rows }];
+        let rates = (0..n).map(|t| 1.0 / (1.0 + t as f64)).collect();
+        let schedule = Workload::Schedule { rates, momentum: 0.7 };
+        let others =
+            [Workload::Toeplitz { coefficients: vec![1.0, 2.0, 0.5] }, Workload::Matrix { rows }, schedule];
         for workload in workloads.iter().chain(&others) {
             let a = Operator::new(workload, n).unwrap();
             let x: Vec<[f64; 2]> = (first..n).map(|t| [t as f64, (t * t % 5) as f64]).collect();
@@ -178,10 +183,16 @@ mod tests {
             }
         }
         let cooldown: Workload = "cooldown:3,0.25".parse().unwrap();
-        let rates = cooldown.rates(n).unwrap();
+        let rates = cooldown.schedule(n).unwrap().0;
         let rows = (0..n).map(|i| rates[..=i].to_vec()).collect();
         let dense = Operator::new(&Workload::Matrix { rows }, n).unwrap().apply(&x);
         let fast = Operator::new(&cooldown, n).unwrap().apply(&x);
+        assert!(fast.iter().zip(&dense).all(|(x, y)| (x - y).abs() < 1e-12));
+        let sum = |i: usize, j: usize| (j..=i).map(|s| rates[s] * 0.7f64.powi((s - j) as i32)).sum();
+        let rows = (0..n).map(|i| (0..=i).map(|j| sum(i, j)).collect()).collect();
+        let dense = Operator::new(&Workload::Matrix { rows }, n).unwrap().apply(&x);
+        let fast =
+            Operator::new(&Workload::Schedule { rates: rates.clone(), momentum: 0.7 }, n).unwrap().apply(&x);
         assert!(fast.iter().zip(&dense).all(|(x, y)| (x - y).abs() < 1e-12));
     }
 }

@@ -21,6 +21,10 @@ impl fmt::Display for Workload {
             Self::Decay { gamma } => write!(f, "decay:{gamma}"),
             Self::Window { width } => write!(f, "window:{width}"),
             Self::Cooldown { start, last } => write!(f, "cooldown:{start},{last}"),
+            Self::Schedule { rates, momentum: 0.0 } => write!(f, "schedule of {} rates", rates.len()),
+            Self::Schedule { rates, momentum } => {
+                write!(f, "momentum {momentum} with a schedule of {} rates", rates.len())
+            }
             Self::Toeplitz { coefficients } => write!(f, "Toeplitz of {} coefficients", coefficients.len()),
             Self::Matrix { rows } => write!(f, "matrix of {0} x {0}", rows.len()),
         }

@@ -12,6 +12,9 @@ pub fn workload(workload: &Workload, n: usize) -> Matrix {
             let length = (n - 1).saturating_sub(*start).max(1) as f64;
             1.0 - (1.0 - last) * (j.saturating_sub(*start) as f64 / length)
         }
+        Workload::Schedule { rates, momentum } => {
+            (j..=i).map(|s| rates[s] * momentum.powi((s - j) as i32)).sum()
+        }
         Workload::Matrix { rows } => rows[i][j],
         _ => workload.coefficients(n).unwrap().unwrap()[i - j],
     };

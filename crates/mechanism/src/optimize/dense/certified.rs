@@ -178,7 +178,13 @@ impl Best {
             Status::Converged => Status::Stalled,
             other => other,
         };
-        Ok(Solution { value: encoder, status, gap: gap.is_finite().then_some(gap), iterations })
+        Ok(Solution {
+            value: encoder,
+            status,
+            gap: gap.is_finite().then_some(gap),
+            iterations,
+            improved: true,
+        })
     }
 }
 

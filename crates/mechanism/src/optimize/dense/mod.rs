@@ -11,6 +11,8 @@
 //! | `mirrored` | single, max loss, Toeplitz workloads: half the work |
 //! | `one_pattern` | full batch |
 //! | `overlapping` | listed patterns that share steps, small n |
+//! | `primal` | single and cyclic, where the dual is flat: over C itself, with the bounds of its multipliers |
+//! | `separated` | min-sep: over C itself, bounded by a design for disjoint patterns |
 
 mod blocks;
 mod certified;
@@ -18,7 +20,9 @@ mod disjoint;
 mod mirrored;
 mod one_pattern;
 mod overlapping;
+mod primal;
 mod queries;
+mod separated;
 mod spectrum;
 #[cfg(test)]
 mod tests;
@@ -31,12 +35,16 @@ use self::disjoint::Disjoint;
 use self::mirrored::Mirrored;
 use self::one_pattern::OnePattern;
 use self::overlapping::Overlapping;
+use self::primal::Primal;
 use self::queries::Queries;
 use super::{Objective, Solution};
 use crate::{Participation, Problem, Result};
 
 /// The most steps: ten n x n matrices are then 20 GB.
 pub(crate) const MOST_STEPS: usize = 16_384;
+
+/// The most steps whose primal is descended where the dual leaves a gap.
+const MOST_PRIMAL_STEPS: usize = 1024;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,10 +91,9 @@ pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f
     problem.check()?;
     let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
     let (groups, covered) = patterns(&problem.participation, n)?;
-    let (a, scale) = queries::written_out(&problem.workload, n)?;
-    if scale == 0.0 {
-        return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
-    }
+    let (a, scale) = checked_queries(problem)?;
+    let disjoint = groups.iter().map(Vec::len).sum::<usize>() == n;
+    let remains = disjoint.then(|| (a.clone(), groups.clone()));
     let found = if groups.len() == 1 && groups[0].len() == n {
         one_pattern::minimize(OnePattern::new(a, scale), problem, settings)
     } else if groups.len() == n && covered && problem.objective == Objective::Max && mirrored::is_mirrored(&a)
@@ -94,13 +101,41 @@ pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f
         mirrored::minimize(Mirrored::new(&a, scale), problem, settings)
     } else {
         let queries = Queries::new(a, problem.objective);
-        if groups.iter().map(Vec::len).sum::<usize>() == n {
+        if disjoint {
             disjoint::minimize(Disjoint::new(queries, Blocks::new(groups), scale), problem, settings)
         } else {
             overlapping::minimize(Overlapping::new(queries, &groups, n, scale), problem, settings)
         }
     }?;
+    let found = match remains {
+        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.gap) && n <= MOST_PRIMAL_STEPS => {
+            let primal = Primal { a: &a, groups: &groups };
+            let queries = Queries::new(a.clone(), problem.objective);
+            let mut dual = Disjoint::new(queries, Blocks::new(groups.clone()), scale);
+            let start = found.value.clone();
+            primal::descend(&primal, &mut dual, found, &start, problem, settings)?
+        }
+        _ => found,
+    };
     Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
+}
+
+/// A over its largest entry, and that entry.
+fn checked_queries(problem: &Problem) -> Result<(Mat<f64>, f64)> {
+    let (a, scale) = queries::written_out(&problem.workload, problem.steps)?;
+    if scale == 0.0 {
+        return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
+    }
+    Ok((a, scale))
+}
+
+/// Lower-triangular C for min-sep, each with the status of its solve, found from `start`: the caller picks the one whose
+/// reported loss is least.
+///
+/// # Errors
+/// When the problem is not valid.
+pub(crate) fn separated(start: &Mat<f64>, problem: &Problem) -> Result<Vec<Solution<Mat<f64>>>> {
+    Ok(separated::descend(&checked_queries(problem)?.0, start, problem))
 }
 
 /// The schema's patterns, each step in one of them at least, and whether the schema itself covers every step.

@@ -1,0 +1,66 @@
+//! The best of several starts and of what a solver makes of them.
+
+use super::{Solution, Status};
+
+/// Two costs that differ by less than this, relatively, are the same optimum.
+const SAME: f64 = 1e-7;
+/// Costs must differ by this, relatively, for one to count as an improvement.
+const IMPROVED: f64 = 1e-12;
+
+/// The least costly value so far. What a class contains is considered before and after every solver, so that no class
+/// loses to one of its members.
+pub(crate) struct Best<T> {
+    value: T,
+    cost: f64,
+    start_cost: f64,
+    status: Status,
+    iterations: usize,
+}
+
+impl<T> Best<T> {
+    /// The class's own start, before any solver.
+    pub(crate) fn new(start: T, cost: f64) -> Self {
+        Self { value: start, cost, start_cost: cost, status: Status::Stalled, iterations: 0 }
+    }
+
+    /// Takes `value`, which no solver has seen, where it costs less.
+    pub(crate) fn consider(&mut self, value: T, cost: f64) {
+        if cost < self.cost || !self.cost.is_finite() && cost.is_finite() {
+            if cost < self.cost * (1.0 - SAME) {
+                self.status = Status::Stalled;
+            }
+            (self.value, self.cost) = (value, cost);
+        }
+    }
+
+    /// Takes what a solver found where it costs less; its status counts where it is the optimum known so far.
+    pub(crate) fn offer(&mut self, found: Solution<T>, cost: f64) {
+        self.iterations += found.iterations;
+        let ends_here = cost <= self.cost * (1.0 + SAME);
+        self.consider(found.value, cost);
+        if ends_here && self.status != Status::Converged {
+            self.status = found.status;
+        }
+    }
+
+    /// Goes back to an earlier value that is worth more than its cost says.
+    pub(crate) fn restore(&mut self, value: T, cost: f64) {
+        (self.value, self.cost) = (value, cost);
+    }
+
+    /// The least cost so far.
+    pub(crate) fn cost(&self) -> f64 {
+        self.cost
+    }
+
+    /// The value with the least cost so far.
+    pub(crate) fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// The solution, without a certificate.
+    pub(crate) fn finished(self) -> Solution<T> {
+        let improved = self.cost < self.start_cost * (1.0 - IMPROVED);
+        Solution { value: self.value, status: self.status, gap: None, iterations: self.iterations, improved }
+    }
+}

@@ -1,0 +1,36 @@
+//! Smooth stand-ins for the largest of several positive numbers.
+
+/// The `exponent`-norm of `x`, all of them 0 or above, over `len^(1/exponent)`, and its gradient: the largest number in the
+/// limit, at most it and at least its `len^(-1/exponent)`th part before.
+pub(crate) fn soft_maximum(x: &[f64], exponent: f64) -> (f64, Vec<f64>) {
+    let largest = x.iter().copied().fold(0.0, f64::max);
+    if largest <= 0.0 || !largest.is_finite() {
+        return (largest, vec![0.0; x.len()]);
+    }
+    let mean = x.iter().map(|x| (x / largest).powf(exponent)).sum::<f64>() / x.len() as f64;
+    let value = largest * mean.powf(1.0 / exponent);
+    let scale = value / (mean * largest * x.len() as f64);
+    (value, x.iter().map(|x| scale * (x / largest).powf(exponent - 1.0)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_is_the_finite_difference() {
+        let x = [0.3, 2.0, 1.9, 0.0];
+        for exponent in [2.0, 8.0, 64.0] {
+            let (value, gradient) = soft_maximum(&x, exponent);
+            assert!(value <= 2.0 && value >= 2.0 * 4f64.powf(-1.0 / exponent));
+            for i in 0..3 {
+                let at = |h: f64| {
+                    let mut moved = x;
+                    moved[i] += h;
+                    soft_maximum(&moved, exponent).0
+                };
+                assert!(((at(1e-6) - at(-1e-6)) / 2e-6 - gradient[i]).abs() < 1e-7, "{exponent} {i}");
+            }
+        }
+    }
+}

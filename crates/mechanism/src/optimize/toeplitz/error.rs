@@ -1,0 +1,211 @@
+//! ||B||^2 of Toeplitz C for any lower-triangular A, with its derivatives in C or in C^-1.
+//!
+//! For Toeplitz A the first column w = C^-1 a of B says it all: ||B||_row^2 = sum w_t^2 and ||B||_F^2 =
+//! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
+//! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
+
+use super::super::Objective;
+use super::super::softmax::soft_maximum;
+use crate::toeplitz::{correlate, divide, divide_transposed, dot, multiply};
+use crate::workload::Operator;
+use crate::{Result, Workload, parallel, stationary};
+
+/// Columns that go through A together.
+const LANES: usize = 8;
+/// Tasks that groups of columns are dealt to in turn: fixed, so that sums do not depend on the number of threads.
+const TASKS: usize = 16;
+
+type Lanes = [f64; LANES];
+
+/// ||B||_F^2 or ||B||_row^2 as a function of C's first column.
+pub(crate) enum Error {
+    /// Toeplitz A.
+    Series {
+        /// First column of A, up to the horizon.
+        workload: Vec<f64>,
+        /// Of w_t^2.
+        weights: Vec<f64>,
+        /// Of the limit's square beyond the horizon.
+        rest: f64,
+    },
+    /// Any other A.
+    Columns {
+        /// A.
+        operator: Operator,
+        /// n.
+        steps: usize,
+        /// Of the p-norm that stands for the largest row; 1 for the sum of all rows.
+        exponent: f64,
+    },
+}
+
+impl Error {
+    /// For `bands` coefficients of C; a `exponent` above 1 stands for the worst row where A is not Toeplitz.
+    pub(crate) fn new(
+        steps: usize,
+        bands: usize,
+        workload: &Workload,
+        objective: Objective,
+        exponent: f64,
+    ) -> Result<Self> {
+        let horizon = stationary::horizon(steps, bands, workload);
+        Ok(match workload.coefficients(horizon)? {
+            Some(a) => {
+                let (weights, rest) = stationary::weights(steps, horizon, objective);
+                Self::Series { workload: a, weights, rest }
+            }
+            None => {
+                let exponent = if objective == Objective::Rms { 1.0 } else { exponent };
+                Self::Columns { operator: Operator::new(workload, steps)?, steps, exponent }
+            }
+        })
+    }
+
+    /// For C^-1 with `bands` coefficients: the w of prefix sums no longer changes after as many steps.
+    pub(crate) fn of_banded_inverse(
+        steps: usize,
+        bands: usize,
+        workload: &Workload,
+        objective: Objective,
+        exponent: f64,
+    ) -> Result<Self> {
+        if *workload != Workload::Prefix {
+            return Self::new(steps, steps, workload, objective, exponent);
+        }
+        let (weights, rest) = stationary::weights(steps, bands, objective);
+        Ok(Self::Series { workload: vec![1.0; bands], weights, rest })
+    }
+
+    /// Terms of the series that an evaluation works on.
+    pub(crate) fn terms(&self) -> usize {
+        match self {
+            Self::Series { workload, .. } => workload.len(),
+            Self::Columns { steps, .. } => *steps,
+        }
+    }
+
+    /// The value and its gradient in every coefficient of `c`.
+    pub(crate) fn of_column(&self, c: &[f64]) -> (f64, Vec<f64>) {
+        match self {
+            Self::Series { workload, weights, rest } => {
+                let w = divide(workload, c, workload.len());
+                let weighted: Vec<f64> = w.iter().zip(weights).map(|(w, weight)| weight * w).collect();
+                let limit = if *rest > 0.0 { 1.0 / c.iter().sum::<f64>() } else { 0.0 };
+                let beyond = rest * limit * limit;
+                let lam = divide_transposed(&weighted, c);
+                let slopes = correlate(&lam, &w, c.len());
+                let gradient = slopes.iter().map(|x| -2.0 * (x + beyond * limit)).collect();
+                (dot(&w, &weighted) + beyond, gradient)
+            }
+            Self::Columns { steps, .. } => {
+                let inverse = divide(&[1.0], c, *steps);
+                let (value, d_inverse) = self.of_inverse(&inverse);
+                let lam = divide_transposed(&d_inverse, c);
+                (value, correlate(&lam, &inverse, c.len()).iter().map(|x| -x).collect())
+            }
+        }
+    }
+
+    /// The value and its gradient in every coefficient of the first column `p` of C^-1.
+    pub(crate) fn of_inverse(&self, p: &[f64]) -> (f64, Vec<f64>) {
+        match self {
+            Self::Series { workload, weights, rest } => {
+                let w = multiply(workload, p, workload.len());
+                let weighted: Vec<f64> = w.iter().zip(weights).map(|(w, weight)| weight * w).collect();
+                let limit = if *rest > 0.0 { p.iter().sum::<f64>() } else { 0.0 };
+                let slopes = correlate(&weighted, workload, p.len());
+                let gradient = slopes.iter().map(|x| 2.0 * (x + rest * limit)).collect();
+                (dot(&w, &weighted) + rest * limit * limit, gradient)
+            }
+            Self::Columns { operator, steps, exponent } => {
+                let weights = if *exponent == 1.0 {
+                    (None, vec![1.0; *steps])
+                } else {
+                    let (value, weights) = soft_maximum(&rows(operator, p, *steps), *exponent);
+                    (Some(value), weights)
+                };
+                let (value, gradient) = weighted_norms(operator, p, &weights.1);
+                (weights.0.unwrap_or(value), gradient)
+            }
+        }
+    }
+
+    /// The value itself, the worst row unsmoothed.
+    pub(crate) fn exact(&self, c: &[f64]) -> f64 {
+        match self {
+            Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
+            Self::Series { workload, weights, rest } => {
+                let c = &c[..c.iter().rposition(|&x| x != 0.0).map_or(1, |last| last + 1)];
+                let w = divide(workload, c, workload.len());
+                let limit = if *rest > 0.0 { 1.0 / c.iter().sum::<f64>() } else { 0.0 };
+                w.iter().zip(weights).map(|(w, weight)| weight * w * w).sum::<f64>() + rest * limit * limit
+            }
+        }
+    }
+
+    /// As [`Error::exact`], of C^-1 with first column `p`.
+    pub(crate) fn exact_of_inverse(&self, p: &[f64]) -> f64 {
+        match self {
+            Self::Columns { operator, steps, exponent } if *exponent > 1.0 => {
+                rows(operator, p, *steps).into_iter().fold(0.0, f64::max)
+            }
+            _ => self.of_inverse(p).0,
+        }
+    }
+}
+
+/// `p` shifted by 0, 1, ..., one lane a shift.
+fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
+    (0..rows)
+        .map(|i| {
+            std::array::from_fn(|lane| i.checked_sub(lane).and_then(|s| p.get(s)).copied().unwrap_or(0.0))
+        })
+        .collect()
+}
+
+/// Sums over columns, in fixed order, of what `add` does for LANES of them.
+fn over_columns(steps: usize, size: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
+    let part = |task: usize| {
+        let mut sum = vec![0.0; size];
+        for first in (task * LANES..steps).step_by(TASKS * LANES) {
+            add(first, &mut sum);
+        }
+        sum
+    };
+    let tasks = TASKS.min(steps.div_ceil(LANES));
+    let parts = parallel::map(tasks, steps * steps, part);
+    let mut total = vec![0.0; size];
+    for part in parts {
+        total.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+    }
+    total
+}
+
+/// The squared norms of B's rows.
+fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
+    over_columns(steps, steps, |first, squared| {
+        let b = operator.apply_lanes(&shifted(p, steps - first), first);
+        for (sum, b) in squared[first..].iter_mut().zip(&b) {
+            *sum += b.iter().map(|x| x * x).sum::<f64>();
+        }
+    })
+}
+
+/// The weighted sum of the squared norms of B's rows, and its gradient in p.
+fn weighted_norms(operator: &Operator, p: &[f64], weights: &[f64]) -> (f64, Vec<f64>) {
+    let steps = weights.len();
+    // The last entry is the value.
+    let mut total = over_columns(steps, p.len() + 1, |first, sums| {
+        let mut b = operator.apply_lanes(&shifted(p, steps - first), first);
+        for (b, weight) in b.iter_mut().zip(&weights[first..]) {
+            sums[p.len()] += weight * b.iter().map(|x| x * x).sum::<f64>();
+            b.iter_mut().for_each(|x| *x *= 2.0 * weight);
+        }
+        let lam = operator.apply_transposed_lanes(&b, first);
+        for (s, sum) in sums[..p.len().min(lam.len())].iter_mut().enumerate() {
+            *sum += lam[s..].iter().take(LANES).enumerate().map(|(lane, x)| x[lane]).sum::<f64>();
+        }
+    });
+    let value = total.pop().expect("the value is last");
+    (value, total)
+}

@@ -1,0 +1,130 @@
+//! Banded C^-1: the loss as a function of the first column p of C^-1, smoothed where its sensitivity has kinks.
+//!
+//! c = 1 / p may have any signs, so that the sensitivity is that of |c|, or of its least non-increasing majorant:
+//! |x| is smoothed to sqrt(x^2 + e^2) and max(x, y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, and e falls from stage to stage.
+
+use super::error::Error;
+use super::sums::Sums;
+use crate::Participation;
+use crate::toeplitz::{correlate, divide, divide_transposed};
+
+/// The loss of C^-1 with first column (1, v_1, v_2, ...).
+pub(super) struct InverseLoss<'a> {
+    pub(super) steps: usize,
+    pub(super) error: &'a Error,
+    pub(super) sums: &'a Sums,
+    pub(super) magnitudes: Magnitudes,
+}
+
+/// What stands for |c| in the sensitivity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Magnitudes {
+    /// c itself: its sign does not matter.
+    Signless,
+    /// |c|, smoothed by so much.
+    Absolute(f64),
+    /// The least non-increasing majorant of |c|, smoothed by so much.
+    Majorant(f64),
+}
+
+/// How much is smoothed, one solve after the other, in units of c_0.
+const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
+
+impl Magnitudes {
+    /// One a solve.
+    pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
+        match participation {
+            _ if sums.separation.1 == 1 => vec![Self::Signless],
+            Participation::MinSep { .. } => SMOOTHING.map(Self::Majorant).to_vec(),
+            _ => SMOOTHING.map(Self::Absolute).to_vec(),
+        }
+    }
+
+    fn of(self, c: &[f64]) -> Vec<f64> {
+        let smooth = |by: f64| c.iter().map(move |c| c.hypot(by));
+        match self {
+            Self::Signless => c.to_vec(),
+            Self::Absolute(by) => smooth(by).collect(),
+            Self::Majorant(by) => {
+                let mut m: Vec<f64> = smooth(by).collect();
+                for t in (1..m.len()).rev() {
+                    m[t - 1] = 0.5 * (m[t - 1] + m[t] + (m[t - 1] - m[t]).hypot(by));
+                }
+                m
+            }
+        }
+    }
+
+    /// d/dc from d/dm.
+    fn pulled_back(self, c: &[f64], m: &[f64], mut d: Vec<f64>) -> Vec<f64> {
+        let by = match self {
+            Self::Signless => return d,
+            Self::Absolute(by) => by,
+            Self::Majorant(by) => {
+                for t in 0..d.len() - 1 {
+                    let difference = c[t].hypot(by) - m[t + 1];
+                    let slope = difference / difference.hypot(by);
+                    d[t + 1] += 0.5 * (1.0 - slope) * d[t];
+                    d[t] *= 0.5 * (1.0 + slope);
+                }
+                by
+            }
+        };
+        d.iter_mut().zip(c).for_each(|(d, c)| *d *= c / c.hypot(by));
+        d
+    }
+}
+
+impl InverseLoss<'_> {
+    /// ln(sens^2 ||B||^2) and its gradient in v.
+    pub(super) fn value_and_gradient(&self, v: &[f64]) -> (f64, Vec<f64>) {
+        let p: Vec<f64> = std::iter::once(1.0).chain(v.iter().copied()).collect();
+        let c = divide(&[1.0], &p, self.steps);
+        if !c.iter().all(|c| c.is_finite()) {
+            return (f64::INFINITY, vec![0.0; v.len()]);
+        }
+        let m = self.magnitudes.of(&c);
+        let (sensitivity, dm) = self.sums.squared(&m);
+        let (error, dp) = self.error.of_inverse(&p);
+        let dc = self.magnitudes.pulled_back(&c, &m, dm);
+        let lam = divide_transposed(&dc, &p);
+        let through_c = correlate(&lam, &c, p.len());
+        let gradient =
+            dp[1..].iter().zip(&through_c[1..]).map(|(de, dc)| de / error - dc / sensitivity).collect();
+        (sensitivity.ln() + error.ln(), gradient)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimize::Objective;
+
+    #[test]
+    fn the_gradient_is_the_finite_difference() {
+        let steps = 17;
+        for workload in ["prefix", "momentum:0.7,0.1", "cooldown:9,0.2"] {
+            for (schema, magnitudes) in [
+                ("single", Magnitudes::Signless),
+                ("cyclic:4,3", Magnitudes::Absolute(0.1)),
+                ("min-sep:3,4", Magnitudes::Majorant(0.1)),
+            ] {
+                let sums = Sums::new(steps, &schema.parse().unwrap()).unwrap();
+                let error =
+                    Error::new(steps, steps, &workload.parse().unwrap(), Objective::Max, 8.0).unwrap();
+                let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes };
+                let v = [-0.5, 0.1, -0.2, 0.15];
+                let (_, gradient) = loss.value_and_gradient(&v);
+                for j in 0..v.len() {
+                    let at = |h: f64| {
+                        let mut moved = v;
+                        moved[j] += h;
+                        loss.value_and_gradient(&moved).0
+                    };
+                    let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    assert!((difference - gradient[j]).abs() < 1e-7, "{workload} {schema} {j}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Free variables for the coefficients of C together with magnitudes m >= |c| that the sensitivity needs.
+//!
+//! Squares stand for what must not be negative: a coefficient at its bound has a curved, not a flat, objective in its
+//! square root, so that quasi-Newton steps reach it, where exponentials only creep towards it.
+
+use super::sums::Sums;
+use crate::Participation;
+
+/// Which coefficients can be reached, and what m is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Shape {
+    /// c_0 = 1, c_t = v_t, m = c: no more bands than the separation, or a single participation.
+    Free,
+    /// c_0 = 1, c_t = m_t = v_t^2: cyclic schemas.
+    NonNegative,
+    /// c_0 = 1, c_t = v_t^2 - u_t^2, m_t = v_t^2 + u_t^2.
+    Signed,
+    /// c_t = m_t = sum over s >= t of v_s^2: min-sep schemas.
+    Decreasing,
+    /// m_t likewise, c_t = m_t sin u_t.
+    Majorised,
+}
+
+/// The least square that a start has: at 0 the derivative in the root vanishes.
+const LEAST: f64 = 1e-5;
+/// The largest sine that a start has, for the same reason.
+const MOST_SINE: f64 = 0.999;
+
+impl Shape {
+    /// The shapes to go through, each from where the one before ended.
+    pub(super) fn stages(bands: usize, sums: &Sums, participation: &Participation) -> &'static [Self] {
+        match participation {
+            _ if sums.orthogonal(bands) => &[Self::Free],
+            Participation::MinSep { .. } => &[Self::Decreasing, Self::Majorised],
+            _ => &[Self::NonNegative, Self::Signed],
+        }
+    }
+
+    /// The variables nearest to coefficients c with c_0 = 1.
+    pub(super) fn variables(self, c: &[f64]) -> Vec<f64> {
+        let root = |x: f64| x.max(LEAST / c.len() as f64).sqrt();
+        match self {
+            Self::Free => c[1..].to_vec(),
+            Self::NonNegative => c[1..].iter().map(|&c| root(c)).collect(),
+            Self::Signed => {
+                [1.0, -1.0].iter().flat_map(|sign| c[1..].iter().map(move |&c| root(sign * c))).collect()
+            }
+            Self::Decreasing => differences(&majorant(c)).iter().map(|&d| root(d)).collect(),
+            Self::Majorised => {
+                let m = majorant(c);
+                let sines = c.iter().zip(&m).map(|(c, m)| {
+                    let sine = if *m > 0.0 { c / m } else { 0.0 };
+                    sine.clamp(-MOST_SINE, MOST_SINE).asin()
+                });
+                differences(&m).iter().map(|&d| root(d)).chain(sines).collect()
+            }
+        }
+    }
+
+    /// c and m.
+    pub(super) fn coefficients(self, v: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let with_first =
+            |rest: &mut dyn Iterator<Item = f64>| std::iter::once(1.0).chain(rest).collect::<Vec<f64>>();
+        match self {
+            Self::Free => {
+                let c = with_first(&mut v.iter().copied());
+                (c.clone(), c)
+            }
+            Self::NonNegative => {
+                let c = with_first(&mut v.iter().map(|v| v * v));
+                (c.clone(), c)
+            }
+            Self::Signed => {
+                let (plus, minus) = v.split_at(v.len() / 2);
+                let pairs = || plus.iter().zip(minus);
+                let c = with_first(&mut pairs().map(|(v, u)| v * v - u * u));
+                (c, with_first(&mut pairs().map(|(v, u)| v * v + u * u)))
+            }
+            Self::Decreasing => {
+                let m = tails(v);
+                (m.clone(), m)
+            }
+            Self::Majorised => {
+                let (roots, angles) = v.split_at(v.len() / 2);
+                let m = tails(roots);
+                (m.iter().zip(angles).map(|(m, u)| m * u.sin()).collect(), m)
+            }
+        }
+    }
+
+    /// d/dv from d/dc and d/dm.
+    pub(super) fn gradient(self, v: &[f64], dc: &[f64], dm: &[f64]) -> Vec<f64> {
+        let both = || dc.iter().zip(dm).map(|(dc, dm)| dc + dm);
+        match self {
+            Self::Free => both().skip(1).collect(),
+            Self::NonNegative => both().skip(1).zip(v).map(|(d, v)| 2.0 * v * d).collect(),
+            Self::Signed => {
+                let (plus, minus) = v.split_at(v.len() / 2);
+                let up = both().skip(1).zip(plus).map(|(d, v)| 2.0 * v * d);
+                let down = dc[1..].iter().zip(&dm[1..]).zip(minus).map(|((dc, dm), u)| 2.0 * u * (dm - dc));
+                up.chain(down).collect()
+            }
+            Self::Decreasing => heads(both()).zip(v).map(|(d, v)| 2.0 * v * d).collect(),
+            Self::Majorised => {
+                let (roots, angles) = v.split_at(v.len() / 2);
+                let m = tails(roots);
+                let of_m = dc.iter().zip(dm).zip(angles).map(|((dc, dm), u)| dm + dc * u.sin());
+                let first = heads(of_m).zip(roots).map(|(d, v)| 2.0 * v * d);
+                let second = dc.iter().zip(&m).zip(angles).map(|((dc, m), u)| dc * m * u.cos());
+                first.chain(second).collect()
+            }
+        }
+    }
+}
+
+/// The least non-increasing sequence that is nowhere below |c|.
+fn majorant(c: &[f64]) -> Vec<f64> {
+    let mut m: Vec<f64> = c.iter().map(|c| c.abs()).collect();
+    for t in (1..m.len()).rev() {
+        m[t - 1] = m[t - 1].max(m[t]);
+    }
+    m
+}
+
+fn differences(m: &[f64]) -> Vec<f64> {
+    (0..m.len()).map(|t| m[t] - m.get(t + 1).copied().unwrap_or(0.0)).collect()
+}
+
+/// sum over s >= t of v_s^2, by t.
+fn tails(v: &[f64]) -> Vec<f64> {
+    let mut m: Vec<f64> = v.iter().map(|v| v * v).collect();
+    for t in (1..m.len()).rev() {
+        m[t - 1] += m[t];
+    }
+    m
+}
+
+/// Running sums: the adjoint of [`tails`].
+fn heads(d: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    d.scan(0.0, |sum, d| {
+        *sum += d;
+        Some(*sum)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPES: [Shape; 5] =
+        [Shape::Free, Shape::NonNegative, Shape::Signed, Shape::Decreasing, Shape::Majorised];
+
+    #[test]
+    fn shapes_return_nearly_what_they_are_given_and_chain_the_gradient() {
+        let c = [1.0, 0.5, 0.25, 0.2, 0.1];
+        let f = |c: &[f64], m: &[f64]| {
+            let of =
+                |x: &[f64], by: f64| x.iter().enumerate().map(|(t, x)| (t as f64 + by) * x * x).sum::<f64>();
+            of(c, 1.0) + of(m, 2.5)
+        };
+        let slopes = |x: &[f64], by: f64| -> Vec<f64> {
+            x.iter().enumerate().map(|(t, x)| 2.0 * (t as f64 + by) * x).collect()
+        };
+        for shape in SHAPES {
+            let v = shape.variables(&c);
+            let (back, m) = shape.coefficients(&v);
+            assert!(back.iter().zip(&c).all(|(x, y)| (x - y).abs() < 2e-3), "{shape:?}: {back:?}");
+            assert!(back.iter().zip(&m).all(|(c, m)| c.abs() <= *m));
+            let gradient = shape.gradient(&v, &slopes(&back, 1.0), &slopes(&m, 2.5));
+            for j in 0..v.len() {
+                let at = |h: f64| {
+                    let mut moved = v.clone();
+                    moved[j] += h;
+                    let (c, m) = shape.coefficients(&moved);
+                    f(&c, &m)
+                };
+                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!((difference - gradient[j]).abs() < 1e-8, "{shape:?} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_coefficients_have_finite_variables() {
+        for shape in SHAPES {
+            let (c, m) = shape.coefficients(&shape.variables(&[1.0, 0.0, 0.0, -0.5, 2.0]));
+            assert!(c.iter().chain(&m).all(|c| c.is_finite()), "{shape:?}: {c:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! sens(C, Pi)^2 of Toeplitz C from magnitudes m of its coefficients, with its gradient.
+//!
+//! ||sum over the densest pattern of m shifted||^2, which is the sensitivity where m = c is not negative (cyclic) and not
+//! increasing (min-sep), and bounds it for every c with |c| <= m otherwise.
+
+use crate::optimize::softmax::soft_maximum;
+use crate::sensitivity::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
+use crate::toeplitz::{dot, norm_squared};
+use crate::{Participation, Result};
+
+/// Exponent of the norm that stands for the worst of listed patterns.
+const PATTERN_EXPONENT: f64 = 256.0;
+
+/// The squared sensitivity as a function of m.
+pub(crate) struct Sums {
+    steps: usize,
+    /// (b, k).
+    pub(crate) separation: (usize, usize),
+    /// Patterns that do not all contain one another's shifts.
+    listed: Option<Vec<Vec<usize>>>,
+}
+
+impl Sums {
+    pub(crate) fn new(steps: usize, participation: &Participation) -> Result<Self> {
+        participation.check(steps)?;
+        let listed = match participation {
+            Participation::Patterns { patterns } => Some(patterns.clone()),
+            _ => None,
+        };
+        Ok(Self { steps, separation: participation.separation(steps), listed })
+    }
+
+    /// Whether the sensitivity of `bands` coefficients has no cross terms, whatever their signs.
+    pub(crate) fn orthogonal(&self, bands: usize) -> bool {
+        self.separation.1 == 1 || bands <= self.separation.0
+    }
+
+    /// The value and its gradient in every m_t.
+    pub(crate) fn squared(&self, m: &[f64]) -> (f64, Vec<f64>) {
+        let (b, k) = self.separation;
+        if let Some(patterns) = &self.listed {
+            return self.of_patterns(m, patterns);
+        }
+        if self.orthogonal(m.len()) {
+            let counts = orthogonal_counts(m.len(), self.steps, b, k);
+            let gradient: Vec<f64> = m.iter().zip(&counts).map(|(m, count)| 2.0 * count * m).collect();
+            return (0.5 * dot(&gradient, m), gradient);
+        }
+        let sum = sum_of_columns(m, self.steps, b, k);
+        let mut gradient = sum_of_columns_adjoint(&sum, m.len(), b, k);
+        gradient.iter_mut().for_each(|g| *g *= 2.0);
+        (norm_squared(&sum), gradient)
+    }
+
+    fn of_patterns(&self, m: &[f64], patterns: &[Vec<usize>]) -> (f64, Vec<f64>) {
+        let orthogonal = self.orthogonal(m.len());
+        let sums: Vec<Vec<Vec<f64>>> =
+            patterns.iter().map(|pattern| self.sums(m, pattern, orthogonal)).collect();
+        let norms: Vec<f64> =
+            sums.iter().map(|sums| sums.iter().map(|sum| norm_squared(sum)).sum()).collect();
+        let (value, weights) = soft_maximum(&norms, PATTERN_EXPONENT);
+        let mut gradient = vec![0.0; m.len()];
+        for ((pattern, sums), weight) in patterns.iter().zip(&sums).zip(&weights) {
+            for (i, &t) in pattern.iter().enumerate() {
+                let sum = &sums[if orthogonal { i } else { 0 }];
+                gradient.iter_mut().zip(&sum[t..]).for_each(|(g, s)| *g += 2.0 * weight * s);
+            }
+        }
+        (value, gradient)
+    }
+
+    /// The columns of one pattern: each alone where they are orthogonal, else added up.
+    fn sums(&self, m: &[f64], pattern: &[usize], orthogonal: bool) -> Vec<Vec<f64>> {
+        let groups: Vec<&[usize]> = if orthogonal { pattern.chunks(1).collect() } else { vec![pattern] };
+        let add = |group: &[usize]| {
+            let mut sum = vec![0.0; self.steps];
+            group.iter().for_each(|&t| sum[t..].iter_mut().zip(m).for_each(|(s, m)| *s += m));
+            sum
+        };
+        groups.into_iter().map(add).collect()
+    }
+}
