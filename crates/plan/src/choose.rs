@@ -5,7 +5,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy};
+use antinoise_mechanism::{Adjacency, Class, Participation, PrivacyUnit, Problem, Strategy};
 use rayon::prelude::*;
 
 use crate::{Accountant, Plan, Request, Result, Sampler, Schedule, Setting};
@@ -73,6 +73,11 @@ impl Candidate {
         self.relative_to_independent = self.objective(objective) / independent.objective(objective);
     }
 
+    /// Whether sampling amplifies its privacy.
+    pub fn is_amplified(&self) -> bool {
+        self.schedule.accountant() == Accountant::SampledGaussian
+    }
+
     /// The loss that `objective` names.
     pub fn objective(&self, objective: Objective) -> f64 {
         match objective {
@@ -87,6 +92,10 @@ impl Candidate {
 pub struct Choice {
     /// Independent noise first.
     pub candidates: Vec<Candidate>,
+    /// Independent noise as it would be used instead, in batches that are formed otherwise: with sampling that
+    /// amplifies (DP-SGD) beside cyclic batches, without beside Poisson batches. None where only one of them can be
+    /// had: for users, for single passes that are too short to sample, and under replace-one.
+    pub references: Vec<Candidate>,
     /// Index into `candidates`.
     pub chosen: usize,
     /// The chosen candidate's plan.
@@ -94,6 +103,14 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The plan of a reference.
+    ///
+    /// # Errors
+    /// When its claim cannot be made.
+    pub fn plan_of_reference(&self, request: &Request, reference: usize) -> Result<Plan> {
+        plan_of(request, &self.references[reference])
+    }
+
     /// The plan of another candidate of the same request.
     ///
     /// # Errors
@@ -156,7 +173,24 @@ pub fn choose(request: &Request) -> Result<Choice> {
     }
     let chosen = least(request, &candidates)?;
     let plan = plan_of(request, &candidates[chosen])?;
-    Ok(Choice { candidates, chosen, plan })
+    let mut references = references(request);
+    references.iter_mut().for_each(|reference| reference.relative_to(&independent, request.objective));
+    Ok(Choice { candidates, references, chosen, plan })
+}
+
+/// Independent noise in the other setting of a data centre; none where its privacy cannot be had.
+fn references(request: &Request) -> Vec<Candidate> {
+    let other = match request.setting {
+        Setting::Cyclic | Setting::Single => Setting::Poisson,
+        Setting::Poisson => Setting::Cyclic,
+        Setting::Federated { .. } => return Vec::new(),
+    };
+    if request.unit == PrivacyUnit::User || request.adjacency == Adjacency::ReplaceOne {
+        return Vec::new();
+    }
+    let request = request.under(other);
+    let found = request.schedule().and_then(|s| candidate(&request, &s, Recipe::new(Class::Identity)));
+    found.into_iter().collect()
 }
 
 fn least(request: &Request, candidates: &[Candidate]) -> Result<usize> {

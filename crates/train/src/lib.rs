@@ -21,6 +21,7 @@ pub mod clip;
 pub mod data;
 pub mod model;
 pub mod optimizer;
+pub mod reference;
 pub mod report;
 mod tensor;
 pub mod trainer;

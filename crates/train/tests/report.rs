@@ -7,6 +7,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> Run {
     let column = |sign: f64| (0..steps).map(|t| if t == 0 { 1.0 } else { sign * tail / t as f64 }).collect();
     Run {
         mechanism: mechanism.into(),
+        standard_error: None,
         accuracies: (1..=24).map(|i| (20 * i, 0.85 - 0.5 / (i as f64).sqrt() * (1.2 - tail))).collect(),
         prefix_errors: (1..=steps).map(|t| error(f64::from(t)) / 500.0).collect(),
         strategy: column(1.0),

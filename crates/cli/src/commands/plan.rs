@@ -8,7 +8,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
-use antinoise_plan::{Candidate, Choice, Length, Plan, Request, Setting, choose};
+use antinoise_plan::{Accountant, Candidate, Choice, Length, Plan, Request, Setting, choose};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -165,8 +165,10 @@ impl Arguments {
 /// What the command prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// The last ones may be independent noise in batches that are formed otherwise, to compare with.
     candidates: Vec<Row>,
     chosen: usize,
+    explanation: String,
     plan: Plan,
     statement: PrivacyStatement,
     #[serde(skip)]
@@ -185,6 +187,9 @@ struct Row {
     relative_to_independent: f64,
     state_bytes: u64,
     status: Status,
+    /// Whether sampling amplifies its privacy.
+    amplified: bool,
+    accountant: Accountant,
     #[serde(skip)]
     name: String,
 }
@@ -202,12 +207,20 @@ impl Row {
             relative_to_independent: candidate.relative_to_independent,
             state_bytes: candidate.state_bytes,
             status: candidate.status,
+            amplified: candidate.is_amplified(),
+            accountant: candidate.schedule.accountant(),
             name: candidate.recipe.to_string(),
         }
     }
 }
 
 impl Row {
+    /// Independent noise in other batches, by the name under which it is known there.
+    fn of_reference(candidate: &Candidate) -> Self {
+        let how = if candidate.is_amplified() { "Poisson (DP-SGD)" } else { "cyclic" };
+        Self { name: format!("{}, {how}", candidate.recipe), ..Self::new(candidate) }
+    }
+
     /// What the last column says: the choice, and a design that is not the best of its class for sure.
     fn mark(&self, chosen: bool) -> String {
         let open = (!self.status.is_final()).then_some("not converged");
@@ -221,14 +234,44 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let request = arguments.request()?;
     let progress = Progress::endless("planning");
-    let Choice { candidates, chosen, plan } = choose(&request)?;
+    let choice = choose(&request)?;
     drop(progress);
+    let explanation = explanation(&choice, request.objective);
+    let Choice { candidates, references, chosen, plan } = choice;
     if let Some(out) = &out {
         out.write(plan.to_toml().as_bytes())?;
     }
-    let rows = candidates.iter().map(Row::new).collect();
+    let mut rows: Vec<Row> = candidates.iter().map(Row::new).collect();
+    rows.extend(references.iter().map(Row::of_reference));
     let statement = plan.statement();
-    Ok(Report { candidates: rows, chosen, plan, statement, adjacency: arguments.problem.adjacency })
+    let adjacency = arguments.problem.adjacency;
+    Ok(Report { candidates: rows, chosen, explanation, plan, statement, adjacency })
+}
+
+/// What the choice is worth, against the same noise in the same batches and against what could be run instead.
+fn explanation(choice: &Choice, objective: Objective) -> String {
+    let chosen = &choice.candidates[choice.chosen];
+    let times =
+        |other: &Candidate| format!("{:.2}", chosen.objective(objective) / other.objective(objective));
+    let name = match objective {
+        Objective::Max => "max",
+        Objective::Rms => "RMS",
+    };
+    let mut text = format!(
+        "{} has {} times the {name} loss of independent noise in the same batches",
+        chosen.recipe,
+        times(&choice.candidates[0])
+    );
+    for reference in &choice.references {
+        let instead = if reference.is_amplified() {
+            "DP-SGD, where each example can be sampled anew at every step"
+        } else {
+            "independent noise without sampling, in batches that take turns"
+        };
+        text += &format!(", and {} times that of {instead}", times(reference));
+    }
+    let better = choice.references.iter().any(|r| r.objective(objective) < chosen.objective(objective));
+    text + if better { ". Where that can be had, it is the better choice." } else { "." }
 }
 
 impl fmt::Display for Report {
@@ -266,6 +309,7 @@ impl fmt::Display for Report {
             self.adjacency
         )?;
         writeln!(f, "{}", output::table(&header, &rows))?;
+        writeln!(f, "{}\n", self.explanation.replace(", and", ",\nand").replace(". Where", ".\nWhere"))?;
         writeln!(f, "{}", self.statement)
     }
 }

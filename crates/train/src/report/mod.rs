@@ -14,13 +14,15 @@ pub struct Run {
     pub mechanism: String,
     /// (steps done, test accuracy in \[0, 1\]), in the order of steps.
     pub accuracies: Vec<(usize, f64)>,
+    /// Standard error of the last accuracy as a mean over repeats; none of a single run.
+    pub standard_error: Option<f64>,
     /// Standard deviation, in a coordinate, of the sum of the noise in the mean gradients up to each step.
     pub prefix_errors: Vec<f64>,
     /// First column of C: its entries on the diagonal and below.
     pub strategy: Vec<f64>,
     /// First column of C^-1.
     pub noise_correlating: Vec<f64>,
-    /// Privacy parameter, not below the truth.
+    /// Privacy parameter, not below the truth; infinite without privacy.
     pub epsilon: f64,
     /// Privacy parameter.
     pub delta: f64,
@@ -39,11 +41,15 @@ pub struct Run {
 }
 
 impl Run {
+    pub(crate) fn is_private(&self) -> bool {
+        self.epsilon.is_finite()
+    }
+
     /// The test accuracy after the last step that was tested, in \[0, 1\].
     ///
     /// ```
     /// # use antinoise_train::report::Run;
-    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)],
+    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
     /// #     prefix_errors: vec![], strategy: vec![], noise_correlating: vec![], epsilon: 1.0, delta: 1e-6,
     /// #     noise_multiplier: 1.0, sensitivity: 1.0, statement: String::new(), steps: 2, seconds: 1.0,
     /// #     seconds_in_noise: 0.1 };
@@ -68,7 +74,7 @@ impl Report {
     ///
     /// ```
     /// # use antinoise_train::report::{Report, Run};
-    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)],
+    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
     /// #     prefix_errors: vec![1.0, 1.4], strategy: vec![1.0, 0.0], noise_correlating: vec![1.0, 0.0],
     /// #     epsilon: 1.0, delta: 1e-6, noise_multiplier: 1.0, sensitivity: 1.0,
     /// #     statement: "Private.".into(), steps: 2, seconds: 1.0, seconds_in_noise: 0.1 };

@@ -33,7 +33,8 @@ pub(super) fn html(report: &Report) -> Result<String, Error> {
 fn lead(report: &Report) -> String {
     let tested = |run| Run::test_accuracy(run).map(|accuracy| (run, accuracy));
     let (first, rest) = report.runs.split_first().expect("a report has runs");
-    let best = rest.iter().filter_map(tested).max_by(|x, y| x.1.total_cmp(&y.1));
+    let private = rest.iter().filter(|run| run.is_private());
+    let best = private.filter_map(tested).max_by(|x, y| x.1.total_cmp(&y.1));
     let (Some((first, before)), Some((best, after))) = (tested(first), best) else {
         return String::new();
     };
@@ -54,7 +55,7 @@ fn lead(report: &Report) -> String {
 /// The outcome of each run as a large number.
 fn cards(report: &Report) -> String {
     let card = |(index, run): (usize, &Run)| {
-        let accuracy = run.test_accuracy().map_or_else(|| "not tested".into(), percent);
+        let accuracy = accuracy(run);
         format!(
             "<div class=\"card\"><p class=\"name\">{}{}</p><p class=\"number\">{accuracy}</p>\
              <p class=\"note\">test accuracy at {}</p></div>\n",
@@ -143,18 +144,18 @@ fn legend(report: &Report) -> String {
 fn results(report: &Report) -> String {
     let mut rows = String::new();
     for (index, run) in report.runs.iter().enumerate() {
-        let accuracy = run.test_accuracy().map_or_else(|| "not tested".into(), percent);
+        let accuracy = accuracy(run);
         let error = run.prefix_errors.last().map_or_else(String::new, |&error| short(error));
         let _ = writeln!(
             rows,
-            "<tr><th scope=\"row\">{}{}</th><td>{accuracy}</td><td>{}</td><td>{:e}</td><td>{:.4}</td>\
-             <td>{:.4}</td><td>{error}</td><td>{}</td><td>{:.1}</td><td>{:.2}</td></tr>",
+            "<tr><th scope=\"row\">{}{}</th><td>{accuracy}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td><td>{error}</td><td>{}</td><td>{:.1}</td><td>{:.2}</td></tr>",
             chip(index),
             escaped(&run.mechanism),
-            epsilon(run),
-            run.delta,
-            run.noise_multiplier,
-            run.sensitivity,
+            if_private(run, epsilon(run)),
+            if_private(run, format!("{:e}", run.delta)),
+            if_private(run, format!("{:.4}", run.noise_multiplier)),
+            if_private(run, format!("{:.4}", run.sensitivity)),
             run.steps,
             run.seconds,
             run.seconds_in_noise,
@@ -187,8 +188,23 @@ fn chip(index: usize) -> String {
     format!("<span class=\"chip run-{}\"></span>", index % super::figure::SERIES.len())
 }
 
+/// The last accuracy, with its standard error where there are repeats.
+fn accuracy(run: &Run) -> String {
+    let error =
+        run.standard_error.map_or_else(String::new, |error| format!(" &plusmn;&thinsp;{:.1}", 100.0 * error));
+    run.test_accuracy().map_or_else(|| "not tested".into(), |accuracy| percent(accuracy) + &error)
+}
+
+/// `text`, or a dash where there is no privacy.
+fn if_private(run: &Run, text: String) -> String {
+    if run.is_private() { text } else { "&ndash;".into() }
+}
+
 /// "(epsilon, delta) = ..." of a run.
 fn budget(run: &Run) -> String {
+    if !run.is_private() {
+        return "no privacy".into();
+    }
     format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{:e})", epsilon(run), run.delta)
 }
 

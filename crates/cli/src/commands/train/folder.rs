@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::file::remove_stale;
+use antinoise_input::file::{Access, remove_stale, write_whole};
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
+use antinoise_train::reference::Measured;
 use antinoise_train::trainer::{Checkpoints, FolderLock};
 use sha2::{Digest, Sha256};
 
@@ -15,6 +16,8 @@ const STUDY: &str = "run.toml";
 const REPORT: &str = "report.html";
 const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
+/// What runs without privacy measured, for their owner alone.
+const REFERENCES: &str = "without-privacy";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
 /// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
@@ -26,6 +29,10 @@ pub struct Folder {
 impl Folder {
     /// A new folder; one that holds another run, or anything where a run writes, is not touched.
     pub fn create(path: &Path) -> Result<Self> {
+        if path.join(STUDY).exists() {
+            // That it is in use is the first thing to know of it.
+            Self::lock(path)?;
+        }
         Self::refuse_what_stands_in_the_way(path)?;
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::input(format!("out: {}: {error}", path.display())))?;
@@ -51,7 +58,7 @@ impl Folder {
         let holds_anything = |name: &&str| {
             std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let taken = [MODELS, CHECKPOINTS]
+        let taken = [MODELS, CHECKPOINTS, REFERENCES]
             .into_iter()
             .find(holds_anything)
             .or_else(|| path.join(REPORT).symlink_metadata().is_ok().then_some(REPORT));
@@ -80,6 +87,7 @@ impl Folder {
         let folder = Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? };
         remove_ours(path, |name| [STUDY, REPORT].contains(&name))?;
         remove_ours(&path.join(MODELS), |name| name.ends_with(".safetensors"))?;
+        remove_ours(&path.join(REFERENCES), |name| name.ends_with(".toml"))?;
         Ok(folder)
     }
 
@@ -132,6 +140,26 @@ impl Folder {
     /// One run's checkpoints; `id` names the run among those of all folders.
     pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
         Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
+    }
+
+    /// What a run without privacy measured, if it was finished.
+    pub fn reference(&self, run: &str) -> Result<Option<Measured>> {
+        let path = self.path.join(REFERENCES).join(format!("{run}.toml"));
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?,
+        };
+        let found = toml::from_str(&text);
+        found.map(Some).map_err(|error| Failure::input(format!("resume: {}: {error}", path.display())))
+    }
+
+    /// Writes what a run without privacy measured, for its owner alone.
+    pub fn save_reference(&self, run: &str, measured: &Measured) -> Result<()> {
+        let path = self.path.join(REFERENCES).join(format!("{run}.toml"));
+        let text = toml::to_string(measured).map_err(Failure::other)?;
+        std::fs::create_dir_all(self.path.join(REFERENCES))
+            .and_then(|()| write_whole(&path, Access::Owner, text.as_bytes()))
+            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
     }
 
     /// Writes one run's final parameters.

@@ -18,7 +18,7 @@ use crate::failure::Result;
 use crate::output;
 use crate::signals::Stop;
 use folder::Folder;
-use study::Study;
+use study::{Baseline, Study, WITHOUT_NOISE};
 
 /// What the command prints.
 #[derive(Debug, Serialize)]
@@ -33,7 +33,12 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 pub struct Row {
     mechanism: String,
+    /// What it stands for in the comparison, if it is there to compare with.
+    baseline: Option<Baseline>,
     test_accuracy: f64,
+    /// Of the mean over repeats; none of a single one.
+    standard_error: Option<f64>,
+    /// Null where there is no privacy.
     epsilon: f64,
     delta: f64,
     steps: usize,
@@ -49,10 +54,53 @@ pub struct Row {
     models_trained: usize,
     /// How many models epsilon covers.
     models_released: usize,
-    /// grid or plain.
-    release: &'static str,
+    /// grid or plain; none where there is no noise.
+    release: Option<&'static str>,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     insecure_seed: bool,
+}
+
+impl Row {
+    /// The difference to another row, repeat by repeat: they share the seed's number or nothing, but always the model and
+    /// the data.
+    fn compared_with(&self, other: &Self) -> String {
+        let differences: Vec<f64> =
+            self.test_accuracies.iter().zip(&other.test_accuracies).map(|(x, y)| 100.0 * (x - y)).collect();
+        let (points, error) = mean_and_error(&differences);
+        let words = if points >= 0.0 { "more accurate" } else { "less accurate" };
+        let error = error.map_or_else(String::new, |error| format!(" +- {error:.1}"));
+        let repeats = differences.len();
+        format!(
+            "At the same privacy, {} is {:.1}{error} points {words} than {} (mean and standard error of {repeats}).",
+            self.mechanism,
+            points.abs(),
+            other.mechanism
+        )
+    }
+
+    /// A word of warning where the best learning rate is the least or the largest that was tried.
+    fn edge(&self) -> Option<String> {
+        let further = summary::edge(&self.by_learning_rate)?;
+        let which = if further < self.learning_rate { "smallest" } else { "largest" };
+        Some(format!(
+            "The best learning rate of {} is the {which} that was tried: another may do better (--learning-rate).",
+            self.mechanism
+        ))
+    }
+}
+
+/// The mean and its standard error, which a single number has not.
+fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
+}
+
+/// A share in percent, with its standard error.
+fn percent(share: f64, error: Option<f64>) -> String {
+    let error = error.map_or_else(String::new, |error| format!(" +- {:.2}", 100.0 * error));
+    format!("{:.2}{error}%", 100.0 * share)
 }
 
 /// Trains, or resumes, and writes the report.
@@ -95,12 +143,14 @@ impl fmt::Display for Report {
             .runs
             .iter()
             .map(|row| {
+                let private = row.epsilon.is_finite();
+                let if_private = |text: String| if private { text } else { "-".into() };
                 vec![
                     row.mechanism.clone(),
-                    format!("{:.2}%", 100.0 * row.test_accuracy),
-                    format!("{:.4}", (row.epsilon * 1e4).ceil() / 1e4),
-                    format!("{:e}", row.delta),
-                    format!("{:.5}", row.rms_loss),
+                    percent(row.test_accuracy, row.standard_error),
+                    if_private(format!("{:.4}", (row.epsilon * 1e4).ceil() / 1e4)),
+                    if_private(format!("{:e}", row.delta)),
+                    if_private(format!("{:.5}", row.rms_loss)),
                     row.learning_rate.to_string(),
                     row.steps.to_string(),
                     format!("{:.1}", row.seconds),
@@ -109,21 +159,21 @@ impl fmt::Display for Report {
             })
             .collect();
         writeln!(f, "{}\n\n{}", self.title, output::table(&header, &rows))?;
-        if let [first, .., last] = &self.runs[..] {
-            let points = 100.0 * (last.test_accuracy - first.test_accuracy);
-            writeln!(
-                f,
-                "At the same privacy, {} is {:.1} points {} than {}.",
-                last.mechanism,
-                points.abs(),
-                if points >= 0.0 { "more accurate" } else { "less accurate" },
-                first.mechanism
-            )?;
+        let mut private = self.runs.iter().filter(|row| row.epsilon.is_finite());
+        if let Some(first) = private.next() {
+            private.try_for_each(|row| writeln!(f, "{}", row.compared_with(first)))?;
+        }
+        for row in &self.runs {
+            row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;
         }
         if self.runs.iter().any(|row| row.insecure_seed) {
             writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;
         }
-        let trained: usize = self.runs.iter().map(|row| row.models_trained).sum();
+        if self.runs.iter().any(|row| row.epsilon.is_infinite()) {
+            writeln!(f, "\"{WITHOUT_NOISE}\" is not private: for whoever may see the data.")?;
+        }
+        let private = self.runs.iter().filter(|row| row.epsilon.is_finite());
+        let trained: usize = private.map(|row| row.models_trained).sum();
         let covered = match self.runs[0].models_released {
             1 => "each one of them".into(),
             several => format!("{several} of them together"),

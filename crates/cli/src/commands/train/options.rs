@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
+use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_plan::{Length, Request, Setting};
@@ -15,8 +16,9 @@ use crate::numbers::{count, real};
 
 /// Train a model with private gradients, and compare mechanisms at the same privacy.
 ///
-/// Without options: a model of the embedded handwritten digits, once with independent noise and once with the
-/// mechanism of least loss, at the same (epsilon, delta), and a report to look at.
+/// Without options: a model of the embedded handwritten digits, once with DP-SGD (independent noise, every example
+/// sampled anew at each step) and once with the mechanism of least loss in the batches that suit it best, at the same
+/// (epsilon, delta); once without privacy; and a report to look at.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -56,10 +58,10 @@ pub struct Arguments {
     #[arg(long, value_name = "B", value_parser = count)]
     pub batch_size: Option<usize>,
     /// How batches are formed.
-    #[arg(long, value_enum, default_value = "cyclic")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub setting: TrainSetting,
-    /// auto compares independent noise with the mechanism of least loss; or one mechanism: identity, blt:4,
-    /// banded-toeplitz:16, ... May be repeated.
+    /// auto compares DP-SGD and the setting's independent noise with the mechanism of least loss; or one mechanism:
+    /// identity, blt:4, banded-toeplitz:16, ... May be repeated.
     #[arg(long, default_value = "auto")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
@@ -72,7 +74,8 @@ pub struct Arguments {
     /// Most l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
-    /// Learning rate, or several: each mechanism keeps its best [default: three, by model].
+    /// Learning rate, or several: each mechanism keeps its best [default: three, by model, and further ones while the best
+    /// of a mechanism is the least or the largest; no further ones with --released-models all].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     /// Momentum of SGD.
@@ -88,6 +91,10 @@ pub struct Arguments {
     /// model that is trained, and so the choice of the best among them [default: 1].
     #[arg(long, value_name = "R|all")]
     pub released_models: Option<Released>,
+    /// Train without clipping and noise too, to compare with. NOT PRIVATE: what comes of it is for the eyes of whoever may
+    /// see the data [default: only for digits and fashion-mnist, which are public].
+    #[arg(long)]
+    pub without_noise: bool,
     /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
     /// take the noise away. For experiments on public data only.
     #[arg(long, value_name = "SEED")]
@@ -124,6 +131,8 @@ pub enum OptimizerName {
 /// The settings in which this command can form batches itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrainSetting {
+    /// Cyclic or Poisson, whichever gives a mechanism the least loss.
+    Auto,
     /// Data are shuffled once and cut into batches that take turns.
     Cyclic,
     /// Every example joins the batches of its group's turns with the same probability: sampling amplifies.
@@ -155,17 +164,29 @@ impl Arguments {
         }
     }
 
-    /// What the plan is made for, given the number of training examples and model parameters.
-    pub fn request(&self, examples: usize, dim: usize) -> Result<Request> {
+    /// Whether the same training without privacy is a row too.
+    pub fn without_noise(&self) -> bool {
+        self.without_noise || self.is_digits() || self.data.split(':').next() == Some("fashion-mnist")
+    }
+
+    /// What plans are made for, given the number of training examples and model parameters: one a setting.
+    pub fn requests(&self, examples: usize, dim: usize) -> Result<Vec<Request>> {
+        let settings = match self.setting {
+            TrainSetting::Cyclic => vec![Setting::Cyclic],
+            TrainSetting::Poisson => vec![Setting::Poisson],
+            TrainSetting::Single => vec![Setting::Single],
+            // Sampling amplifies under zero-out alone.
+            TrainSetting::Auto if self.problem.adjacency == Adjacency::ReplaceOne => vec![Setting::Cyclic],
+            TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],
+        };
+        settings.into_iter().map(|setting| self.request(setting, examples, dim)).collect()
+    }
+
+    fn request(&self, setting: Setting, examples: usize, dim: usize) -> Result<Request> {
         let (batch_size, epochs) = if self.is_digits() { (96, 20) } else { (500, 4) };
         let length = match self.steps {
             Some(steps) => Length::Steps(steps),
             None => Length::Epochs(self.epochs.unwrap_or(epochs)),
-        };
-        let setting = match self.setting {
-            TrainSetting::Cyclic => Setting::Cyclic,
-            TrainSetting::Poisson => Setting::Poisson,
-            TrainSetting::Single => Setting::Single,
         };
         Ok(Request {
             epsilon: self.epsilon.unwrap_or(4.0),
@@ -213,6 +234,7 @@ impl Arguments {
             ("release", self.release.release.is_some()),
             ("learning_rate", !self.learning_rate.is_empty()),
             ("seed", self.seed.is_some()),
+            ("without_noise", self.without_noise),
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((name, _)) => {

@@ -3,40 +3,103 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Plan, choose};
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::Recipe;
+use antinoise_plan::{Candidate, Choice, Plan, Request, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 
-use super::options::{Arguments, ModelName};
-use super::study::NamedPlan;
+use super::options::{Arguments, ModelName, TrainSetting};
+use super::study::{Baseline, NamedPlan};
 use crate::failure::Result;
 
-/// The plan of a file; or independent noise and the mechanism of least loss; or the mechanisms that are named.
+/// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of least loss; or
+/// the mechanisms that are named.
 pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<NamedPlan>> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
-        return Ok(vec![NamedPlan { mechanism: plan.strategy.class().name().into(), plan }]);
+        return Ok(vec![NamedPlan { mechanism: plan.strategy.class().name().into(), baseline: None, plan }]);
     }
-    let request = arguments.request(examples, dim)?;
-    let choice = choose(&request)?;
-    let named = request.recipes.is_some();
-    let wanted: Vec<usize> = if named {
-        // The first candidate is independent noise, whether it was named or not.
-        let identity = request.recipes.iter().flatten().any(|recipe| recipe == &choice.candidates[0].recipe);
-        (usize::from(!identity)..choice.candidates.len()).collect()
-    } else if choice.chosen == 0 {
-        vec![0]
-    } else {
-        vec![0, choice.chosen]
-    };
-    wanted
-        .into_iter()
-        .map(|i| {
-            let mechanism = choice.candidates[i].recipe.to_string();
-            Ok(NamedPlan { mechanism, plan: choice.plan_of(&request, i)? })
-        })
-        .collect()
+    let requests = arguments.requests(examples, dim)?;
+    let choices = requests
+        .iter()
+        .map(|request| Ok(Tried { request, choice: choose(request)? }))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(recipes) = &requests[0].recipes {
+        let at = |of: &Tried, recipe: &Recipe| of.choice.candidates.iter().position(|c| c.recipe == *recipe);
+        let best = |recipe: &Recipe| {
+            let tried = choices.iter().filter_map(|of| Some((of, at(of, recipe)?)));
+            let (of, i) = least(tried, arguments.objective);
+            of.candidate(i)
+        };
+        return recipes.iter().map(best).collect();
+    }
+    let mut found: Vec<NamedPlan> =
+        choices.iter().filter_map(Tried::dp_sgd).take(1).collect::<Result<_>>()?;
+    if found.is_empty() || arguments.setting != TrainSetting::Auto {
+        // Under Poisson batches it is DP-SGD itself.
+        found.extend(choices[0].independent()?);
+    }
+    let (of, chosen) = least(choices.iter().map(|of| (of, of.choice.chosen)), arguments.objective);
+    if chosen != 0 {
+        found.push(of.candidate(chosen)?);
+    }
+    Ok(found)
 }
+
+/// The candidate of least loss, with its setting.
+fn least<'a, 'b>(
+    tried: impl Iterator<Item = (&'a Tried<'b>, usize)>,
+    objective: Objective,
+) -> (&'a Tried<'b>, usize)
+where
+    'b: 'a,
+{
+    let loss = |&(of, i): &(&Tried, usize)| of.choice.candidates[i].objective(objective);
+    tried.min_by(|x, y| loss(x).total_cmp(&loss(y))).expect("there is a setting")
+}
+
+/// One setting and what is known of it.
+struct Tried<'a> {
+    request: &'a Request,
+    choice: Choice,
+}
+
+impl Tried<'_> {
+    /// A candidate's plan, named by its recipe and by sampling, if that amplifies.
+    fn candidate(&self, i: usize) -> Result<NamedPlan> {
+        let candidate = &self.choice.candidates[i];
+        let mechanism = match (i, candidate.is_amplified()) {
+            (0, true) => DP_SGD.into(),
+            (_, true) => format!("{}+poisson", candidate.recipe),
+            (_, false) => candidate.recipe.to_string(),
+        };
+        let baseline = (i == 0).then_some(match candidate.is_amplified() {
+            true => Baseline::IndependentAmplified,
+            false => Baseline::Independent,
+        });
+        Ok(NamedPlan { mechanism, baseline, plan: self.choice.plan_of(self.request, i)? })
+    }
+
+    /// Independent noise in this setting, unless sampling amplifies it.
+    fn independent(&self) -> Result<Option<NamedPlan>> {
+        if self.choice.candidates[0].is_amplified() { Ok(None) } else { self.candidate(0).map(Some) }
+    }
+
+    /// Independent noise that sampling amplifies, in this setting or beside it.
+    fn dp_sgd(&self) -> Option<Result<NamedPlan>> {
+        if self.choice.candidates[0].is_amplified() {
+            return Some(self.candidate(0));
+        }
+        let i = self.choice.references.iter().position(Candidate::is_amplified)?;
+        let plan = self.choice.plan_of_reference(self.request, i);
+        let (mechanism, baseline) = (DP_SGD.into(), Some(Baseline::IndependentAmplified));
+        Some(plan.map(|plan| NamedPlan { mechanism, baseline, plan }).map_err(Into::into))
+    }
+}
+
+/// What independent noise with amplification by sampling is called.
+const DP_SGD: &str = "dp-sgd";
 
 /// The data that `--data` names.
 pub fn load(data: &str) -> Result<Dataset> {

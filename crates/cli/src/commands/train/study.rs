@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use antinoise_input::{InvalidParameter, at_least, positive};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::Plan;
+use antinoise_train::data::Dataset;
+use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
+use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,8 @@ use crate::signals::Stop;
 /// Tests and checkpoints in a run.
 const TESTS: usize = 40;
 const CHECKPOINTS: usize = 20;
+/// Learning rates at which widening ends.
+const MOST_RATES: usize = 8;
 
 /// Everything that a run is a function of, apart from its keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +41,10 @@ pub struct Study {
     released: Released,
     /// One a learning rate.
     rules: Vec<Rule>,
+    /// Whether further learning rates are tried while a best one is the least or the largest.
+    widens: bool,
+    /// Whether the same is trained without clipping and noise.
+    without_noise: bool,
     plans: Vec<NamedPlan>,
 }
 
@@ -44,8 +53,22 @@ pub struct Study {
 pub struct NamedPlan {
     /// As the command line names it.
     pub mechanism: String,
+    /// What it stands for in a comparison, if it is there to compare with.
+    pub baseline: Option<Baseline>,
     /// What is run and accounted.
     pub plan: Plan,
+}
+
+/// What others are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Baseline {
+    /// No privacy: neither clipping nor noise.
+    None,
+    /// Independent noise without amplification.
+    Independent,
+    /// Independent noise that sampling amplifies: DP-SGD.
+    IndependentAmplified,
 }
 
 /// One finished run.
@@ -57,6 +80,35 @@ pub struct Finished {
     /// What was measured, and when.
     pub results: trainer::Finished,
 }
+
+/// One run without privacy.
+pub struct Unprotected {
+    /// How it learned.
+    pub rule: Rule,
+    /// What was measured.
+    pub measured: Measured,
+}
+
+impl Finished {
+    /// How it learned, and what came of it.
+    pub fn rate_and_accuracy(&self) -> (f64, f64) {
+        (learning_rate(&self.rule), last(&self.results.history.accuracies))
+    }
+}
+
+impl Unprotected {
+    /// How it learned, and what came of it.
+    pub fn rate_and_accuracy(&self) -> (f64, f64) {
+        (learning_rate(&self.rule), last(&self.measured.accuracies))
+    }
+}
+
+fn last(accuracies: &[(usize, f64)]) -> f64 {
+    accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
+}
+
+/// What training without clipping and noise is called.
+pub const WITHOUT_NOISE: &str = "no noise";
 
 impl Study {
     /// The study that the options ask for; nothing is written yet.
@@ -75,6 +127,9 @@ impl Study {
             seed: arguments.seed,
             released: arguments.released_models.unwrap_or_default(),
             rules: arguments.learning_rates().into_iter().map(rule).collect(),
+            // Who releases all models has accounted for so many.
+            widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
+            without_noise: arguments.without_noise(),
             plans: plans(arguments, dataset.train.len(), model.parameters())?,
         };
         study.check()?;
@@ -150,15 +205,60 @@ impl Study {
     }
 
     /// Trains what has not been trained yet, and summarises all of it.
-    pub fn run(&self, folder: &Folder, stop: &Stop) -> Result<Report> {
+    pub fn run(mut self, folder: &Folder, stop: &Stop) -> Result<Report> {
         let dataset = load(&self.data)?;
         let model = build(self.model, &dataset)?;
+        loop {
+            let (finished, references) = self.train(&model, &dataset, folder, stop)?;
+            match self.further_rule(&finished, &references) {
+                Some(rule) if self.widens && self.rules.len() < MOST_RATES => {
+                    self.rules.push(rule);
+                    folder.save_study(&self)?;
+                }
+                _ => {
+                    return summary::summarize(
+                        &self,
+                        model.name(),
+                        &dataset,
+                        (&finished, &references),
+                        folder,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Twice or half of a best learning rate that is the largest or the least tried.
+    fn further_rule(&self, finished: &[Finished], references: &[Unprotected]) -> Option<Rule> {
+        let of_plan = |plan: usize| {
+            let runs = finished.iter().filter(|run| run.plan == plan);
+            summary::edge(&runs.map(Finished::rate_and_accuracy).collect::<Vec<_>>())
+        };
+        let unprotected: Vec<(f64, f64)> = references.iter().map(Unprotected::rate_and_accuracy).collect();
+        let rate = (0..self.plans.len()).find_map(of_plan).or_else(|| summary::edge(&unprotected))?;
+        Some(match self.rules[0] {
+            Rule::Sgd { momentum, .. } => Rule::Sgd { learning_rate: rate, momentum },
+            Rule::Adam { beta1, beta2, epsilon, .. } => {
+                Rule::Adam { learning_rate: rate, beta1, beta2, epsilon }
+            }
+        })
+    }
+
+    /// Every mechanism at every learning rate, as often as asked, and the same without privacy.
+    fn train(
+        &self,
+        model: &Model,
+        dataset: &Dataset,
+        folder: &Folder,
+        stop: &Stop,
+    ) -> Result<(Vec<Finished>, Vec<Unprotected>)> {
         let mut finished = Vec::new();
-        let steps: usize = self.plans.iter().map(|named| named.plan.steps).sum();
+        let mut steps: usize = self.plans.iter().map(|named| named.plan.steps).sum();
+        steps += if self.without_noise { self.plans[0].plan.steps } else { 0 };
         let progress = Progress::new("train", "steps", (steps * self.rules.len() * self.repeats) as u64);
         for (plan, named) in self.plans.iter().enumerate() {
             for rule in &self.rules {
-                let setup = Setup { plan: &named.plan, model: &model, dataset: &dataset, rule: *rule };
+                let setup = Setup { plan: &named.plan, model, dataset, rule: *rule };
                 for repeat in 0..self.repeats {
                     let name = run_name(&named.mechanism, rule, repeat);
                     let results = self.one(setup, &name, repeat, folder, (stop, &progress))?;
@@ -167,7 +267,52 @@ impl Study {
                 }
             }
         }
-        summary::summarize(self, model.name(), &dataset, &finished, folder)
+        let references = self.references(model, dataset, folder, (stop, &progress))?;
+        Ok((finished, references))
+    }
+
+    /// The same training without clipping and noise, at each learning rate as often, if that was asked for.
+    fn references(
+        &self,
+        model: &Model,
+        dataset: &Dataset,
+        folder: &Folder,
+        (stop, progress): (&Stop, &Progress),
+    ) -> Result<Vec<Unprotected>> {
+        let Plan { batch_size, steps, .. } = self.plans[0].plan;
+        let rules = if self.without_noise { &self.rules[..] } else { &[] };
+        let mut found = Vec::new();
+        for (rule, repeat) in
+            rules.iter().flat_map(|rule| (0..self.repeats).map(move |repeat| (rule, repeat)))
+        {
+            let name = run_name(WITHOUT_NOISE, rule, repeat);
+            let measured = match folder.reference(&name)? {
+                Some(measured) => {
+                    progress.skip(steps as u64);
+                    measured
+                }
+                None => {
+                    progress.say(name.clone());
+                    let (key, run) = (self.key(repeat)?, RunId::new(format!("{}/{name}", self.id))?);
+                    let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
+                    let start = model.initial_parameters(&mut rng(Purpose::Initialization));
+                    let test_every = steps.div_ceil(TESTS);
+                    let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
+                    let mut order = rng(Purpose::DataOrder);
+                    let measured =
+                        reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
+                    let Some(measured) = measured else {
+                        let folder = folder.path().display();
+                        let message = format!("stopped within {name}; go on with --resume {folder}");
+                        return Err(Failure::stopped(message, stop.status()));
+                    };
+                    folder.save_reference(&name, &measured)?;
+                    measured
+                }
+            };
+            found.push(Unprotected { rule: *rule, measured });
+        }
+        Ok(found)
     }
 
     /// The results of one run, which is started, resumed or was finished before.

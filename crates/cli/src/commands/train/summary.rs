@@ -8,8 +8,8 @@ use antinoise_train::report;
 
 use super::folder::Folder;
 use super::statement::statement;
-use super::study::{Finished, Study, learning_rate};
-use super::{Report, Row};
+use super::study::{Baseline, Finished, Study, Unprotected, WITHOUT_NOISE, learning_rate};
+use super::{Report, Row, mean_and_error};
 use crate::failure::Result;
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
@@ -17,7 +17,7 @@ pub fn summarize(
     study: &Study,
     model: &str,
     dataset: &Dataset,
-    finished: &[Finished],
+    (finished, references): (&[Finished], &[Unprotected]),
     folder: &Folder,
 ) -> Result<Report> {
     // The name of a folder may hold anything.
@@ -25,57 +25,125 @@ pub fn summarize(
     let (mut rows, mut runs) = (Vec::new(), Vec::new());
     for (index, named) in study.plans().iter().enumerate() {
         let of_plan: Vec<&Finished> = finished.iter().filter(|run| run.plan == index).collect();
-        let (rate, by_learning_rate) = best_rate(&of_plan);
+        let by_rule: Vec<(f64, f64)> = of_plan.iter().map(|run| run.rate_and_accuracy()).collect();
+        let (rate, by_learning_rate) = best_rate(&by_rule);
         let best: Vec<&Finished> =
             of_plan.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
         let plan = &named.plan;
         let cost = study.released().cost(study, plan)?;
         let prefix_errors = prefix_errors(plan)?;
+        let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
+        let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
         rows.push(Row {
             mechanism: named.mechanism.clone(),
-            test_accuracy: mean(&best, last_accuracy),
+            baseline: named.baseline,
+            test_accuracy,
+            standard_error,
             epsilon: cost.epsilon,
             delta: plan.privacy.delta,
             steps: plan.steps,
             seconds: mean(&best, |run| run.results.history.seconds),
             seconds_in_noise: mean(&best, |run| run.results.history.seconds_in_noise),
             learning_rate: rate,
-            test_accuracies: best.iter().map(|run| last_accuracy(run)).collect(),
+            test_accuracies,
             by_learning_rate,
             rms_loss: rms(&prefix_errors),
             models_trained: of_plan.len(),
             models_released: cost.models,
-            release: plan.release.kind().name(),
+            release: Some(plan.release.kind().name()),
             insecure_seed: study.insecure_seed(),
         });
         let statement = statement(study, plan, &cost, &of_plan, dataset);
-        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, (cost.epsilon, statement))?);
+        let told = Told { standard_error, epsilon: cost.epsilon, statement };
+        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
+    }
+    if !references.is_empty() {
+        let (row, run) = without_noise(references, rows[0].steps);
+        rows.push(row);
+        runs.push(run);
     }
     let html = report::Report { title: title.clone(), runs }.to_html()?;
     let report = folder.save_report(&html)?;
     Ok(Report { runs: rows, report, title })
 }
 
-fn last_accuracy(run: &Finished) -> f64 {
-    run.results.history.accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
-}
-
 fn rms(values: &[f64]) -> f64 {
     (values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// The learning rate of the highest mean accuracy, and the mean at each.
-fn best_rate(runs: &[&Finished]) -> (f64, Vec<(f64, f64)>) {
-    let mut rates: Vec<f64> = runs.iter().map(|run| learning_rate(&run.rule)).collect();
+/// The learning rate of the highest mean accuracy, and the mean at each, of runs by learning rate and accuracy.
+fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
+    let mut rates: Vec<f64> = runs.iter().map(|&(rate, _)| rate).collect();
+    rates.sort_by(f64::total_cmp);
     rates.dedup();
     let at = |rate: f64| {
-        let of_rate: Vec<&Finished> =
-            runs.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
-        mean(&of_rate, last_accuracy)
+        let of_rate: Vec<f64> =
+            runs.iter().filter(|run| run.0 == rate).map(|&(_, accuracy)| accuracy).collect();
+        mean_and_error(&of_rate).0
     };
     let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, at(rate))).collect();
     let best = means.iter().max_by(|x, y| x.1.total_cmp(&y.1)).map_or(f64::NAN, |&(rate, _)| rate);
     (best, means)
+}
+
+/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of several.
+pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
+    let (best, means) = best_rate(runs);
+    match (means.first()?.0, means.last()?.0) {
+        (least, most) if least == most => None,
+        (least, _) if best == least => Some(best / 2.0),
+        (_, most) if best == most => Some(2.0 * best),
+        _ => None,
+    }
+}
+
+/// The row and the curve of training without privacy.
+fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run) {
+    let by_rule: Vec<(f64, f64)> = references.iter().map(Unprotected::rate_and_accuracy).collect();
+    let (rate, by_learning_rate) = best_rate(&by_rule);
+    let best: Vec<&Unprotected> = references.iter().filter(|run| learning_rate(&run.rule) == rate).collect();
+    let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
+    let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
+    let seconds = best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64;
+    let accuracies: Vec<&[(usize, f64)]> = best.iter().map(|run| &run.measured.accuracies[..]).collect();
+    let row = Row {
+        mechanism: WITHOUT_NOISE.into(),
+        baseline: Some(Baseline::None),
+        test_accuracy,
+        standard_error,
+        epsilon: f64::INFINITY,
+        delta: 0.0,
+        steps,
+        seconds,
+        seconds_in_noise: 0.0,
+        learning_rate: rate,
+        test_accuracies,
+        by_learning_rate,
+        rms_loss: 0.0,
+        models_trained: references.len(),
+        models_released: 0,
+        release: None,
+        insecure_seed: false,
+    };
+    let run = report::Run {
+        mechanism: WITHOUT_NOISE.into(),
+        accuracies: mean_accuracies(&accuracies),
+        standard_error,
+        prefix_errors: Vec::new(),
+        strategy: Vec::new(),
+        noise_correlating: Vec::new(),
+        epsilon: f64::INFINITY,
+        delta: 0.0,
+        noise_multiplier: 0.0,
+        sensitivity: f64::INFINITY,
+        statement: "Not private: neither clipping nor noise. It is here to compare with, for the eyes of whoever may see \
+                    the data; its models were not kept."
+            .into(),
+        steps,
+        seconds,
+        seconds_in_noise: 0.0,
+    };
+    (row, run)
 }
 
 /// Standard deviation, in a coordinate, of the noise in the sum of the mean gradients up to each step.
@@ -85,12 +153,19 @@ fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
     Ok(rows.into_iter().map(|row| row * scale).collect())
 }
 
+/// What a report says of a mechanism beside its plan and its runs.
+struct Told {
+    standard_error: Option<f64>,
+    epsilon: f64,
+    statement: String,
+}
+
 fn report_run(
     mechanism: &str,
     plan: &Plan,
     repeats: &[&Finished],
     prefix_errors: Vec<f64>,
-    (epsilon, statement): (f64, String),
+    Told { standard_error, epsilon, statement }: Told,
 ) -> Result<report::Run> {
     let strategy = plan.strategy.mechanism();
     let recursion = strategy.recursion()?;
@@ -98,7 +173,10 @@ fn report_run(
     unit[0] = 1.0;
     Ok(report::Run {
         mechanism: mechanism.into(),
-        accuracies: mean_accuracies(repeats),
+        accuracies: mean_accuracies(
+            &repeats.iter().map(|run| &run.results.history.accuracies[..]).collect::<Vec<_>>(),
+        ),
+        standard_error,
         prefix_errors,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
@@ -118,10 +196,7 @@ fn mean(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> f64 {
 }
 
 /// Repeats are tested after the same steps.
-fn mean_accuracies(repeats: &[&Finished]) -> Vec<(usize, f64)> {
-    let steps = repeats[0].results.history.accuracies.iter().map(|&(step, _)| step);
-    steps
-        .enumerate()
-        .map(|(i, step)| (step, mean(repeats, |run| run.results.history.accuracies[i].1)))
-        .collect()
+fn mean_accuracies(repeats: &[&[(usize, f64)]]) -> Vec<(usize, f64)> {
+    let mean = |i: usize| repeats.iter().map(|run| run[i].1).sum::<f64>() / repeats.len() as f64;
+    repeats[0].iter().enumerate().map(|(i, &(step, _))| (step, mean(i))).collect()
 }

@@ -1,0 +1,98 @@
+//! The same training without clipping and noise: what privacy costs is seen against it. NOT PRIVATE.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use antinoise_input::at_least;
+use antinoise_plan::{Batches, Sampler};
+use rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::clip::plain_sum;
+use crate::data::Dataset;
+use crate::model::Model;
+use crate::optimizer::{Optimizer, Rule};
+
+/// What is trained, on what, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Reference<'a> {
+    /// What is trained.
+    pub model: &'a Model,
+    /// What it is trained on and tested with.
+    pub dataset: &'a Dataset,
+    /// How a step follows from a gradient.
+    pub rule: Rule,
+    /// Examples in a batch; batches take turns.
+    pub batch_size: usize,
+    /// Steps.
+    pub steps: usize,
+    /// Steps from one test to the next; the last step is always tested.
+    pub test_every: usize,
+}
+
+/// What was measured. No privacy statement covers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// (steps done, test accuracy), in the order of steps.
+    pub accuracies: Vec<(usize, f64)>,
+    /// Seconds spent in steps and tests.
+    pub seconds: f64,
+}
+
+impl Reference<'_> {
+    /// Trains from `start`, in an order of the examples drawn from `rng`, and calls `progress` after each step. None
+    /// once `stop` is true.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+    /// use antinoise_train::{data, model::Model, optimizer::Rule, reference::Reference};
+    /// let dataset = data::digits();
+    /// let model = Model::logistic(dataset.shape, dataset.classes)?;
+    /// let rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
+    /// let (batch_size, steps, test_every) = (144, 30, 30);
+    /// let reference = Reference { model: &model, dataset: &dataset, rule, batch_size, steps, test_every };
+    /// let mut rng = KeyedRng::new(&Key::from_os()?, &RunId::default(), Purpose::DataOrder, 0);
+    /// let start = vec![0.0; model.parameters()];
+    /// let found = reference.train(start, &mut rng, &AtomicBool::new(false), || ())?.unwrap();
+    /// assert!(found.accuracies[0].0 == 30 && found.accuracies[0].1 > 0.8);
+    /// # Ok::<(), antinoise_train::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a number is 0, the optimiser's are out of range, or a step fails.
+    pub fn train(
+        &self,
+        start: Vec<f32>,
+        rng: &mut impl Rng,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(),
+    ) -> Result<Option<Measured>, Error> {
+        at_least("test_every", self.test_every, 1)?;
+        let examples = self.dataset.train.len();
+        let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
+        let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, rng)?;
+        let (mut parameters, mut optimizer) = (start, Optimizer::new(self.rule, self.model.parameters())?);
+        let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
+        let clock = Instant::now();
+        for step in 0..self.steps {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let batch = batches.at(step, rng);
+            let sum = plain_sum(self.model, &parameters, &self.dataset.train, &batch)?.gradient;
+            let mean: Vec<f32> = sum.iter().map(|x| (x / batch.len() as f64) as f32).collect();
+            optimizer.step(&mut parameters, &mean);
+            let done = step + 1;
+            if done == self.steps || done.is_multiple_of(self.test_every) {
+                let accuracy = self.model.evaluate(&parameters, &self.dataset.test)?.accuracy;
+                found.accuracies.push((done, accuracy));
+            }
+            progress();
+        }
+        found.seconds = clock.elapsed().as_secs_f64();
+        Ok(Some(found))
+    }
+}
