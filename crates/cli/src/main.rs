@@ -12,6 +12,7 @@ mod output;
 mod plot;
 mod progress;
 mod signals;
+mod source;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

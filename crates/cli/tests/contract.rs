@@ -279,3 +279,76 @@ fn schemas_and_workloads_can_be_read_from_files() {
     let arguments = ["loss", "--strategy", "identity", "--steps", "6", "--participation", &bad];
     assert_eq!(antinoise().args(arguments).output().unwrap().status.code(), Some(2));
 }
+
+/// A plan takes the place of the options that it was made with, and what is written of it is what it runs.
+#[test]
+fn a_plan_takes_the_place_of_its_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (plan, key, rows) = (at("plan.toml"), at("key"), at("rows.npy"));
+    for setting in ["cyclic", "poisson"] {
+        let made =
+            "plan --examples 600 --batch-size 50 --epochs 3 --epsilon 4 --delta 1e-5 --force --setting";
+        let arguments: Vec<&str> = made.split(' ').chain([setting, "--out", &plan]).collect();
+        let made = json(&arguments);
+        let privacy = &made["plan"]["privacy"];
+        let found = json(&["account", "--plan", &plan]);
+        assert_eq!(
+            (&found["epsilon"], &found["delta"]),
+            (&privacy["epsilon"], &privacy["delta"]),
+            "{setting}"
+        );
+        let stricter = json(&["account", "--plan", &plan, "--delta", "1e-7"]);
+        assert!(stricter["epsilon"].as_f64() > found["epsilon"].as_f64(), "{setting}");
+        let chosen = &made["candidates"][made["chosen"].as_u64().unwrap() as usize];
+        let loss = json(&["loss", "--plan", &plan]);
+        assert_eq!(loss["sensitivity"]["value"], chosen["sensitivity"], "{setting}");
+        assert_eq!(loss["steps"], made["plan"]["steps"]);
+        let shown = json(&["show", "--plan", &plan, "--out", &at(&format!("{setting}.svg"))]);
+        assert_eq!(shown["strategy_column"].as_array().unwrap().len(), 36);
+        std::fs::write(&key, (7u8..39).collect::<Vec<u8>>()).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        json(&["noise", "--plan", &plan, "--dim", "90", "--key-file", &key, "--out", &rows, "--force"]);
+        let bytes = std::fs::read(&rows).unwrap();
+        let numbers = bytes[bytes.len() - 36 * 90 * 4..].chunks_exact(4);
+        let numbers: Vec<f64> =
+            numbers.map(|x| f64::from(f32::from_le_bytes(x.try_into().unwrap()))).collect();
+        let spacing = made["plan"]["release"]["spacing"].as_f64().unwrap();
+        assert!(numbers.iter().all(|x| x % spacing == 0.0) && numbers.iter().any(|&x| x != 0.0), "{setting}");
+        let refused = antinoise().args(["loss", "--plan", &plan, "--steps", "3"]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+    }
+}
+
+/// Independent noise is told with amplification by sampling and without, and the choice is explained by both.
+#[test]
+fn a_plan_tells_independent_noise_with_sampling_and_without() {
+    for (setting, amplified) in
+        [("cyclic", [false, true]), ("single", [false, true]), ("poisson", [true, false])]
+    {
+        let length = if setting == "single" { ["--epochs", "1"] } else { ["--epochs", "3"] };
+        let made = "plan --examples 600 --batch-size 50 --epsilon 4 --delta 1e-5 --setting";
+        let arguments: Vec<&str> = made.split(' ').chain([setting]).chain(length).collect();
+        let found = json(&arguments);
+        let candidates = found["candidates"].as_array().unwrap();
+        let independent: Vec<&Value> = candidates.iter().filter(|c| c["strategy"] == "identity").collect();
+        let told: Vec<bool> = independent.iter().map(|c| c["amplified"].as_bool().unwrap()).collect();
+        assert_eq!(told, amplified, "{setting}");
+        let of = |amplified: bool| independent.iter().find(|c| c["amplified"] == amplified).unwrap();
+        assert_eq!(
+            (&of(true)["accountant"], &of(false)["accountant"]),
+            (&"sampled-gaussian".into(), &"gdp".into())
+        );
+        assert!(of(true)["rms_loss"].as_f64() < of(false)["rms_loss"].as_f64(), "{setting}");
+        assert!(found["explanation"].as_str().unwrap().contains("DP-SGD"), "{setting}");
+        assert!(found["chosen"].as_u64().unwrap() + 1 < candidates.len() as u64, "the last is a reference");
+    }
+    let federated = "plan --examples 600 --batch-size 50 --steps 24 --epsilon 4 --delta 1e-5 --setting federated \
+                     --min-sep 6";
+    let found = json(&federated.split(' ').collect::<Vec<_>>());
+    assert!(found["candidates"].as_array().unwrap().iter().all(|c| c["amplified"] == false));
+}

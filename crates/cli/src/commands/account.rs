@@ -1,10 +1,13 @@
 //! `antinoise account`: the privacy of a noise multiplier.
 
+use std::path::PathBuf;
+
 use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
+use antinoise_plan::{Accountant, Plan, Sampler};
 use clap::Args;
 
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
@@ -27,7 +30,10 @@ use crate::progress::Progress;
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
   antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 16 \\
       --steps 64 --strategy blt:2
-  antinoise account --mu 0.5 --delta 1e-5"
+  antinoise account --mu 0.5 --delta 1e-5
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting poisson --out plan.toml
+  antinoise account --plan plan.toml --delta 1e-6"
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -56,14 +62,18 @@ struct NoiseOptions {
     /// Gaussian differential privacy parameter, the noise multiplier's reciprocal.
     #[arg(long, value_name = "MU", value_parser = real)]
     mu: Option<f64>,
+    /// The noise, sampling and adjacency of this plan, made by `antinoise plan --out`; at its delta, or at --delta or
+    /// --epsilon.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "balls_in_bins", "strategy", "adjacency"])]
+    plan: Option<PathBuf>,
 }
 
 /// The point of the privacy curve that is given.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct PointOptions {
     /// Print epsilon at this delta.
-    #[arg(long, value_name = "D", value_parser = real)]
+    #[arg(long, value_name = "D", value_parser = real, required_unless_present_any = ["epsilon", "plan"])]
     delta: Option<f64>,
     /// Print delta at this epsilon.
     #[arg(long, value_name = "E", value_parser = real)]
@@ -73,19 +83,15 @@ struct PointOptions {
 /// Accounts.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let Arguments { adjacency, point, .. } = arguments;
+    if let Some(path) = &arguments.noise.plan {
+        return arguments.plan(&Plan::load(path)?);
+    }
     if let Some(bins) = arguments.bins.balls_in_bins {
         return arguments.bins(bins);
     }
     let sampling = arguments.sampling.read(*adjacency)?;
     let sigma = arguments.noise.read(sampling == Sampling::None)?;
-    match (point.epsilon, arguments.group_size) {
-        (Some(epsilon), _) => Report::at_epsilon(sigma, epsilon, sampling, *adjacency),
-        (None, None) => Report::at_delta(sigma, point.delta()?, sampling, *adjacency),
-        (None, Some(size)) => {
-            at_least("group_size", size, 1)?;
-            Report::of_group(sigma, point.delta()?, size as u64, sampling, *adjacency)
-        }
-    }
+    arguments.at(sigma, point.delta, sampling, *adjacency)
 }
 
 impl NoiseOptions {
@@ -127,6 +133,34 @@ struct BinsOptions {
 const FAILURE: f64 = 0.01;
 
 impl Arguments {
+    /// At --epsilon, or at `delta`.
+    fn at(&self, sigma: f64, delta: Option<f64>, sampling: Sampling, adjacency: Adjacency) -> Result<Report> {
+        if let Some(epsilon) = self.point.epsilon {
+            return Report::at_epsilon(sigma, epsilon, sampling, adjacency);
+        }
+        let delta = in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
+        match self.group_size {
+            None => Report::at_delta(sigma, delta, sampling, adjacency),
+            Some(size) => {
+                at_least("group_size", size, 1)?;
+                Report::of_group(sigma, delta, size as u64, sampling, adjacency)
+            }
+        }
+    }
+
+    /// As the plan is accounted.
+    fn plan(&self, plan: &Plan) -> Result<Report> {
+        let sampling = match (plan.privacy.accountant, plan.sampler) {
+            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+                let rate = plan.batch_size as f64 / plan.examples as f64;
+                Sampling::Poisson { rate, steps: plan.steps, bands: groups }
+            }
+            _ => Sampling::None,
+        };
+        let delta = self.point.delta.or(Some(plan.privacy.delta));
+        self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)
+    }
+
     fn bins(&self, bins: usize) -> Result<Report> {
         let steps = at_least("steps", self.sampling.steps.unwrap_or(0), 1)?;
         between("balls_in_bins", bins, 1, steps, "steps")?;

@@ -3,19 +3,17 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::path::PathBuf;
 
 use antinoise_audit::{Claim, Real, Settings, audit};
-use antinoise_plan::Plan;
 use clap::Args;
-use clap::builder::ArgPredicate;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, ReleaseOptions, StrategyOptions};
+use crate::arguments::ReleaseOptions;
 use crate::failure::Result;
 use crate::numbers::real;
 use crate::output;
 use crate::progress::Progress;
+use crate::source::{Source, SourceOptions};
 
 /// Run a mechanism on worst-case gradients and test whether it is as private as it says.
 ///
@@ -28,11 +26,7 @@ use crate::progress::Progress;
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
-    mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),
-    mut_arg("steps", |arg| {
-        // Not read where there is a plan, but an option of a group that is not optional must have a value.
-        arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
-    }),
+    mut_arg("release", |arg| arg.conflicts_with("plan")),
     after_help = "Examples:
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting cyclic --out plan.toml
@@ -42,38 +36,17 @@ use crate::progress::Progress;
       --json"
 )]
 pub struct Arguments {
-    /// Audit the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so on.
-    #[arg(long, value_name = "FILE", conflicts_with_all = STATED_BY_A_PLAN)]
-    plan: Option<PathBuf>,
     #[command(flatten)]
-    strategy: Option<StrategyOptions>,
-    #[command(flatten)]
-    design: DesignOptions,
+    source: SourceOptions,
     #[command(flatten)]
     release: ReleaseOptions,
     /// Seed noise over sensitivity, of a strategy without a plan.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = real)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = real, conflicts_with = "plan")]
     noise_multiplier: f64,
     /// Most probability that a correct mechanism is rejected.
     #[arg(long, value_name = "A", default_value = "1e-3", value_parser = real)]
     alpha: f64,
 }
-
-const STATED_BY_A_PLAN: [&str; 13] = [
-    "strategy",
-    "bands",
-    "order",
-    "fixed",
-    "column_normalize",
-    "restarts",
-    "steps",
-    "workload",
-    "adjacency",
-    "objective",
-    "participation",
-    "release",
-    "noise_multiplier",
-];
 
 /// What the command prints.
 #[derive(Debug, Serialize)]
@@ -106,13 +79,12 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 
 impl Arguments {
     fn claim(&self) -> Result<Claim> {
-        if let Some(plan) = &self.plan {
-            return Ok(Claim::of_plan(&Plan::load(plan)?)?);
+        let Source { problem, adjacency, solution, plan, .. } = self.source.solve()?;
+        if let Some(plan) = plan {
+            return Ok(Claim::of_plan(&plan)?);
         }
-        let (strategy, design) = (self.strategy.as_ref().expect("clap asks for it"), &self.design);
-        let strategy = strategy.solve(&design.problem())?.value;
-        let (schema, adjacency) = (design.participation.clone(), design.released.adjacency);
-        Ok(Claim::of_strategy(strategy, schema, adjacency, self.noise_multiplier, self.release.kind())?)
+        let (sigma, release) = (self.noise_multiplier, self.release.kind());
+        Ok(Claim::of_strategy(solution.value, problem.participation, adjacency, sigma, release)?)
     }
 }
 

@@ -10,11 +10,11 @@ use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
 use crate::numbers::{short, short_up};
 use crate::progress::Progress;
+use crate::source::{Source, SourceOptions};
 
 /// Print the errors, the sensitivity and the losses of one mechanism.
 #[derive(Debug, Args)]
@@ -24,13 +24,14 @@ use crate::progress::Progress;
   antinoise loss --strategy toeplitz --objective max --steps 1024
   antinoise loss --strategy banded-toeplitz --bands 120 --steps 480 \\
       --participation cyclic:120,4
-  antinoise loss --strategy blt --order 5 --objective max --steps 1e10"
+  antinoise loss --strategy blt --order 5 --objective max --steps 1e10
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
+  antinoise loss --plan plan.toml"
 )]
 pub struct Arguments {
     #[command(flatten)]
-    strategy: StrategyOptions,
-    #[command(flatten)]
-    design: DesignOptions,
+    source: SourceOptions,
     /// Save the strategy to this file, for --strategy file:PATH.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,26 +64,24 @@ pub struct Report {
 
 /// Designs the strategy and measures it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let problem = arguments.design.problem();
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let start = Instant::now();
     let progress = Progress::endless("designing");
-    let solution = arguments.strategy.solve(&problem)?;
+    let Source { problem, adjacency, solution, designed_for, .. } = arguments.source.solve()?;
     drop(progress);
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
-    let cost =
-        loss::of(strategy, &problem.workload, &problem.participation, arguments.design.released.adjacency)?;
+    let cost = loss::of(strategy, &problem.workload, &problem.participation, adjacency)?;
     if let Some(out) = &out {
         out.write(toml::to_string(strategy).map_err(Failure::other)?.as_bytes())?;
     }
     Ok(Report {
         strategy: strategy.class().name(),
-        steps: arguments.design.steps,
+        steps: problem.steps,
         workload: problem.workload.to_string(),
         participation: problem.participation.to_string(),
-        adjacency: arguments.design.released.adjacency.to_string(),
-        objective: arguments.design.objective,
+        adjacency: adjacency.to_string(),
+        objective: problem.objective,
         max_loss: cost.max_loss,
         rms_loss: cost.rms_loss,
         total_loss: cost.total_loss,
@@ -91,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         sensitivity: cost.sensitivity,
         status: solution.status,
         improved: solution.improved,
-        designed_for: arguments.strategy.designed_for(&problem)?.map(|workload| workload.to_string()),
+        designed_for: designed_for.map(|workload| workload.to_string()),
         gap: solution.gap,
         iterations: solution.iterations,
         seconds,

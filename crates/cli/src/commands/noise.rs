@@ -7,16 +7,17 @@ use std::sync::atomic::Ordering;
 
 use antinoise_input::file::Access;
 use antinoise_input::{InvalidParameter, between, positive};
-use antinoise_noise::{Key, NoiseStream, RunId, Shard};
+use antinoise_noise::{GridStream, Key, NoiseError, NoiseStream, Placement, RunId, Shard};
+use antinoise_plan::Plan;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::destination::{Destination, Overwriting};
 use crate::failure::{Failure, Result};
 use crate::numbers::{count, real};
 use crate::progress::Progress;
 use crate::signals::Stop;
+use crate::source::SourceOptions;
 
 /// Write steps of correlated noise to a NumPy file of float32.
 #[derive(Debug, Args)]
@@ -31,18 +32,22 @@ use crate::signals::Stop;
   antinoise loss --strategy blt:4 --steps 100 --out blt.toml
   antinoise noise --strategy file:blt.toml --steps 100 --dim 60k \\
       --key-file key --run second --out other.npy
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
+  antinoise noise --plan plan.toml --dim 60k --key-file key --count 3 \\
+      --out planned.npy
 
 Row t is step FROM + t of one stream. A stream is a key, a run, and its description: the strategy with every bit of its
 coefficients, --steps, --dim and --noise-std. The same of all three gives the same bits in every process, whatever
 --from, --count and --shard; streams that differ in any of them share no bit. Noise that is used for two data sets or
-twice for one needs two runs. Processes that make parts of one stream should read one saved strategy (file:PATH), and
+twice for one needs two runs. With --plan, --noise-std is the plan's, and rows lie on its grid. Processes that make parts of one stream should read one saved strategy (file:PATH), and
 agree on the description that they print: a strategy designed on another machine may differ in its last bits.
 
 OUT is for its owner alone: whoever reads the noise can take it away."
 )]
 pub struct Arguments {
     #[command(flatten)]
-    strategy: StrategyOptions,
+    source: SourceOptions,
     /// Coordinates of the whole stream: model parameters.
     #[arg(long, value_name = "M", value_parser = count)]
     dim: usize,
@@ -56,10 +61,8 @@ pub struct Arguments {
     #[arg(long, value_name = "I/J", default_value = "0/1", allow_hyphen_values = true)]
     shard: String,
     /// Standard deviation of the seed noise.
-    #[arg(long, value_name = "NU", default_value = "1", value_parser = real)]
+    #[arg(long, value_name = "NU", default_value = "1", value_parser = real, conflicts_with = "plan")]
     noise_std: f64,
-    #[command(flatten)]
-    design: DesignOptions,
     /// File with the key, readable by its owner alone: 32 random bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
@@ -94,26 +97,34 @@ pub struct Report {
 
 /// Makes the noise and writes it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let problem = arguments.design.problem();
-    antinoise_input::at_least("steps", arguments.design.steps, 1)?;
+    let (problem, plan) = arguments.source.problem()?;
+    let steps = antinoise_input::at_least("steps", problem.steps, 1)?;
     antinoise_input::at_least("dim", arguments.dim, 1)?;
     positive("noise_std", arguments.noise_std)?;
-    between("from", arguments.from, 0, arguments.design.steps - 1, "steps - 1")?;
-    let rest = arguments.design.steps - arguments.from;
+    between("from", arguments.from, 0, steps - 1, "steps - 1")?;
+    let rest = steps - arguments.from;
     let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
     let (index, parts) = shard(&arguments.shard)?;
     let shard = Shard::part(index, parts, arguments.dim)?;
-    let strategy = arguments.strategy.solve(&problem)?.value;
+    if let Some(plan) = &plan {
+        plan.check_dim(arguments.dim)?;
+    }
+    let source = arguments.source.solve_for(problem, plan)?;
+    let (strategy, plan) = (source.solution.value, source.plan);
     let out = Destination::new("out", &arguments.out, arguments.overwriting)?;
     let key = Key::from_file(&arguments.key_file)?;
     out.refuse_to_be("key_file", &arguments.key_file)?;
     out.check_room(4 * rows as u128 * shard.len() as u128)?;
     let recursion = strategy.mechanism().recursion()?;
-    let mut stream =
-        NoiseStream::builder(recursion, arguments.design.steps, arguments.dim, arguments.noise_std)
-            .shard(shard)
-            .run(arguments.run.clone())
-            .build(key)?;
+    let noise_std = plan.as_ref().map_or(arguments.noise_std, Plan::noise_std);
+    let builder = NoiseStream::builder(recursion, steps, arguments.dim, noise_std)
+        .shard(shard)
+        .run(arguments.run.clone());
+    let grid = plan.as_ref().map_or(Ok(None), |plan| plan.release.grid())?;
+    let mut stream = match grid {
+        None => Stream::Plain(Box::new(builder.build(key)?)),
+        Some(grid) => Stream::OnGrid(Box::new(builder.build_on_grid(grid, key)?)),
+    };
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;
@@ -133,6 +144,49 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
+/// Rows in plain floating point, or on a plan's grid.
+enum Stream {
+    Plain(Box<NoiseStream>),
+    OnGrid(Box<GridStream>),
+}
+
+impl Stream {
+    fn next_into(&mut self, row: &mut [f32]) -> std::result::Result<(), NoiseError> {
+        match self {
+            Self::Plain(stream) => stream.next_into(row),
+            Self::OnGrid(stream) => stream.next_into(row),
+        }
+    }
+
+    fn seek(&mut self, step: usize) -> std::result::Result<(), NoiseError> {
+        match self {
+            Self::Plain(stream) => stream.seek(step),
+            Self::OnGrid(stream) => stream.seek(step),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Plain(stream) => stream.len(),
+            Self::OnGrid(stream) => stream.len(),
+        }
+    }
+
+    fn placement(&self) -> Placement {
+        match self {
+            Self::Plain(stream) => stream.placement(),
+            Self::OnGrid(stream) => stream.placement(),
+        }
+    }
+
+    fn description(&self) -> [u8; 32] {
+        match self {
+            Self::Plain(stream) => stream.description(),
+            Self::OnGrid(stream) => stream.description(),
+        }
+    }
+}
+
 /// "I/J" with I below J.
 fn shard(text: &str) -> Result<(usize, usize)> {
     let pair = text.split_once('/').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
@@ -143,7 +197,7 @@ fn shard(text: &str) -> Result<(usize, usize)> {
 }
 
 /// Rows go to a temporary file beside `out`, which takes its name once it is whole; a signal removes it.
-fn write(stream: &mut NoiseStream, rows: usize, out: &Destination) -> Result<()> {
+fn write(stream: &mut Stream, rows: usize, out: &Destination) -> Result<()> {
     let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
     let stop = Stop::on_signals()?;
     let mut writer = BufWriter::with_capacity(1 << 20, out.create(Access::Owner)?);

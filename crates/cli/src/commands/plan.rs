@@ -257,11 +257,12 @@ fn explanation(choice: &Choice, objective: Objective) -> String {
         Objective::Max => "max",
         Objective::Rms => "RMS",
     };
-    let mut text = format!(
-        "{} has {} times the {name} loss of independent noise in the same batches",
-        chosen.recipe,
-        times(&choice.candidates[0])
-    );
+    let independent = match choice.candidates[0].is_amplified() {
+        true => "DP-SGD (independent noise, each example sampled anew at every step)",
+        false => "independent noise in the same batches",
+    };
+    let worth = times(&choice.candidates[0]);
+    let mut text = format!("{} has {worth} times the {name} loss of {independent}", chosen.recipe);
     for reference in &choice.references {
         let instead = if reference.is_amplified() {
             "DP-SGD, where each example can be sampled anew at every step"

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::destination::{Destination, Overwriting};
 use crate::failure::Result;
 use crate::plot::{Curves, HeatMap, maps_and_curves};
+use crate::source::SourceOptions;
 
 /// Draw C and C^-1 as heat maps and their first columns as curves, for at most 2048 steps.
 #[derive(Debug, Args)]
@@ -18,13 +18,14 @@ use crate::plot::{Curves, HeatMap, maps_and_curves};
     after_help = "Examples:
   antinoise show --strategy dense --steps 64 --out dense.svg
   antinoise show --strategy banded-toeplitz --bands 16 --steps 64 \\
-      --participation cyclic:16,4 --out banded.svg"
+      --participation cyclic:16,4 --out banded.svg
+  antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-5 --setting cyclic --out plan.toml
+  antinoise show --plan plan.toml --out plan.svg"
 )]
 pub struct Arguments {
     #[command(flatten)]
-    strategy: StrategyOptions,
-    #[command(flatten)]
-    design: DesignOptions,
+    source: SourceOptions,
     /// SVG file to write.
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
@@ -49,11 +50,10 @@ const MOST_CELLS: usize = 64;
 
 /// Draws.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let steps =
-        antinoise_input::between("steps", arguments.design.steps, 1, MOST_STEPS, "the most that are drawn")?;
+    let (problem, plan) = arguments.source.problem()?;
+    let steps = antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the most that are drawn")?;
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
-    let problem = arguments.design.problem();
-    let strategy = arguments.strategy.solve(&problem)?.value;
+    let strategy = arguments.source.solve_for(problem, plan)?.solution.value;
     let encoder = strategy.mechanism().encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
     let recursion = strategy.mechanism().recursion()?;

@@ -1,0 +1,103 @@
+//! Where a command's mechanism comes from: the options of a design, or a plan.
+
+use std::path::PathBuf;
+
+use antinoise_mechanism::optimize::Solution;
+use antinoise_mechanism::{Adjacency, Problem, Strategy, Workload};
+use antinoise_plan::Plan;
+use clap::Args;
+use clap::builder::ArgPredicate;
+
+use crate::arguments::{DesignOptions, StrategyOptions};
+use crate::failure::Result;
+
+/// A mechanism and what it is measured under.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),
+    mut_arg("steps", |arg| {
+        // Not read where there is a plan, but an option of a group that is not optional must have a value.
+        arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
+    })
+)]
+pub struct SourceOptions {
+    /// Take the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so on.
+    #[arg(long, value_name = "FILE", conflicts_with_all = STATED_BY_A_PLAN)]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    strategy: Option<StrategyOptions>,
+    #[command(flatten)]
+    design: DesignOptions,
+}
+
+const STATED_BY_A_PLAN: [&str; 11] = [
+    "strategy",
+    "bands",
+    "order",
+    "fixed",
+    "column_normalize",
+    "restarts",
+    "steps",
+    "workload",
+    "adjacency",
+    "objective",
+    "participation",
+];
+
+/// What the options name.
+pub struct Source {
+    /// What the mechanism is measured under.
+    pub problem: Problem,
+    /// Which data sets are neighbours.
+    pub adjacency: Adjacency,
+    /// C, and how its design ended.
+    pub solution: Solution<Strategy>,
+    /// The workload that the design minimises the loss of; nothing is known of a file's.
+    pub designed_for: Option<Workload>,
+    /// The plan, if it is one.
+    pub plan: Option<Plan>,
+}
+
+impl SourceOptions {
+    /// The steps that were asked for; of a plan, its own.
+    ///
+    /// # Errors
+    /// When the plan cannot be read or does not hold.
+    pub fn problem(&self) -> Result<(Problem, Option<Plan>)> {
+        let Some(path) = &self.plan else { return Ok((self.design.problem(), None)) };
+        let plan = Plan::load(path)?;
+        let problem = Problem {
+            steps: plan.steps,
+            workload: plan.workload.clone(),
+            participation: plan.participation.clone(),
+            objective: plan.objective,
+        };
+        Ok((problem, Some(plan)))
+    }
+
+    /// Designs the strategy, or reads it.
+    ///
+    /// # Errors
+    /// When the options name no valid problem, or a file does not hold what it must.
+    pub fn solve(&self) -> Result<Source> {
+        let (problem, plan) = self.problem()?;
+        self.solve_for(problem, plan)
+    }
+
+    /// The same for what [`SourceOptions::problem`] found, once it was checked.
+    ///
+    /// # Errors
+    /// As [`SourceOptions::solve`].
+    pub fn solve_for(&self, problem: Problem, plan: Option<Plan>) -> Result<Source> {
+        if let Some(plan) = plan {
+            let solution = Solution::closed_form(plan.strategy.clone());
+            let adjacency = plan.privacy.adjacency;
+            return Ok(Source { problem, adjacency, solution, designed_for: None, plan: Some(plan) });
+        }
+        let strategy = self.strategy.as_ref().expect("clap asks for it");
+        let solution = strategy.solve(&problem)?;
+        let designed_for = strategy.designed_for(&problem)?;
+        let adjacency = self.design.released.adjacency;
+        Ok(Source { problem, adjacency, solution, designed_for, plan: None })
+    }
+}
