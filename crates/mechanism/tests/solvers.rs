@@ -76,3 +76,43 @@ proptest! {
         }
     }
 }
+
+/// Optima found independently, at which solvers once stalled: workload, steps, schema, objective, strategy and the loss
+/// to reach.
+const REACHED: [(&str, usize, &str, Objective, &str, f64); 17] = [
+    ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:2", 20.005),
+    ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:8", 17.394),
+    ("prefix", 256, "min-sep:16,16", Objective::Rms, "banded-inverse:4", 15.460),
+    ("prefix", 256, "cyclic:2,8", Objective::Max, "banded-inverse:4", 22.839),
+    ("window:10", 100, "single", Objective::Rms, "banded-inverse:16", 3.0903),
+    ("prefix", 64, "cyclic:4,16", Objective::Max, "banded-inverse:4", 18.010),
+    ("prefix", 64, "cyclic:4,16", Objective::Max, "banded-inverse:8", 17.645),
+    ("momentum:0.9", 2, "single", Objective::Max, "dense", 1.90000),
+    ("momentum:0.9", 3, "single", Objective::Max, "dense", 2.7100),
+    ("nesterov:0.95", 64, "cyclic:4,16", Objective::Max, "dense", 239.71),
+    ("nesterov:0.95", 64, "cyclic:4,16", Objective::Max, "toeplitz", 240.58),
+    ("prefix", 16, "min-sep:1,5", Objective::Max, "dense", 6.503),
+    ("prefix", 16, "min-sep:1,5", Objective::Max, "toeplitz", 7.118),
+    ("prefix", 1024, "cyclic:64,16", Objective::Rms, "toeplitz", 16.250),
+    ("window:10", 100, "cyclic:25,4", Objective::Max, "toeplitz", 3.8679),
+    ("window:10", 100, "cyclic:25,4", Objective::Max, "banded-toeplitz:16", 3.8680),
+    ("momentum:0.9", 16, "cyclic:1,16", Objective::Max, "banded-toeplitz:8", 93.400),
+];
+
+#[test]
+fn optima_that_were_missed_are_reached() {
+    for (workload, steps, participation, objective, strategy, reach) in REACHED {
+        let workload: Workload = workload.parse().unwrap();
+        let participation: Participation = participation.parse().unwrap();
+        let problem = Problem { steps, workload, participation, objective };
+        let recipe: Recipe = strategy.parse().unwrap();
+        let found = recipe.design(&problem).unwrap();
+        let cost =
+            loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+        let cost = match objective {
+            Objective::Max => cost.max_loss,
+            Objective::Rms => cost.rms_loss,
+        };
+        assert!(cost <= reach * (1.0 + 2e-5), "{strategy}, {}: {cost} for {reach}", problem.workload);
+    }
+}
