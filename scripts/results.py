@@ -390,7 +390,7 @@ def worth():
     last = plans[-1]
     few, many = (row["chosen"]["rms_loss"] / row["independent"]["rms_loss"] for row in (plans[0], last))
     lines += ["", "Where batches cannot be drawn at random (federated users, streams, one pass over the data), noise that cancels "
-              "gives what sampling would have given. Where they can, both work together: at 50 million examples, batches of "
+              "gives here what sampling would have given. Where they can, both work together: at 50 million examples, batches of "
               f"5,000 and epsilon 1 the noise in the model's path is {many:.2f} times that of DP-SGD; on the few steps of the "
               f"digits it is {few:.2f} times, and the accuracy hardly tells them apart. A handful of steps under strong "
               "amplification is where correlation gains least."]

@@ -149,9 +149,12 @@ fn filled(text: &str, indent: &str) -> String {
     out
 }
 
+/// In lines of a terminal's width; with `{:#}`, a paragraph or an item a line.
 impl fmt::Display for PrivacyStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { unit, adjacency, delta, .. } = self;
+        let whole = f.alternate();
+        let filled = |text: &str, indent| if whole { text.to_string() } else { filled(text, indent) };
         let (upper, lower) = (digits(self.epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
         writeln!(f, "({upper}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency.")?;
         let tight = format!("This accountant cannot state an epsilon below {lower} at this delta.");

@@ -54,13 +54,14 @@ pub(crate) fn sampler(plan: &Plan) -> String {
         }
         Sampler::Poisson { groups: 1 } => {
             let rate = *batch_size as f64 / *examples as f64;
-            format!("each of {examples} examples joins a batch with probability {rate}, on its own")
+            format!("each of {examples} examples joins a batch with probability {}, on its own", figure(rate))
         }
         Sampler::Poisson { groups } => {
             let rate = groups as f64 * *batch_size as f64 / *examples as f64;
             format!(
                 "{examples} examples are shuffled once into {groups} groups that take turns; in its group's turn \
-                 each joins the batch with probability {rate}, on its own (block-cyclic Poisson)"
+                 each joins the batch with probability {}, on its own (block-cyclic Poisson)",
+                figure(rate)
             )
         }
         Sampler::External => "whoever runs the plan keeps this schema".into(),

@@ -32,6 +32,8 @@ pub struct Run {
     pub sensitivity: f64,
     /// The privacy claim in words: unit, adjacency, schema, epsilon, delta, sigma, sensitivity and its source.
     pub statement: String,
+    /// The optimiser's.
+    pub learning_rate: f64,
     /// Steps done.
     pub steps: usize,
     /// Seconds of training.
@@ -51,7 +53,7 @@ impl Run {
     /// # use antinoise_train::report::Run;
     /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
     /// #     prefix_errors: vec![], strategy: vec![], noise_correlating: vec![], epsilon: 1.0, delta: 1e-6,
-    /// #     noise_multiplier: 1.0, sensitivity: 1.0, statement: String::new(), steps: 2, seconds: 1.0,
+    /// #     noise_multiplier: 1.0, sensitivity: 1.0, statement: String::new(), learning_rate: 0.1, steps: 2, seconds: 1.0,
     /// #     seconds_in_noise: 0.1 };
     /// assert_eq!(run.test_accuracy(), Some(0.5));
     /// ```
@@ -77,7 +79,7 @@ impl Report {
     /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
     /// #     prefix_errors: vec![1.0, 1.4], strategy: vec![1.0, 0.0], noise_correlating: vec![1.0, 0.0],
     /// #     epsilon: 1.0, delta: 1e-6, noise_multiplier: 1.0, sensitivity: 1.0,
-    /// #     statement: "Private.".into(), steps: 2, seconds: 1.0, seconds_in_noise: 0.1 };
+    /// #     statement: "Private.".into(), learning_rate: 0.1, steps: 2, seconds: 1.0, seconds_in_noise: 0.1 };
     /// let html = Report { title: "logistic on digits".into(), runs: vec![run] }.to_html()?;
     /// assert!(html.starts_with("<!doctype html>") && html.contains("</svg>"));
     /// # Ok::<(), antinoise_train::Error>(())

@@ -70,8 +70,8 @@ fn cards(report: &Report) -> String {
 
 fn figures(report: &Report) -> Result<String, Error> {
     let curves = |points: fn(&Run) -> Vec<(f64, f64)>| report.runs.iter().map(points).collect();
-    let by_step = |curves, y_format| Figure {
-        size: (720, 320),
+    let by_step = |size, curves, y_format| Figure {
+        size,
         x_label: "step",
         y_format,
         y_covers: (0.0, 0.0),
@@ -86,6 +86,10 @@ fn figures(report: &Report) -> Result<String, Error> {
         marks: true,
         curves,
     };
+    // Text that is scaled down with its figure could not be read on a small screen.
+    let by_step = |curves: Vec<Vec<(f64, f64)>>, y_format| {
+        [(720, 320), (360, 280)].map(|size| by_step(size, curves.clone(), y_format))
+    };
     let accuracy =
         by_step(curves(|run| run.accuracies.iter().map(|&(step, y)| (step as f64, y)).collect()), |y| {
             format!("{:.0}%", 100.0 * y)
@@ -94,26 +98,23 @@ fn figures(report: &Report) -> Result<String, Error> {
         by_step(curves(|run| (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).collect()), short);
     let strategy = by_lag(curves(|run| lags(&run.strategy)));
     let inverse = by_lag(curves(|run| lags(&run.noise_correlating)));
-    let legend = legend(report);
-    let wide = section(
-        &legend,
-        "Test accuracy",
-        "Share of the test examples that are recognised.",
-        &accuracy,
-    )? + &section(
-        &legend,
-        "Error of the prefix sums",
-        "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
+    let (all, private) = (legend(report, |_| true), legend(report, Run::is_private));
+    let [strategy, inverse] = [strategy, inverse].map(|figure| [figure]);
+    let wide = section(&all, "Test accuracy", "Share of the test examples that are recognised.", &accuracy)?
+        + &section(
+            &private,
+            "Error of the prefix sums",
+            "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
          gradients by each step; plain SGD adds it to the parameters, times the learning rate.",
-        &error,
-    )?;
+            &error,
+        )?;
     let narrow = section(
-        &legend,
+        &private,
         "Diagonals of C",
         "The strategy: how much of each gradient is encoded in which later release.",
         &strategy,
     )? + &section(
-        &legend,
+        &private,
         "Diagonals of C<sup>-1</sup>",
         "The noise: what each step adds, and what later steps take back.",
         &inverse,
@@ -125,47 +126,63 @@ fn lags(column: &[f64]) -> Vec<(f64, f64)> {
     (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).collect()
 }
 
-fn section(legend: &str, title: &str, caption: &str, figure: &Figure) -> Result<String, Error> {
-    let picture = figure.svg()?.unwrap_or_else(|| "<p class=\"note\">Nothing was measured.</p>".into());
-    // The figure scales with the page: its own size would not.
-    let picture = picture.replacen("<svg ", "<svg role=\"img\" class=\"chart\" ", 1);
+/// A figure under its title; of two, the first is for wide screens and the second for narrow ones.
+fn section(legend: &str, title: &str, caption: &str, figures: &[Figure]) -> Result<String, Error> {
+    let names: &[&str] = if figures.len() == 2 { &["chart wide", "chart narrow"] } else { &["chart"] };
+    let mut pictures = String::new();
+    for (figure, name) in figures.iter().zip(names) {
+        // The figure scales with the page: its own size would not.
+        let picture = figure.svg()?.map(|svg| {
+            let label = format!("<svg role=\"img\" aria-label=\"{title}\" class=\"{name}\" ");
+            svg.replacen("<svg ", &label, 1)
+        });
+        pictures += &picture.unwrap_or_default();
+    }
+    if pictures.is_empty() {
+        pictures = "<p class=\"note\">Nothing was measured.</p>".into();
+    }
     Ok(format!(
-        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{legend}\
-         <div class=\"scroll\">{picture}</div>\n</section>\n"
+        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{legend}{pictures}\n\
+         </section>\n"
     ))
 }
 
-fn legend(report: &Report) -> String {
+/// The runs that a figure shows.
+fn legend(report: &Report, shows: fn(&Run) -> bool) -> String {
     let entry = |(index, run): (usize, &Run)| format!("<li>{}{}</li>", chip(index), escaped(&run.mechanism));
-    let entries: String = report.runs.iter().enumerate().map(entry).collect();
+    let entries: String = report.runs.iter().enumerate().filter(|(_, run)| shows(run)).map(entry).collect();
     format!("<ul class=\"legend\">{entries}</ul>\n")
 }
 
+/// A run a column: a screen that is narrow has room for a few.
 fn results(report: &Report) -> String {
-    let mut rows = String::new();
-    for (index, run) in report.runs.iter().enumerate() {
-        let accuracy = accuracy(run);
-        let error = run.prefix_errors.last().map_or_else(String::new, |&error| short(error));
-        let _ = writeln!(
-            rows,
-            "<tr><th scope=\"row\">{}{}</th><td>{accuracy}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td><td>{error}</td><td>{}</td><td>{:.1}</td><td>{:.2}</td></tr>",
-            chip(index),
-            escaped(&run.mechanism),
-            if_private(run, epsilon(run)),
-            if_private(run, format!("{:e}", run.delta)),
-            if_private(run, format!("{:.4}", run.noise_multiplier)),
-            if_private(run, format!("{:.4}", run.sensitivity)),
-            run.steps,
-            run.seconds,
-            run.seconds_in_noise,
-        );
-    }
+    type Cell = fn(&Run) -> String;
+    let quantities: [(&str, Cell); 10] = [
+        ("test accuracy", accuracy),
+        ("&epsilon;", |run| if_private(run, epsilon(run))),
+        ("&delta;", |run| if_private(run, format!("{:e}", run.delta))),
+        ("noise multiplier &sigma;", |run| if_private(run, format!("{:.4}", run.noise_multiplier))),
+        ("sensitivity", |run| if_private(run, format!("{:.4}", run.sensitivity))),
+        ("error of the last prefix sum", |run| {
+            run.prefix_errors.last().map_or_else(|| "&ndash;".into(), |&error| short(error))
+        }),
+        ("steps", |run| run.steps.to_string()),
+        ("learning rate", |run| run.learning_rate.to_string()),
+        ("seconds", |run| format!("{:.1}", run.seconds)),
+        ("seconds in noise", |run| format!("{:.2}", run.seconds_in_noise)),
+    ];
+    let head = |(index, run): (usize, &Run)| {
+        format!("<th scope=\"col\">{}{}</th>", chip(index), escaped(&run.mechanism))
+    };
+    let heads: String = report.runs.iter().enumerate().map(head).collect();
+    let row = |(name, cell): (&str, Cell)| {
+        let cells: String = report.runs.iter().map(|run| format!("<td>{}</td>", cell(run))).collect();
+        format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
+    };
+    let rows: String = quantities.into_iter().map(row).collect();
     format!(
-        "<section class=\"panel\">\n<h2>Results</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>mechanism</th>\
-         <th>test accuracy</th><th>&epsilon;</th><th>&delta;</th><th>noise multiplier &sigma;</th>\
-         <th>sensitivity</th><th>error of the last prefix sum</th><th>steps</th><th>seconds</th>\
-         <th>in noise</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
+        "<section class=\"panel\">\n<h2>Results</h2>\n<table>\n<thead><tr><td></td>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</section>\n"
     )
 }
 
@@ -190,8 +207,9 @@ fn chip(index: usize) -> String {
 
 /// The last accuracy, with its standard error where there are repeats.
 fn accuracy(run: &Run) -> String {
-    let error =
-        run.standard_error.map_or_else(String::new, |error| format!(" &plusmn;&thinsp;{:.1}", 100.0 * error));
+    let error = run
+        .standard_error
+        .map_or_else(String::new, |error| format!(" <small>&plusmn;&thinsp;{:.1}</small>", 100.0 * error));
     run.test_accuracy().map_or_else(|| "not tested".into(), |accuracy| percent(accuracy) + &error)
 }
 

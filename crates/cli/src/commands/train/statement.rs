@@ -11,18 +11,24 @@ pub fn statement(study: &Study, plan: &Plan, cost: &Cost, runs: &[&Finished], da
     let mut statement = plan.statement();
     (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
     let day = runs.iter().map(|run| run.results.day.as_str()).max().unwrap_or_default();
-    let digest: String = dataset.train.sha256().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hexadecimal(&dataset.train.sha256());
     let key = if study.insecure_seed() {
         "made from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: whoever knows the seed can take the noise away"
     } else {
         "one for each model, fresh from the operating system, wiped and removed when its run was finished; file systems \
          may keep copies of what is removed"
     };
-    statement
+    let statement = statement
         .with_fact("models", study.released().covers(study))
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
+        .with_fact("plan", format!("SHA-256 {}", hexadecimal(&plan.digest())))
         .with_fact("training data", format!("{}, SHA-256 {digest}", dataset.name))
         .with_fact("finished", format!("{day} (UTC)"))
-        .with_fact("key", key)
-        .to_string()
+        .with_fact("key", key);
+    // The page breaks lines where it must.
+    format!("{statement:#}")
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -139,6 +139,7 @@ fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run)
         statement: "Not private: neither clipping nor noise. It is here to compare with, for the eyes of whoever may see \
                     the data; its models were not kept."
             .into(),
+        learning_rate: rate,
         steps,
         seconds,
         seconds_in_noise: 0.0,
@@ -185,6 +186,7 @@ fn report_run(
         noise_multiplier: plan.noise_multiplier,
         sensitivity: plan.sensitivity.value,
         statement,
+        learning_rate: learning_rate(&repeats[0].rule),
         steps: plan.steps,
         seconds: mean(repeats, |run| run.results.history.seconds),
         seconds_in_noise: mean(repeats, |run| run.results.history.seconds_in_noise),
