@@ -387,13 +387,20 @@ def worth():
                           (best, "sampling where it helps")]:
         cells = [cell(report, baseline) for baseline in ("independent", None, "independent-amplified", "none")]
         lines.append(f"| {where} | {' | '.join(cells)} |")
+    images = json.loads((STORE / "fashion-mnist.json").read_text())[0]["runs"]
+    sampled_alone, both, plain = ({run["baseline"]: run for run in images}[name] for name in ("independent-amplified", None, "none"))
+    apart = [100 * (x - y) for x, y in zip(both["test_accuracies"], sampled_alone["test_accuracies"])]
+    points = sum(apart) / len(apart)
+    error = math.sqrt(sum((x - points) ** 2 for x in apart) / (len(apart) - 1) / len(apart))
     last = plans[-1]
     few, many = (row["chosen"]["rms_loss"] / row["independent"]["rms_loss"] for row in (plans[0], last))
     lines += ["", "Where batches cannot be drawn at random (federated users, streams, one pass over the data), noise that cancels "
               "gives here what sampling would have given. Where they can, both work together: at 50 million examples, batches of "
               f"5,000 and epsilon 1 the noise in the model's path is {many:.2f} times that of DP-SGD; on the few steps of the "
-              f"digits it is {few:.2f} times, and the accuracy hardly tells them apart. A handful of steps under strong "
-              "amplification is where correlation gains least."]
+              f"digits it is {few:.2f} times, and the accuracy hardly tells them apart. On the 60,000 images of Fashion-MNIST, in 480 "
+              f"steps at epsilon 4, both together reach {100 * both['test_accuracy']:.1f}%, {points:.1f} +- {error:.1f} points more "
+              f"than DP-SGD ({100 * plain['test_accuracy']:.1f}% without privacy). A handful of steps under strong amplification is "
+              "where correlation gains least."]
     return "\n".join(lines)
 
 
