@@ -201,6 +201,44 @@ fn a_run_whose_description_was_altered_is_refused() {
     json(&resume(&out));
 }
 
+/// A resumed run is what it was: an option that is not heeded would mislead whoever gives it.
+#[test]
+fn options_beside_resume_are_refused() {
+    let options = [
+        "--data digits",
+        "--model mlp",
+        "--epsilon 1",
+        "--delta 1e-6",
+        "--epochs 3",
+        "--steps 3",
+        "--batch-size 9",
+        "--setting cyclic",
+        "--mechanism blt:2",
+        "--objective max",
+        "--release plain",
+        "--workload prefix",
+        "--adjacency replace-one",
+        "--clip-norm 2",
+        "--learning-rate 0.3",
+        "--momentum 0.5",
+        "--optimizer adam",
+        "--repeats 4",
+        "--seed 1",
+        "--out elsewhere",
+        "--without-noise",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let mut command = antinoise(TRAINING);
+    json(&command.args(["--epochs", "2", "--out"]).arg(&out).output().unwrap());
+    for option in options {
+        let refused = antinoise(&format!("train {option} --resume")).arg(&out).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{option}");
+        let name = option.split(' ').next().unwrap();
+        assert!(stderr(&refused).contains(name), "{option}: {}", stderr(&refused));
+    }
+}
+
 /// Trained anew, the model would be a second release of the same data under the statement of one.
 #[test]
 fn a_model_without_its_checkpoint_is_not_trained_anew() {

@@ -22,6 +22,8 @@ use crate::numbers::{count, real};
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
+    mut_arg("workload", |arg| arg.conflicts_with("resume")),
+    mut_arg("adjacency", |arg| arg.conflicts_with("resume")),
     after_help = "Examples:
   antinoise train
   antinoise train --model logistic --mechanism blt:2 --epochs 2 \\
@@ -34,7 +36,7 @@ images is a folder with four files in the format of MNIST. --data fashion-mnist 
 )]
 pub struct Arguments {
     /// digits (embedded), fashion-mnist, fashion-mnist:DIR or idx:DIR (MNIST-format files, plain or gzipped).
-    #[arg(long, default_value = "digits")]
+    #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     /// What is trained [default: mlp for digits, cnn for the rest].
     #[arg(long, value_enum)]
@@ -58,14 +60,14 @@ pub struct Arguments {
     #[arg(long, value_name = "B", value_parser = count)]
     pub batch_size: Option<usize>,
     /// How batches are formed.
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", conflicts_with = "resume")]
     pub setting: TrainSetting,
     /// auto compares DP-SGD and the setting's independent noise with the mechanism of least loss; or one mechanism:
     /// identity, blt:4, banded-toeplitz:16, ... May be repeated.
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
-    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>, conflicts_with = "resume")]
     pub objective: Objective,
     #[command(flatten)]
     pub release: ReleaseOptions,
@@ -79,13 +81,13 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     /// Momentum of SGD.
-    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real)]
+    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
     pub momentum: f64,
     /// What follows from a noisy gradient.
-    #[arg(long, value_enum, default_value = "sgd")]
+    #[arg(long, value_enum, default_value = "sgd", conflicts_with = "resume")]
     pub optimizer: OptimizerName,
     /// Runs with different keys that a result is averaged over.
-    #[arg(long, value_name = "R", value_parser = count, default_value = "3")]
+    #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
     pub repeats: usize,
     /// How many of the models others will see: epsilon then covers so many of each mechanism. With all it covers every
     /// model that is trained, and so the choice of the best among them [default: 1].
@@ -100,7 +102,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
     /// Folder for the report, the plans, the models and the checkpoints.
-    #[arg(long, value_name = "DIR", default_value = "antinoise-run")]
+    #[arg(long, value_name = "DIR", default_value = "antinoise-run", conflicts_with = "resume")]
     pub out: PathBuf,
     /// Go on with the run in this folder, which was stopped or killed; of a finished one, tell the results again.
     #[arg(long, value_name = "DIR")]
