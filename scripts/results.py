@@ -278,6 +278,7 @@ def one_draw():
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "key"
         key.write_bytes(bytes(range(32)))
+        key.chmod(0o600)
         for strategy in ["dense", "identity"]:
             out = Path(folder) / f"{strategy}.npy"
             antinoise(f"noise --strategy {strategy} --objective max --steps 40 --dim 4000 --key-file {key} --out {out}")
