@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, printable};
 
 /// The error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -71,3 +71,10 @@ impl Error {
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// The error of a figure that does not hold.
+pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
+    // What is stated may come from a stranger's file, in one line.
+    let one_line = |text: String| printable(&text.replace('\n', " "));
+    Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }
+}

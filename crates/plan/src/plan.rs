@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
-use antinoise_input::{InvalidParameter, at_least, between, printable};
+use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::sensitivity::{Precision, Sensitivity, of_running};
+use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::release::{Past, SUM_ALLOWANCE};
+use crate::error::unsound;
+use crate::release::{RunningNoise, SUM_ALLOWANCE};
 use crate::verify::{VERSION, check_version};
 use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
 
@@ -97,13 +98,14 @@ impl Plan {
         noise_multiplier: f64,
     ) -> Result<Self> {
         let mechanism = strategy.mechanism();
-        let sensitivity = mechanism.sensitivity(&schedule.participation)?.under(request.adjacency);
+        let sensitivity = mechanism.sensitivity(&schedule.participation)?;
+        let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
+        let noise = request.release.noise(&mechanism.recursion()?, schedule.steps)?;
         let release = match request.release {
             ReleaseKind::Grid => {
                 // Rounding, which the release's own noise covers later, less than doubles the noise.
                 let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
-                let noise = request.release.noise_size(&mechanism.recursion()?, schedule.steps)?;
-                Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, noise)?
+                Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, &noise)?
             }
             ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
         };
@@ -131,7 +133,7 @@ impl Plan {
             sensitivity,
             strategy,
         };
-        plan.rounding_factor = plan.needed_rounding_factor()?;
+        plan.rounding_factor = plan.needed_rounding_factor(stated, &noise)?;
         let Bracket { lower, upper } = plan.account()?;
         (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
         plan.verify()?;
@@ -153,39 +155,34 @@ impl Plan {
         }
     }
 
-    /// [`Plan::rounding_factor`], from the other numbers.
-    pub(crate) fn needed_rounding_factor(&self) -> Result<f64> {
-        let mechanism = self.strategy.mechanism();
-        let precision = self.release.kind().precision();
-        let stated = mechanism.sensitivity(&self.participation)?.value;
-        let running = (of_running(mechanism, &self.participation, precision)? / stated).next_up().max(1.0);
-        let left = (1.0 - self.past_share()?).next_down();
+    /// [`Plan::rounding_factor`], from the other numbers: `stated` is the sensitivity by zero-out adjacency, `noise` that of
+    /// this release.
+    pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
+        let (mechanism, precision) = (self.strategy.mechanism(), self.release.kind().precision());
+        let of = |participation| of_running(mechanism, participation, precision);
+        let running = of(&self.participation)?;
+        let past = match self.release {
+            // It claims nothing about last bits.
+            Release::PlainFloatingPoint => 0.0,
+            Release::Grid { spacing, dim } => {
+                let column_norm = if self.participation == Participation::Single {
+                    running
+                } else {
+                    of(&Participation::Single)?
+                };
+                let noise_std = self.noise_multiplier * stated * self.clip_norm;
+                self.noise_multiplier * noise.past_share(column_norm, spacing / noise_std, dim)
+            }
+        };
+        let left = (1.0 - past).next_down();
         if !(0.5..=1.0).contains(&left) {
             let must_be = "one whose noise double precision can add up for so many parameters and steps: fewer bands, \
                            or a smaller --dim, the number of model parameters";
             let got = format!("one whose past's share may add {:.1e} of the sensitivity", 1.0 - left);
             return Err(InvalidParameter::new("strategy", got, must_be).into());
         }
+        let running = (running / stated).next_up().max(1.0);
         Ok((running / left * RECOMPUTED).next_up())
-    }
-
-    /// The part of the sensitivity that rounding of the noise's past may add to it, over all steps and coordinates;
-    /// counted in [`Plan::rounding_factor`]. 0 for plain releases, which claim nothing about last bits.
-    pub(crate) fn past_share(&self) -> Result<f64> {
-        let mechanism = self.strategy.mechanism();
-        if self.release.kind() == ReleaseKind::PlainFloatingPoint {
-            return Ok(0.0);
-        }
-        let recursion = mechanism.recursion()?.one_seed_a_step(self.steps)?;
-        let stated = mechanism.sensitivity(&self.participation)?.value;
-        Ok(self.release.past_share(&Past {
-            recursion: &recursion,
-            steps: self.steps,
-            noise: self.release.kind().noise_size(&recursion, self.steps)?,
-            column_norm: of_running(mechanism, &Participation::Single, Precision::Double)?,
-            noise_multiplier: self.noise_multiplier,
-            noise_std: self.noise_multiplier * stated * self.clip_norm,
-        }))
     }
 
     /// The sampling that amplifies, its hypotheses checked on the numbers.
@@ -336,10 +333,4 @@ fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {
         (toml::Value::Table(written), Some(toml::Value::Table(read))) => unknown_field(written, read),
         _ => None,
     })
-}
-
-pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
-    // What is stated may come from a stranger's file, in one line.
-    let one_line = |text: String| printable(&text.replace('\n', " "));
-    Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }
 }

@@ -74,7 +74,7 @@ impl Release {
         clip_norm: f64,
         dim: usize,
         std_per_clip_norm: f64,
-        noise: NoiseSize,
+        noise: &RunningNoise,
     ) -> Result<Self> {
         let dim = if dim == 0 { DEFAULT_DIM } else { dim };
         let mut increase = INCREASE;
@@ -106,9 +106,9 @@ impl Release {
     }
 
     /// Refuses a grid on which noise of this size, for seed noise of `noise_std`, cannot be released.
-    pub(crate) fn check(self, noise_std: f64, noise: NoiseSize) -> Result<()> {
+    pub(crate) fn check(self, noise_std: f64, noise: &RunningNoise) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
-        let Some(fresh) = noise.fresh else {
+        let Some((_, fresh)) = noise.fresh else {
             let must_be = "plain for this strategy: its noise is a sum of seeds that cannot be made with one fresh \
                            seed a step (antinoise plan --release plain)";
             return Err(InvalidParameter::new("release", "grid", must_be).into());
@@ -127,53 +127,33 @@ impl Release {
     }
 }
 
-/// What the bound on the past's share is for.
-pub(crate) struct Past<'a> {
-    /// In the form that runs: [`Recursion::one_seed_a_step`].
-    pub(crate) recursion: &'a Recursion,
-    pub(crate) steps: usize,
-    pub(crate) noise: NoiseSize,
-    /// At least the norm of each column of C.
-    pub(crate) column_norm: f64,
-    pub(crate) noise_multiplier: f64,
-    /// At most nu.
-    pub(crate) noise_std: f64,
-}
-
 /// Coordinates from which noise is as large as twice its root mean square only with probability e^-100.
 const MANY: usize = 128;
 /// The same for few coordinates: no normal is larger, but with probability 1e-44.
 const LARGEST_NORMAL: f64 = 14.0;
 
-impl Release {
-    /// The part of the sensitivity that the past's share of the noise, in double precision, may add to it: 2 E sigma
-    /// where E is the most that it moves the mean of C G + Z, over all steps and coordinates, in units of nu
-    /// (docs/noise.md).
-    pub(crate) fn past_share(self, of: &Past<'_>) -> f64 {
-        let Self::Grid { spacing, dim } = self else { return 0.0 };
-        let steps = of.steps as f64;
-        let seeds = if dim < MANY { LARGEST_NORMAL } else { 2.0 };
-        // What rounding makes of a seed is half a grid step away from it, and reaches all later rows.
-        let fresh = of.recursion.fresh_weight_bounds(of.steps).map_or(f64::NAN, |(least, _)| least);
-        let rounded = steps.sqrt() * 0.5 * spacing / (fresh * of.noise_std);
-        let error = past_error(of.recursion, of.steps, of.noise.norms, of.column_norm);
-        2.0 * of.noise_multiplier * error * (seeds + rounded) * (dim as f64 * steps).sqrt()
-    }
-}
-
-/// How large a strategy's noise is for seed noise of standard deviation 1.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NoiseSize {
-    /// The largest part of a step's noise that is its own; none for a sum of seeds that has no such form.
-    fresh: Option<f64>,
+/// A strategy's noise as a stream makes it, for seed noise of standard deviation 1.
+pub(crate) struct RunningNoise {
+    recursion: Recursion,
+    steps: usize,
+    /// Bounds on the part of a step's noise that is its own; none for a sum of seeds that has no such form.
+    fresh: Option<(f64, f64)>,
     /// Bounds on its standard deviations.
     pub(crate) norms: RowNorms,
 }
 
-impl NoiseSize {
-    fn new(recursion: &Recursion, steps: usize) -> Self {
-        let fresh = recursion.fresh_weight_bounds(steps).map(|(_, most)| most);
-        Self { fresh, norms: RowNorms::new(recursion, steps) }
+impl RunningNoise {
+    /// 2 E, where E is the most that the past's share of the noise, in double precision, moves the mean of C G + Z by,
+    /// over all steps and `dim` coordinates, in units of seed noise (docs/noise.md): times sigma, the part of the sensitivity that
+    /// it may add. `spacing` is the grid's in the same units, and `column_norm` at least the norm of each column of C.
+    pub(crate) fn past_share(&self, column_norm: f64, spacing: f64, dim: usize) -> f64 {
+        let steps = self.steps as f64;
+        let seeds = if dim < MANY { LARGEST_NORMAL } else { 2.0 };
+        // What rounding makes of a seed is half a grid step away from it, and reaches all later rows.
+        let fresh = self.fresh.map_or(f64::NAN, |(least, _)| least);
+        let rounded = steps.sqrt() * 0.5 * spacing / fresh;
+        let error = past_error(&self.recursion, self.steps, self.norms, column_norm);
+        2.0 * error * (seeds + rounded) * (dim as f64 * steps).sqrt()
     }
 }
 
@@ -187,11 +167,13 @@ impl ReleaseKind {
     }
 
     /// The noise as such a stream makes it.
-    pub(crate) fn noise_size(self, recursion: &Recursion, steps: usize) -> Result<NoiseSize> {
-        Ok(match self {
-            Self::Grid => NoiseSize::new(&recursion.one_seed_a_step(steps)?, steps),
-            Self::PlainFloatingPoint => NoiseSize::new(&recursion.in_single_precision(), steps),
-        })
+    pub(crate) fn noise(self, recursion: &Recursion, steps: usize) -> Result<RunningNoise> {
+        let recursion = match self {
+            Self::Grid => recursion.one_seed_a_step(steps)?,
+            Self::PlainFloatingPoint => recursion.in_single_precision(),
+        };
+        let (fresh, norms) = (recursion.fresh_weight_bounds(steps), RowNorms::new(&recursion, steps));
+        Ok(RunningNoise { recursion, steps, fresh, norms })
     }
 
     /// Bytes of one stored coordinate of noise: a grid needs double precision.

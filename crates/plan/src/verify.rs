@@ -5,7 +5,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_neg
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
 
-use crate::plan::unsound;
+use crate::error::unsound;
 use crate::{Accountant, Plan, Result, Sampler};
 
 /// The version of the file format.
@@ -35,7 +35,8 @@ impl Plan {
             return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
         }
         let found = mechanism.sensitivity(&self.participation)?;
-        let rounding = self.needed_rounding_factor()?;
+        let noise = self.release.kind().noise(&mechanism.recursion()?, self.steps)?;
+        let rounding = self.needed_rounding_factor(found.value, &noise)?;
         let covers = self.rounding_factor >= rounding * (1.0 - ROUNDING);
         if !covers {
             return Err(unsound("rounding_factor", self.rounding_factor, rounding));
@@ -48,9 +49,8 @@ impl Plan {
             let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
             return Err(unsound("sensitivity", text(stated), text(&found)));
         }
-        let noise = self.release.kind().noise_size(&mechanism.recursion()?, self.steps)?;
         self.check_range(noise.norms)?;
-        self.release.check(self.noise_std(), noise)?;
+        self.release.check(self.noise_std(), &noise)?;
         self.check_claim()
     }
 
