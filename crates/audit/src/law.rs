@@ -77,7 +77,7 @@ impl Law {
         let each = (self.dim * self.runs) as f64;
         let both_sides = |comparisons: usize| normal_quantile(0.5 * alpha / comparisons as f64);
         let total = chi_squared_score(self.squares.iter().sum(), each * self.steps as f64);
-        let of_steps = largest(self.squares.iter().map(|&sum| chi_squared_score(sum, each)));
+        let of_steps = largest_magnitude(self.squares.iter().map(|&sum| chi_squared_score(sum, each)));
         let neighbours = self.neighbours.0 / self.neighbours.1.sqrt();
         let halves = self.halves.0 / self.halves.1.sqrt();
         vec![
@@ -104,7 +104,7 @@ impl Law {
             let count = ((self.steps - lag) * self.dim * self.runs) as f64;
             self.products[lag] / ((2.0 * count * x).sqrt() + 2.0 * x)
         };
-        largest((1..self.steps).map(part))
+        largest_magnitude((1..self.steps).map(part))
     }
 
     /// <u, v> / |u| is standard normal for independent u and v.
@@ -117,7 +117,7 @@ impl Law {
             sums.0 / sums.1.sqrt()
         };
         let threshold = normal_quantile(0.5 * alpha / pairs.len().max(1) as f64);
-        Test::new("correlation between runs", largest(pairs.iter().map(score)), threshold)
+        Test::new("correlation between runs", largest_magnitude(pairs.iter().map(score)), threshold)
     }
 
     /// sup |F_n - Phi| is above sqrt(ln(2 / alpha) / 2n) with probability at most alpha (Dvoretzky, Kiefer, Wolfowitz;
@@ -130,7 +130,11 @@ impl Law {
             f64::max(((i + 1) as f64 / n - expected).abs(), (expected - i as f64 / n).abs())
         };
         let threshold = ((2.0 / alpha).ln() / (2.0 * n)).sqrt();
-        Test::new("distribution of the noise", largest(self.sample.iter().enumerate().map(gap)), threshold)
+        Test::new(
+            "distribution of the noise",
+            largest_magnitude(self.sample.iter().enumerate().map(gap)),
+            threshold,
+        )
     }
 }
 
@@ -142,6 +146,6 @@ fn accumulate(sums: &mut (f64, f64), u: &[f64], v: &[f64]) {
 }
 
 /// The largest magnitude; what is no number is larger than any.
-fn largest(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(f64::abs).fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
+fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
+    antinoise_input::largest(values.map(f64::abs))
 }

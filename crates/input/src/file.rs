@@ -151,8 +151,14 @@ pub fn remove_stale(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<usize>
     Ok(removed)
 }
 
-/// NAME, if `temporary` is `.NAME.tmp-PID-N`.
-fn meant_for(temporary: &str) -> Option<&str> {
+/// NAME, if `temporary` is `.NAME.tmp-PID-N`, as [`NewFile`] names what is not whole yet.
+///
+/// ```
+/// use antinoise_input::file::meant_for;
+/// assert_eq!(meant_for(".plan.toml.tmp-17-0"), Some("plan.toml"));
+/// assert_eq!(meant_for("plan.toml"), None);
+/// ```
+pub fn meant_for(temporary: &str) -> Option<&str> {
     let (name, numbers) = temporary.strip_prefix('.')?.rsplit_once(MARK)?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (pid, number) = numbers.split_once('-')?;

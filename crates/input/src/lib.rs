@@ -160,6 +160,15 @@ pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, larger)
 }
 
+/// `bytes` in hexadecimal digits.
+///
+/// ```
+/// assert_eq!(antinoise_input::hex(&[0x0f, 0xa0]), "0fa0");
+/// ```
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use antinoise_input::file::{Access, NewFile};
+use antinoise_input::hex;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
@@ -76,10 +77,6 @@ fn metadata<T: Step>(stream: &Core<T>) -> HashMap<String, String> {
 /// A digest of everything that a part of a stream is a function of, apart from key and run.
 fn fingerprint(description: [u8; 32], shard: &Shard) -> String {
     hex(&Sha256::new().chain_update(description).chain_update(shard.describe()).finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The header of a file with these metadata and so many numbers of the past and in rows: its length, then JSON.

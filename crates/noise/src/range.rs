@@ -1,7 +1,7 @@
 //! What a stream must be for its noise to be numbers: neither lost below the smallest nor beyond the largest of the
 //! precision that it is made in.
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, largest};
 use antinoise_mechanism::{Recursion, RowNorms, toeplitz};
 
 use crate::builder::Plan;
@@ -12,7 +12,7 @@ use crate::recipe::{Keeps, Leaf, Recipe, Weights};
 const LEAST: f64 = 1.0 / MOST;
 const MOST: f64 = (1u128 << 100) as f64;
 /// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
-const LARGEST_NORMAL: f64 = 14.0;
+pub(crate) const LARGEST_NORMAL: f64 = 14.0;
 /// No number of single precision, nor a sum of a few, reaches 2^128 if each is below this.
 const LARGEST: f64 = (1u128 << 120) as f64;
 /// Whole points of a grid up to this are added exactly.
@@ -116,7 +116,7 @@ impl Reach {
                 Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
             }
             Leaf::Ring { weights, .. } => {
-                let most = (0..steps).map(|t| size(&weights.row(t)[1..])).fold(0.0, larger);
+                let most = largest((0..steps).map(|t| size(&weights.row(t)[1..])));
                 let row = RowNorms::new(recursion, steps).inner.1;
                 Self { row, weights: most, feeds_back: true }
             }
@@ -128,12 +128,12 @@ impl Reach {
             }
             Leaf::Sum { rows } => {
                 let sizes = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum());
-                Self::of_seeds(sizes.fold(0.0, larger))
+                Self::of_seeds(largest(sizes))
             }
             Leaf::Kept { rows, .. } => {
                 let size =
                     |row: &KeptRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
-                Self::of_seeds(rows.iter().map(size).fold(0.0, larger))
+                Self::of_seeds(largest(rows.iter().map(size)))
             }
         }
     }
@@ -142,9 +142,4 @@ impl Reach {
     fn of_seeds(row: f64) -> Self {
         Self { row, weights: row, feeds_back: false }
     }
-}
-
-/// The larger one, NaN if there is one.
-fn larger(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a > b { a } else { b }
 }

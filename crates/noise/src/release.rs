@@ -12,6 +12,7 @@ pub use antinoise_mechanism::Grid;
 
 use crate::builder::StreamBuilder;
 use crate::correlator::Emit;
+use crate::range::LARGEST_NORMAL;
 use crate::recipe::{Leaf, Recipe};
 use crate::stream::Core;
 use crate::{Key, KeyedRng, NoiseError, Placement, Purpose, SeedNoise};
@@ -37,8 +38,6 @@ pub(crate) fn check_grid(recipe: &Recipe, steps: usize, per_unit: f64) -> Result
 
 /// True when every row of noise, in whole points, is sure to fit in 4 bytes.
 pub(crate) fn points_fit(recipe: &Recipe, steps: usize, per_unit: f64) -> bool {
-    /// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
-    const LARGEST_NORMAL: f64 = 14.0;
     /// Responses longer than this are not added up.
     const MOST_STEPS: usize = 1 << 24;
     if recipe.run_steps > MOST_STEPS {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use antinoise_input::file::Access;
-use antinoise_input::{InvalidParameter, between, positive};
+use antinoise_input::{InvalidParameter, between, hex, positive};
 use antinoise_noise::{GridStream, Key, NoiseError, NoiseStream, Placement, RunId, Shard};
 use antinoise_plan::Plan;
 use clap::Args;
@@ -134,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         out: arguments.out.clone(),
         strategy: strategy.class().name(),
         run: arguments.run.to_string(),
-        description: stream.description().iter().map(|byte| format!("{byte:02x}")).collect(),
+        description: hex(&stream.description()),
         rows,
         columns: stream.len(),
         from: arguments.from,

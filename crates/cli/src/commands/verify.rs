@@ -1,9 +1,9 @@
 //! `antinoise verify`: every claim of a plan, recomputed from its numbers.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use antinoise_input::hex;
 use antinoise_plan::{Error, Plan};
 use clap::Args;
 use serde::Serialize;
@@ -41,10 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     match Plan::load(&arguments.plan) {
         Ok(plan) => Ok(Report {
             holds: true,
-            digest: Some(plan.digest().iter().fold(String::new(), |mut hex, byte| {
-                write!(hex, "{byte:02x}").expect("a string takes all that is written");
-                hex
-            })),
+            digest: Some(hex(&plan.digest())),
             statement: Some(plan.statement().to_string()),
             problems: Vec::new(),
         }),

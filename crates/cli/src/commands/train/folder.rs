@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::file::{Access, remove_stale, write_whole};
+use antinoise_input::hex;
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::reference::Measured;
@@ -192,6 +193,5 @@ fn remove_ours(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
 
 /// The line above what a run is: its SHA-256, which an edit by hand does not have.
 fn seal(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    format!("# {}\n", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    format!("# {}\n", hex(&Sha256::digest(text.as_bytes())))
 }

@@ -1,5 +1,6 @@
 //! What a report says of the privacy of a mechanism's models.
 
+use antinoise_input::hex;
 use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
 
@@ -11,7 +12,7 @@ pub fn statement(study: &Study, plan: &Plan, cost: &Cost, runs: &[&Finished], da
     let mut statement = plan.statement();
     (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
     let day = runs.iter().map(|run| run.results.day.as_str()).max().unwrap_or_default();
-    let digest = hexadecimal(&dataset.train.sha256());
+    let digest = hex(&dataset.train.sha256());
     let key = if study.insecure_seed() {
         "made from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: whoever knows the seed can take the noise away"
     } else {
@@ -21,14 +22,10 @@ pub fn statement(study: &Study, plan: &Plan, cost: &Cost, runs: &[&Finished], da
     let statement = statement
         .with_fact("models", study.released().covers(study))
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
-        .with_fact("plan", format!("SHA-256 {}", hexadecimal(&plan.digest())))
+        .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
         .with_fact("training data", format!("{}, SHA-256 {digest}", dataset.name))
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
     // The page breaks lines where it must.
     format!("{statement:#}")
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

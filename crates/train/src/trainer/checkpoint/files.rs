@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
 use antinoise_input::file::{Access, write_whole};
+use antinoise_input::hex;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -90,9 +91,4 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
             count => digest.update(&portion[..count]),
         }
     }
-}
-
-/// Two digits a byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_input::file::meant_for;
 use antinoise_noise::RunId;
 
 use super::manifest::{self, Manifest};
@@ -158,8 +159,7 @@ fn is_ours(name: &str) -> bool {
 
 /// What a file of ours is called before it is whole: `.NAME.tmp-PID-N`.
 fn is_temporary(name: &str) -> bool {
-    let name = name.strip_prefix('.').and_then(|name| name.rsplit_once(".tmp-"));
-    name.is_some_and(|(name, _)| name == manifest::NAME || is_ours(name))
+    meant_for(name).is_some_and(|name| name == manifest::NAME || is_ours(name))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use antinoise_input::hex;
 use sha2::{Digest, Sha256};
 
-use super::files::hex;
 use crate::trainer::Setup;
 
 /// Another version may add up the same gradients to other bits, and would hide them with the same noise.

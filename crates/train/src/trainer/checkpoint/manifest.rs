@@ -3,11 +3,12 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use antinoise_input::hex;
 use antinoise_noise::RunId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::files::{self, hex};
+use super::files;
 use super::refuse;
 use crate::Error;
 

@@ -11,12 +11,11 @@ mod manifest;
 use std::path::Path;
 use std::time::SystemTime;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, hex};
 
 pub use folder::{Checkpoints, Committed};
 pub use lock::FolderLock;
 
-use self::files::hex;
 use self::format::Training;
 use self::identity::PROGRAM;
 use self::manifest::Manifest;
