@@ -53,6 +53,16 @@ fn with_a_checkpoint(out: &Path) -> Child {
     child
 }
 
+/// The folders of a run that was finished and of the same run, killed after a checkpoint.
+fn whole_and_killed(folder: &Path) -> (PathBuf, PathBuf) {
+    let (whole, killed) = (folder.join("whole"), folder.join("killed"));
+    json(&train(&whole).output().unwrap());
+    let mut child = with_a_checkpoint(&killed);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (whole, killed)
+}
+
 /// Every file and folder below `folder`.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -69,11 +79,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_killed_run_resumes_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
-    json(&train(&whole).output().unwrap());
-    let mut child = with_a_checkpoint(&killed);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let (whole, killed) = whole_and_killed(folder.path());
     let report = json(&resume(&killed));
     let row = &report["runs"][0];
     assert_eq!(row["steps"], 120 * 15);
@@ -91,11 +97,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
 #[test]
 fn a_run_killed_before_its_first_checkpoint_starts_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
-    json(&train(&whole).output().unwrap());
-    let mut child = with_a_checkpoint(&killed);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let (whole, killed) = whole_and_killed(folder.path());
     fs::remove_dir_all(checkpoints(&killed)).unwrap();
     fs::create_dir(checkpoints(&killed)).unwrap();
     fs::write(checkpoints(&killed).join("noise-0.safetensors"), b"the first save, not whole").unwrap();

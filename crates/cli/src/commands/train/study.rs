@@ -279,40 +279,45 @@ impl Study {
         folder: &Folder,
         (stop, progress): (&Stop, &Progress),
     ) -> Result<Vec<Unprotected>> {
-        let Plan { batch_size, steps, .. } = self.plans[0].plan;
         let rules = if self.without_noise { &self.rules[..] } else { &[] };
         let mut found = Vec::new();
-        for (rule, repeat) in
-            rules.iter().flat_map(|rule| (0..self.repeats).map(move |repeat| (rule, repeat)))
-        {
-            let name = run_name(WITHOUT_NOISE, rule, repeat);
-            let measured = match folder.reference(&name)? {
-                Some(measured) => {
-                    progress.skip(steps as u64);
-                    measured
-                }
-                None => {
-                    progress.say(name.clone());
-                    let (key, run) = (self.key(repeat)?, RunId::new(format!("{}/{name}", self.id))?);
-                    let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
-                    let start = model.initial_parameters(&mut rng(Purpose::Initialization));
-                    let test_every = steps.div_ceil(TESTS);
-                    let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
-                    let mut order = rng(Purpose::DataOrder);
-                    let measured =
-                        reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
-                    let Some(measured) = measured else {
-                        let folder = folder.path().display();
-                        let message = format!("stopped within {name}; go on with --resume {folder}");
-                        return Err(Failure::stopped(message, stop.status()));
-                    };
-                    folder.save_reference(&name, &measured)?;
-                    measured
-                }
-            };
-            found.push(Unprotected { rule: *rule, measured });
+        for rule in rules {
+            let Plan { batch_size, steps, .. } = self.plans[0].plan;
+            let test_every = steps.div_ceil(TESTS);
+            let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
+            for repeat in 0..self.repeats {
+                let measured = self.one_reference(&reference, repeat, folder, (stop, progress))?;
+                found.push(Unprotected { rule: *rule, measured });
+            }
         }
         Ok(found)
+    }
+
+    /// What one run without privacy measured, now or before.
+    fn one_reference(
+        &self,
+        reference: &Reference,
+        repeat: usize,
+        folder: &Folder,
+        (stop, progress): (&Stop, &Progress),
+    ) -> Result<Measured> {
+        let name = run_name(WITHOUT_NOISE, &reference.rule, repeat);
+        if let Some(measured) = folder.reference(&name)? {
+            progress.skip(reference.steps as u64);
+            return Ok(measured);
+        }
+        progress.say(name.clone());
+        let (key, run) = (self.key(repeat)?, RunId::new(format!("{}/{name}", self.id))?);
+        let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
+        let start = reference.model.initial_parameters(&mut rng(Purpose::Initialization));
+        let mut order = rng(Purpose::DataOrder);
+        let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
+        let Some(measured) = measured else {
+            let message = format!("stopped within {name}; go on with --resume {}", folder.path().display());
+            return Err(Failure::stopped(message, stop.status()));
+        };
+        folder.save_reference(&name, &measured)?;
+        Ok(measured)
     }
 
     /// The results of one run, which is started, resumed or was finished before.
