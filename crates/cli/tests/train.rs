@@ -311,6 +311,13 @@ fn what_does_not_fit_is_refused_before_a_folder_is_made() {
     let twice = antinoise(&format!("{TRAINING} --learning-rate 0.1,0.1 --out")).arg(&out).output().unwrap();
     assert_eq!(twice.status.code(), Some(2));
     assert!(!out.exists());
+    for rate in ["1e300", "1e-300"] {
+        let refused =
+            antinoise(&format!("{TRAINING} --out")).arg(&out).args(["--learning-rate", rate]).output();
+        let message = stderr(&refused.unwrap());
+        assert!(message.contains("--learning-rate") && message.contains("single precision"), "{message}");
+        assert!(!out.exists());
+    }
 }
 
 /// The epsilon of several models is that of all of them together, and the report says how many were trained.

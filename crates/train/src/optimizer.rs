@@ -53,14 +53,18 @@ pub struct Optimizer {
 }
 
 impl Rule {
-    pub(crate) fn check(self) -> Result<Self, InvalidParameter> {
+    /// The same rule, if its numbers are in range.
+    ///
+    /// # Errors
+    /// Names the number that is not: a learning rate that single precision does not hold, say.
+    pub fn check(self) -> Result<Self, InvalidParameter> {
         match self {
             Self::Sgd { learning_rate, momentum } => {
-                positive("learning_rate", learning_rate)?;
+                check_rate(learning_rate)?;
                 below_one("momentum", momentum)?;
             }
             Self::Adam { learning_rate, beta1, beta2, epsilon } => {
-                positive("learning_rate", learning_rate)?;
+                check_rate(learning_rate)?;
                 below_one("beta1", beta1)?;
                 below_one("beta2", beta2)?;
                 positive("epsilon of Adam", epsilon)?;
@@ -76,6 +80,15 @@ impl Rule {
             Self::Adam { .. } => (true, true),
         }
     }
+}
+
+/// Parameters are in single precision, and so is what a step adds to them.
+fn check_rate(rate: f64) -> Result<(), InvalidParameter> {
+    if (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&positive("learning_rate", rate)?) {
+        return Ok(());
+    }
+    let must_be = "from 1.2e-38 to 3.4e38, as single precision holds it";
+    Err(InvalidParameter::new("learning_rate", format!("{rate:e}"), must_be))
 }
 
 impl Optimizer {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use antinoise_input::{InvalidParameter, at_least, positive};
+use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
@@ -147,10 +147,7 @@ impl Study {
         at_least("repeats", self.repeats, 1)?;
         at_least("number of mechanisms", self.plans.len(), 1)?;
         for rule in &self.rules {
-            positive("learning_rate", learning_rate(rule))?;
-            if let Rule::Sgd { momentum, .. } = rule {
-                antinoise_input::below_one("momentum", *momentum)?;
-            }
+            rule.check()?;
         }
         self.released.check(self.models_of_a_mechanism())?;
         self.plans.iter().try_for_each(|named| named.plan.verify())?;
