@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Solution};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::{Form, Recipe};
 use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
 use antinoise_plan::ReleaseKind;
 use clap::{Args, ValueEnum};
@@ -89,11 +89,22 @@ impl StrategyOptions {
         Ok(Recipe {
             bands: pick("bands", recipe.bands, self.bands)?,
             order: pick("order", recipe.order, self.order)?,
-            fixed: self.fixed,
+            form: self.form(recipe)?,
             column_normalize: self.column_normalize || recipe.column_normalize,
             restarts: pick("restarts", recipe.restarts, self.restarts)?,
             ..recipe
         })
+    }
+
+    fn form(&self, recipe: Recipe) -> Result<Form> {
+        match recipe.form {
+            _ if !self.fixed => Ok(recipe.form),
+            Form::Optimized | Form::SquareRoot => Ok(Form::SquareRoot),
+            form => {
+                let must_be = format!("left out: the strategy's name says {form}");
+                Err(InvalidParameter::new("fixed", "true", must_be).into())
+            }
+        }
     }
 
     fn refuse_with_file(&self) -> Result<()> {

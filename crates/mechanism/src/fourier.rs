@@ -45,15 +45,31 @@ fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<
     out
 }
 
-/// The lower-triangular N with N N^T = X^-1, for the positive definite Toeplitz X (n x n) with first column
-/// `r`. Durbin's recursion: column n - 1 - p is the filter of order p that predicts a stationary sequence with
-/// autocovariance r, divided by the root of its error. O(n^2).
+/// The lower-triangular N with N N^T = X^-1, for the positive definite Toeplitz X (n x n) with first column `r`, written out.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
 pub(crate) fn inverse_factor(r: &[f64]) -> Result<Mat<f64>> {
     let n = r.len();
     let mut factor = Mat::zeros(n, n);
+    each_inverse_column(r, |column, entries| {
+        entries.enumerate().for_each(|(i, a)| factor[(column + i, column)] = a);
+    })?;
+    Ok(factor)
+}
+
+/// The columns of that N from the last to the first, each from its diagonal down: O(n^2) time, O(n) memory.
+///
+/// Durbin's recursion: the filter of each order that predicts a stationary sequence with autocorrelation `r`, over the root
+/// of its error's variance, is one of them.
+///
+/// # Errors
+/// When X is not positive definite in double precision.
+pub(crate) fn each_inverse_column(
+    r: &[f64],
+    mut take: impl FnMut(usize, &mut dyn Iterator<Item = f64>),
+) -> Result<()> {
+    let n = r.len();
     let (mut filter, mut error) = (vec![1.0], r[0]);
     let backwards: Vec<f64> = r.iter().rev().copied().collect();
     for order in 0..n {
@@ -61,19 +77,28 @@ pub(crate) fn inverse_factor(r: &[f64]) -> Result<Mat<f64>> {
             // r_order, r_{order - 1}, ..., r_1 against the filter.
             let reflection = -dot(&filter, &backwards[n - 1 - order..n - 1]) / error;
             filter.push(0.0);
-            let reversed: Vec<f64> = filter.iter().rev().copied().collect();
-            filter.iter_mut().zip(reversed).for_each(|(a, b)| *a += reflection * b);
+            add_reversed(&mut filter, reflection);
             error *= 1.0 - reflection * reflection;
         }
         if error.is_nan() || error <= 0.0 {
             return Err(Error::NotPositiveDefinite(n).into());
         }
-        let column = n - 1 - order;
-        for (i, a) in filter.iter().enumerate() {
-            factor[(column + i, column)] = a / error.sqrt();
-        }
+        let root = error.sqrt();
+        take(n - 1 - order, &mut filter.iter().map(|a| a / root));
     }
-    Ok(factor)
+    Ok(())
+}
+
+/// x_i <- x_i + by x_{last - i}.
+fn add_reversed(x: &mut [f64], by: f64) {
+    let (mut i, mut j) = (0, x.len() - 1);
+    while i < j {
+        (x[i], x[j]) = (x[i] + by * x[j], x[j] + by * x[i]);
+        (i, j) = (i + 1, j - 1);
+    }
+    if i == j {
+        x[i] += by * x[i];
+    }
 }
 
 #[cfg(test)]

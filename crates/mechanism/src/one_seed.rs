@@ -102,7 +102,8 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
             };
             let (size, part) = earlier.entry(step).or_insert((0, weight / first));
             *size += 1;
-            if *part != weight / first {
+            // Equal but for the rounding of weights that are products.
+            if (*part - weight / first).abs() > SAME_PART * part.abs() {
                 return None;
             }
         }
@@ -125,6 +126,9 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     }
     Some(lower)
 }
+
+/// Parts of a step's seeds that differ by less are the same: rounding to it is counted with that of the weights.
+const SAME_PART: f64 = 64.0 * f64::EPSILON;
 
 /// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
 fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {

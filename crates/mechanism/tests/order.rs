@@ -5,7 +5,7 @@
 //! (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order` runs 50,000.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::{Form, Recipe};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use rayon::prelude::*;
 
@@ -84,10 +84,16 @@ fn recipes(problem: &Problem) -> Vec<Recipe> {
     sizes.dedup();
     let banded = |class| {
         let of = move |bands| Recipe { bands: Some(bands), ..Recipe::new(class) };
-        sizes.clone().into_iter().flat_map(move |bands| [of(bands), Recipe { fixed: true, ..of(bands) }])
+        sizes
+            .clone()
+            .into_iter()
+            .flat_map(move |bands| [of(bands), Recipe { form: Form::SquareRoot, ..of(bands) }])
     };
     let mut all: Vec<Recipe> = vec![Recipe::new(Class::Identity), Recipe::new(Class::Workload)];
-    all.extend([Recipe::new(Class::Toeplitz), Recipe { fixed: true, ..Recipe::new(Class::Toeplitz) }]);
+    all.extend([
+        Recipe::new(Class::Toeplitz),
+        Recipe { form: Form::SquareRoot, ..Recipe::new(Class::Toeplitz) },
+    ]);
     all.extend(banded(Class::BandedToeplitz));
     all.extend(banded(Class::BandedInverse));
     all.extend(banded(Class::Banded).filter(|recipe| k == 1 || recipe.bands.is_some_and(|bands| bands <= b)));
@@ -100,7 +106,7 @@ fn recipes(problem: &Problem) -> Vec<Recipe> {
 /// Whether `larger` contains every strategy of `smaller`, or one that costs no more.
 fn contains(larger: &Recipe, smaller: &Recipe, problem: &Problem) -> bool {
     use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Toeplitz};
-    if larger.fixed || larger.column_normalize || larger == smaller {
+    if larger.form != Form::Optimized || larger.column_normalize || larger == smaller {
         return false;
     }
     let fewer = larger.bands >= smaller.bands;
@@ -138,9 +144,8 @@ fn check(problem: &Problem) -> (usize, Vec<String>) {
     for (larger, loss) in &designs {
         for (smaller, least) in designs.iter().filter(|(smaller, _)| contains(larger, smaller, problem)) {
             if *loss > least * (1.0 + TOLERANCE) {
-                let fixed = if smaller.fixed { "fixed " } else { "" };
                 failures.push(format!(
-                    "{larger} {loss} above {fixed}{smaller} {least} by {:.1e}: n={} {} {} {}",
+                    "{larger} {loss} above {smaller} {least} by {:.1e}: n={} {} {} {}",
                     loss / least - 1.0,
                     problem.steps,
                     problem.workload,

@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{OUTPUT_ROUNDING, Precision, of_running};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::{Form, Recipe};
 use antinoise_mechanism::{Class, Participation, Problem, Recursion, Strategy, Workload};
 use rayon::prelude::*;
 
@@ -223,7 +223,7 @@ fn no_class_counts_for_more_over_480_steps() {
 /// The classes with a closed form or a few bands, over long runs.
 #[test]
 fn no_class_counts_for_more_over_long_runs() {
-    let of = |class, bands| Recipe { bands, fixed: true, ..Recipe::new(class) };
+    let of = |class, bands| Recipe { bands, form: Form::SquareRoot, ..Recipe::new(class) };
     let recipes = [
         of(Class::Identity, None),
         of(Class::Workload, None),
