@@ -59,7 +59,7 @@ fn mean_squared(recipe: &str, problem: &Problem, from: usize, bands: usize) -> f
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_averaged_design_has_the_least_mean(

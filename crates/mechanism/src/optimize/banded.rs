@@ -225,7 +225,15 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
         theta = found.value.clone();
         best.offer(found, cost(&theta));
     }
-    Ok(best.finished().map(|theta| normalize_columns(&theta, bands).rows))
+    Ok(best.finished().map(|theta| with_positive_diagonal(normalize_columns(&theta, bands).rows, bands)))
+}
+
+/// The same C^T C: the sign of a row is that of a step's seed noise.
+fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
+    for row in rows.chunks_exact_mut(bands).filter(|row| row[0] < 0.0) {
+        row.iter_mut().for_each(|x| *x = -*x);
+    }
+    rows
 }
 
 #[cfg(test)]

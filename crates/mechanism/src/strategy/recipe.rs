@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::column_normalized::for_unit_columns;
 use super::restarted::participation_of_run;
 use super::{Class, ColumnNormalized, Form, Problem, Restarted, Strategy};
-use crate::optimize::Solution;
+use crate::optimize::{Objective, Solution};
 use crate::{Result, Workload};
 
 /// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
@@ -61,7 +61,7 @@ impl Recipe {
     }
 
     /// The best strategy of this class for the problem, or for [`Recipe::design_workload`] where the class
-    /// cannot take the problem's.
+    /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
     ///
     /// # Errors
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
@@ -69,9 +69,31 @@ impl Recipe {
         problem.check()?;
         let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
+        match &problem.workload {
+            Workload::Queries { .. } if self.class != Class::Workload => self.design_for_queries(&problem),
+            _ => self.design_runs(&problem),
+        }
+    }
+
+    /// Only dense strategies see queries one by one; the others see the sum of their squared errors.
+    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        let spanning = problem.workload.spanning(problem.steps)?;
+        let certified = spanning.is_none();
+        let workload = spanning.unwrap_or_else(|| problem.workload.clone());
+        let problem = match workload.triangular(problem.steps)? {
+            Some(workload) if self.class != Class::Dense => {
+                Problem { workload, objective: Objective::Rms, ..problem.clone() }
+            }
+            _ => Problem { workload, ..problem.clone() },
+        };
+        let found = self.design_runs(&problem)?;
+        Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
+    }
+
+    fn design_runs(&self, problem: &Problem) -> Result<Solution<Strategy>> {
         match self.restarts {
-            None => self.design_run(&problem),
-            Some(restarts) => self.design_restarted(&problem, restarts),
+            None => self.design_run(problem),
+            Some(restarts) => self.design_restarted(problem, restarts),
         }
     }
 

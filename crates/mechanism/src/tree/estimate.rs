@@ -114,6 +114,11 @@ impl Estimator<'_> {
                 rows[step].push((seed, entry));
             }
         }
+        // A last node that no prefix reads is a seed all the same: runs number theirs by how many there are.
+        let last = tree.nodes().count() - 1;
+        if !rows.iter().flatten().any(|&(seed, _)| seed == last) {
+            rows[tree.steps - 1].push((last, 0.0));
+        }
         Recursion::Combination { rows }
     }
 

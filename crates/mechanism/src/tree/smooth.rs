@@ -172,7 +172,7 @@ mod tests {
     fn labels_are_enough_and_no_more() {
         let of = |steps| (SmoothTree::new(steps).ones, SmoothTree::new(steps).zeros);
         assert_eq!([of(1), of(2), of(5), of(6), of(19), of(20)].map(|(o, z)| o * z), [1, 2, 4, 6, 9, 10]);
-        let tree = SmoothTree::new(usize::MAX >> 4);
+        let tree = SmoothTree::new(usize::MAX >> 6);
         assert!(tree.ones + tree.zeros < 64);
     }
 }
