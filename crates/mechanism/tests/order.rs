@@ -99,7 +99,16 @@ fn recipes(problem: &Problem) -> Vec<Recipe> {
     all.extend(banded(Class::Banded).filter(|recipe| k == 1 || recipe.bands.is_some_and(|bands| bands <= b)));
     all.extend([1, 2, 4].map(|order| Recipe { order: Some(order), ..Recipe::new(Class::Blt) }));
     let normalized = Recipe { column_normalize: true, ..Recipe::new(Class::Toeplitz) };
-    all.extend([Recipe::new(Class::Dense), normalized, Recipe::new(Class::HonakerOnline)]);
+    all.extend([Recipe::new(Class::Dense), normalized]);
+    all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(Recipe::new));
+    for bands in sizes.into_iter().filter(|&bands| bands > 1) {
+        let of = |form| Recipe { bands: Some(bands), form, ..Recipe::new(Class::BandedToeplitz) };
+        let from = bands.div_ceil(2);
+        let forms =
+            [Form::Harmonic, Form::Damped { damping: 0.1 }, Form::Tapered { from }, Form::Averaged { from }];
+        all.extend(forms.map(|form| if from < bands { of(form) } else { of(Form::Harmonic) }));
+        all.push(Recipe { column_normalize: true, ..of(Form::Optimized) });
+    }
     all
 }
 
@@ -116,10 +125,13 @@ fn contains(larger: &Recipe, smaller: &Recipe, problem: &Problem) -> bool {
         (Toeplitz, Identity | Toeplitz | BandedToeplitz | BandedInverse | Blt) => plain,
         (Toeplitz, Class::Workload) => problem.workload.is_toeplitz(),
         (BandedToeplitz | BandedInverse | Blt | Banded, Identity) => true,
-        (BandedToeplitz, BandedToeplitz) | (BandedInverse, BandedInverse) | (Banded, Banded) => fewer,
+        (BandedToeplitz, BandedToeplitz) => fewer && plain,
+        (BandedInverse, BandedInverse) | (Banded, Banded) => fewer,
         (Blt, Blt) => larger.order >= smaller.order,
         // Columns of norm 1 cost nothing where the densest pattern has them all.
-        (Banded, BandedToeplitz) => fewer && problem.participation.separation(problem.steps).1 == 1,
+        (Banded, BandedToeplitz) => {
+            fewer && (smaller.column_normalize || problem.participation.separation(problem.steps).1 == 1)
+        }
         _ => false,
     }
 }
