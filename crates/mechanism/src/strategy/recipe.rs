@@ -159,7 +159,12 @@ impl Recipe {
 
     /// Refuses every form but the default.
     pub(super) fn refuse_form(&self) -> Result<()> {
-        self.refuse("form", (self.form != Form::Optimized).then_some(self.form))
+        let given = match self.form {
+            Form::Optimized => None,
+            Form::SquareRoot => Some("square-root (or --fixed)".into()),
+            form => Some(form.to_string()),
+        };
+        self.refuse("form", given)
     }
 
     /// Refuses forms for several separations: they need fewer bands than steps.
