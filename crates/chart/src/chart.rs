@@ -1,0 +1,297 @@
+//! Series over two axes, with their legend.
+
+use plotters::prelude::*;
+
+use crate::color::{GRID, INK, of_series};
+use crate::pen::{Area, Pen, Words, mark, px, style, width};
+use crate::ruler::{Direction, Ruler, TICK_TEXT};
+use crate::series::thinned;
+use crate::text::{ems, line, wrapped};
+use crate::{Axis, Look, Point, Result, SERIES, Series, failed};
+
+/// Series over two axes.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// What it shows; empty where the page says it.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn; several have a legend of those that have points. The colour is that of the place in this row.
+    pub series: Vec<Series>,
+}
+
+const TITLE: Words = Words { size: 15.0, bold: true, centered: false };
+const NAME: Words = Words { size: 13.0, bold: false, centered: false };
+const UNIT: Words = Words { size: 12.5, bold: false, centered: false };
+/// Height of a line of text, as a multiple of its size.
+const LEADING: f64 = 1.4;
+/// The sample of a series beside its name, and the space after the name.
+const SAMPLE: f64 = 26.0;
+const AFTER_NAME: f64 = 18.0;
+const TICK: f64 = 4.0;
+/// Rows of more points are lines without marks.
+const MOST_MARKS: usize = 80;
+
+/// A name in the legend and where it stands.
+struct Entry {
+    series: usize,
+    x: f64,
+    row: usize,
+    name: String,
+}
+
+/// What is written above a chart.
+pub(crate) struct Header {
+    title: Vec<String>,
+    legend: Vec<Entry>,
+    unit: Vec<String>,
+}
+
+impl Header {
+    /// With a legend of these series, by index.
+    pub(crate) fn new(title: &str, legend: &[(usize, &str)], unit: &str, across: f64) -> Self {
+        let title = wrapped(&line(title, f64::INFINITY), across / TITLE.size);
+        Self { title, legend: entries(legend, across), unit: wrapped(unit, across / UNIT.size) }
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        let rows = self.legend.last().map_or(0, |entry| entry.row + 1) as f64;
+        let lines = |count: usize, words: Words| count as f64 * words.size * LEADING;
+        let gap = if rows > 0.0 { 8.0 } else { 0.0 };
+        lines(self.title.len(), TITLE) + rows * NAME.size * LEADING + gap + lines(self.unit.len(), UNIT) + 8.0
+    }
+
+    /// Draws from the upper left corner, to the right of the margin.
+    pub(crate) fn draw(&self, pen: &Pen, margin: f64, series: &[Series]) -> Result<()> {
+        let mut y = margin;
+        for text in &self.title {
+            y += TITLE.size * LEADING;
+            pen.text(text, (margin, y - 0.5 * TITLE.size * LEADING), TITLE, INK)?;
+        }
+        for entry in &self.legend {
+            let at = (margin + entry.x, y + (entry.row as f64 + 0.5) * NAME.size * LEADING + 4.0);
+            sample(pen, at, entry.series, &series[entry.series])?;
+            pen.text(&entry.name, (at.0 + SAMPLE + 6.0, at.1), NAME, INK)?;
+        }
+        let rows = self.legend.last().map_or(0, |entry| entry.row + 1) as f64;
+        y += rows * NAME.size * LEADING + if rows > 0.0 { 8.0 } else { 0.0 };
+        for text in &self.unit {
+            y += UNIT.size * LEADING;
+            pen.text(text, (margin, y - 0.5 * UNIT.size * LEADING), UNIT, INK)?;
+        }
+        Ok(())
+    }
+}
+
+/// The legend of these series, in rows.
+fn entries(names: &[(usize, &str)], across: f64) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let (mut x, mut row) = (0.0, 0);
+    for &(series, name) in names {
+        let name = line(name, (across - SAMPLE - 6.0) / NAME.size);
+        let needed = SAMPLE + 6.0 + NAME.size * ems(&name);
+        if x > 0.0 && x + needed > across {
+            (x, row) = (0.0, row + 1);
+        }
+        entries.push(Entry { series, x, row, name });
+        x += needed + AFTER_NAME;
+    }
+    entries
+}
+
+/// The colour of series `i`, and whether its marks are filled.
+fn look(i: usize, series: &Series) -> (RGBColor, bool) {
+    let color = if series.is_reference() { INK } else { of_series(i) };
+    // Rings about dots are seen where two series are the same; after a round of colours it is the other way about.
+    (color, (i + i / SERIES).is_multiple_of(2))
+}
+
+fn sample(pen: &Pen, (x, y): (f64, f64), i: usize, series: &Series) -> Result<()> {
+    let (color, filled) = look(i, series);
+    if series.points.iter().any(|point| point.error.is_some()) && series.look != Look::Points {
+        pen.rectangle([(x, y - 5.0), (x + SAMPLE, y + 5.0)], &color.mix(BAND))?;
+    }
+    match series.look {
+        Look::Line | Look::Marked => pen.line([(x, y), (x + SAMPLE, y)], 2.25, color)?,
+        Look::Dashed => {
+            for (from, to) in [(0.0, 10.0), (16.0, 26.0)] {
+                pen.line([(x + from, y), (x + to, y)], 1.5, color)?;
+            }
+        }
+        Look::Dotted => {
+            for i in 0..5 {
+                let from = x + 5.6 * f64::from(i);
+                pen.line([(from, y), (from + 2.8, y)], 1.5, color)?;
+            }
+        }
+        Look::Points => {}
+    }
+    if matches!(series.look, Look::Marked | Look::Points) {
+        pen.mark((x + 0.5 * SAMPLE, y), (color, filled))?;
+    }
+    Ok(())
+}
+
+/// How much of its colour an error band has.
+const BAND: f64 = 0.18;
+
+impl Chart {
+    /// Whether there is no point to draw.
+    ///
+    /// ```
+    /// use antinoise_chart::{Axis, Chart, Look, Series};
+    /// let series = vec![Series::new("nothing", Look::Line, [(1.0, f64::NAN)])];
+    /// let chart = Chart { title: String::new(), x: Axis::linear("x"), y: Axis::linear("y"), series };
+    /// assert!(chart.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(|series| series.points.iter().all(|point| !self.takes(point)))
+    }
+
+    fn takes(&self, point: &Point) -> bool {
+        self.x.takes(point.x) && self.y.takes(point.y)
+    }
+
+    /// What is above and below the plot, in pixels.
+    pub(crate) fn frame(&self, across: f64) -> (Header, f64) {
+        let drawn = |series: &Series| series.points.iter().any(|point| self.takes(point));
+        let names = self.series.iter().enumerate().filter(|(_, series)| drawn(series));
+        let names: Vec<(usize, &str)> = names.map(|(i, series)| (i, &series.name[..])).collect();
+        let legend = if self.series.len() > 1 { &names[..] } else { &[] };
+        let header = Header::new(&self.title, legend, &self.y.title, across);
+        let lines = wrapped(&self.x.title, across / UNIT.size).len() as f64;
+        (header, 2.0 * TICK + TICK_TEXT * LEADING + lines * UNIT.size * LEADING)
+    }
+
+    /// Draws on an area of this size, with a margin.
+    pub(crate) fn draw(&self, area: &Area, (across, down): (f64, f64), margin: f64) -> Result<()> {
+        let pen = Pen { area };
+        let inner = across - 2.0 * margin;
+        let (header, footer) = self.frame(inner);
+        header.draw(&pen, margin, &self.series)?;
+        let top = margin + header.height();
+        let height = down - margin - top - footer;
+        let rows: Vec<Vec<Point>> =
+            self.series.iter().map(|series| thinned(&series.points, |point| self.takes(point))).collect();
+        let points = || rows.iter().flatten();
+        let y = Ruler::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
+        let left = y.widest() + 2.0 * TICK;
+        let x = Ruler::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
+        // The last number may stand over the end of its axis.
+        let last = x.ticks.iter().map(|tick| {
+            let to_the_right = (inner - left) * (1.0 - x.fraction(tick.at));
+            0.5 * TICK_TEXT * ems(&tick.label) - to_the_right
+        });
+        let right = last.fold(0.0, f64::max);
+        let plot = Plot { margin, left, top, right, height, footer: 2.0 * TICK + TICK_TEXT * LEADING };
+        self.plot(area, (x, y), &rows, plot)?;
+        let middle = margin + left + 0.5 * (inner - left - right);
+        for (i, text) in wrapped(&self.x.title, inner / UNIT.size).iter().enumerate() {
+            let at = top + height + plot.footer + (i as f64 + 0.5) * UNIT.size * LEADING;
+            let half = 0.5 * UNIT.size * ems(text);
+            let middle = middle.min(across - margin - half).max(margin + half);
+            pen.text(text, (middle, at), Words { centered: true, ..UNIT }, INK)?;
+        }
+        Ok(())
+    }
+
+    fn plot(&self, area: &Area, (x, y): (Ruler, Ruler), rows: &[Vec<Point>], plot: Plot) -> Result<()> {
+        let range = y.clone();
+        let mut builder = ChartBuilder::on(area);
+        let (_, down) = area.dim_in_pixel();
+        let below = down as i32 - px(plot.top + plot.height + plot.footer);
+        builder
+            .margin_left(px(plot.margin))
+            .margin_right(px(plot.margin + plot.right))
+            .margin_top(px(plot.top))
+            .margin_bottom(below)
+            .x_label_area_size(px(plot.footer))
+            .y_label_area_size(px(plot.left));
+        let mut context = builder.build_cartesian_2d(x, y).map_err(failed)?;
+        let (text, line) = (style(TICK_TEXT, false, INK), GRID.stroke_width(width(1.0)));
+        context
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(line)
+            .axis_style(INK.mix(0.6).stroke_width(width(1.0)))
+            .set_all_tick_mark_size(px(TICK))
+            .label_style(text)
+            .draw()
+            .map_err(failed)?;
+        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
+            draw_errors(&mut context, series, row, &range, look(i, series))?;
+        }
+        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
+            draw_series(&mut context, series, row, look(i, series))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the plot lies on its panel.
+#[derive(Clone, Copy)]
+struct Plot {
+    margin: f64,
+    left: f64,
+    top: f64,
+    right: f64,
+    height: f64,
+    footer: f64,
+}
+
+type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ruler, Ruler>>;
+
+fn draw_errors(
+    context: &mut Context,
+    series: &Series,
+    row: &[Point],
+    range: &Ruler,
+    (color, _): (RGBColor, bool),
+) -> Result<()> {
+    let known: Vec<(f64, [f64; 2])> = row
+        .iter()
+        .filter(|point| point.error.is_some())
+        .map(|point| (point.x, point.ends().map(|end| range.held(end))))
+        .collect();
+    if series.look == Look::Points {
+        let bar = |(x, ends): &(f64, [f64; 2])| {
+            PathElement::new(ends.map(|end| (*x, end)), color.stroke_width(width(1.25)))
+        };
+        return context.draw_series(known.iter().map(bar)).map(|_| ()).map_err(failed);
+    }
+    if known.len() > 1 {
+        let below = known.iter().map(|(x, ends)| (*x, ends[0]));
+        let above = known.iter().rev().map(|(x, ends)| (*x, ends[1]));
+        let outline: Vec<(f64, f64)> = below.chain(above).collect();
+        context
+            .draw_series(std::iter::once(Polygon::new(outline, color.mix(BAND).filled())))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn draw_series(context: &mut Context, series: &Series, row: &[Point], look: (RGBColor, bool)) -> Result<()> {
+    let points = || row.iter().map(|point| (point.x, point.y));
+    let (solid, thin) = (look.0.stroke_width(width(2.25)), look.0.stroke_width(width(1.5)));
+    let dashes =
+        |dash: f64, gap: f64| DashedLineSeries::new(points().collect::<Vec<_>>(), px(dash), px(gap), thin);
+    match series.look {
+        Look::Line | Look::Marked => context.draw_series(LineSeries::new(points(), solid)).map(|_| ()),
+        Look::Dashed => context.draw_series(dashes(8.0, 5.0)).map(|_| ()),
+        Look::Dotted => context.draw_series(dashes(2.5, 3.0)).map(|_| ()),
+        Look::Points => Ok(()),
+    }
+    .map_err(failed)?;
+    // A lone point of a line would not be seen.
+    let marked = match series.look {
+        Look::Marked => row.len() <= MOST_MARKS,
+        Look::Points => true,
+        Look::Line | Look::Dashed | Look::Dotted => row.len() == 1,
+    };
+    if marked {
+        context.draw_series(points().map(|point| mark(point, look))).map_err(failed)?;
+    }
+    Ok(())
+}
