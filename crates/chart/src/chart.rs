@@ -173,8 +173,9 @@ impl Chart {
         header.draw(&pen, margin, &self.series)?;
         let top = margin + header.height();
         let height = down - margin - top - footer;
-        let rows: Vec<Vec<Point>> =
-            self.series.iter().map(|series| thinned(&series.points, |point| self.takes(point))).collect();
+        let place = |x: f64| if self.x.logarithmic { x.ln() } else { x };
+        let thin = |series: &Series| thinned(&series.points, |point| self.takes(point), place);
+        let rows: Vec<Vec<Point>> = self.series.iter().map(thin).collect();
         let points = || rows.iter().flatten();
         let y = Ruler::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
         let left = y.widest() + 2.0 * TICK;

@@ -74,17 +74,23 @@ impl Series {
     }
 }
 
-/// The points that `hold`, at most `MOST_POINTS` of them: of each piece of a longer row the least and the largest, so that
-/// what stands out does so still.
-pub(crate) fn thinned(points: &[Point], holds: impl Fn(&Point) -> bool) -> Vec<Point> {
+/// The points that `hold`, of a row of more than `MOST_POINTS` so many: of those that `place` puts in the same piece of the
+/// axis, the least and the largest, so that what stands out does so still, and the row's ends.
+pub(crate) fn thinned(
+    points: &[Point],
+    holds: impl Fn(&Point) -> bool,
+    place: impl Fn(f64) -> f64,
+) -> Vec<Point> {
     let held: Vec<Point> = points.iter().copied().filter(holds).collect();
     if held.len() <= MOST_POINTS {
         return held;
     }
-    let piece = held.len().div_ceil(MOST_POINTS / 2 - 1);
     let (first, last) = (held[0], held[held.len() - 1]);
+    let (start, length) = (place(first.x), place(last.x) - place(first.x));
+    let pieces = (MOST_POINTS / 2 - 1) as f64;
+    let piece = |point: &Point| ((place(point.x) - start) / length * pieces) as usize;
     let mut kept = vec![first];
-    for piece in held[1..held.len() - 1].chunks(piece) {
+    for piece in held[1..held.len() - 1].chunk_by(|one, next| piece(one) == piece(next)) {
         let by_y = |x: &&Point, y: &&Point| x.y.total_cmp(&y.y);
         let least = piece.iter().min_by(by_y).expect("a chunk is not empty");
         let most = piece.iter().max_by(by_y).expect("a chunk is not empty");
@@ -106,10 +112,14 @@ mod tests {
         let row: Vec<Point> = (0..100_000)
             .map(|i| (f64::from(i), if i == 54_321 { 9.0 } else { f64::from(i % 3) }).into())
             .collect();
-        let thin = thinned(&row, |_| true);
-        assert!(thin.len() <= MOST_POINTS, "{}", thin.len());
-        assert!(thin[0] == row[0] && thin[thin.len() - 1] == row[99_999]);
-        assert!(thin.contains(&row[54_321]) && thin.windows(2).all(|pair| pair[0].x < pair[1].x));
-        assert_eq!(thinned(&row, |point| point.y == 9.0), [row[54_321]]);
+        for place in [|x: f64| x, |x: f64| x.ln_1p()] {
+            let thin = thinned(&row, |_| true, place);
+            assert!(thin.len() <= MOST_POINTS, "{}", thin.len());
+            assert!(thin[0] == row[0] && thin[thin.len() - 1] == row[99_999]);
+            assert!(thin.contains(&row[54_321]) && thin.windows(2).all(|pair| pair[0].x < pair[1].x));
+        }
+        // On a logarithmic axis the first ones stand apart.
+        assert!(thinned(&row, |_| true, f64::ln_1p)[..20] == row[..20]);
+        assert_eq!(thinned(&row, |point| point.y == 9.0, |x| x), [row[54_321]]);
     }
 }

@@ -51,6 +51,8 @@ pub struct Report {
     query_errors: Vec<f64>,
 }
 
+/// Most entries of a column that are drawn at even distances.
+const MOST_EVEN: usize = 128;
 /// Most steps that are drawn.
 const MOST_STEPS: usize = 2048;
 
@@ -113,20 +115,25 @@ fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> R
     ])
 }
 
-/// Entries by their distance from the diagonal; there is nothing between them.
+/// Entries by their row; there is nothing between them.
 fn column(title: &str, entries: &[f64]) -> Chart {
-    Chart {
-        title: title.into(),
-        x: Axis::linear("rows below the diagonal").whole().covering(0.0),
-        y: Axis::linear("entry (no unit)").covering(0.0),
-        series: vec![Series::new(title, Look::Points, (0..).map(f64::from).zip(entries.iter().copied()))],
-    }
+    let rows = (1..).map(f64::from).zip(entries.iter().copied());
+    let name = "row, from the diagonal on";
+    // Decay over many rows is seen where the first ones have room.
+    let x = if entries.len() > MOST_EVEN {
+        Axis::logarithmic(name)
+    } else {
+        Axis::linear(name).whole().covering(1.0)
+    };
+    let y = Axis::linear("entry (no unit)").covering(0.0);
+    Chart { title: title.into(), x, y, series: vec![Series::new(title, Look::Points, rows)] }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = self.query_errors.len();
-        writeln!(f, "{}: {}, {steps} steps\n", self.out.display(), self.strategy)?;
+        let words = if steps == 1 { "step" } else { "steps" };
+        writeln!(f, "{}: {}, {steps} {words}\n", self.out.display(), self.strategy)?;
         writeln!(f, "Standard deviation of each query's noise, at clip norm 1 and noise multiplier 1:")?;
         let mut told = vec![1, steps.div_ceil(2), steps];
         told.dedup();
