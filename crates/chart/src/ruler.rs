@@ -62,8 +62,11 @@ impl Ruler {
             (2..=most).contains(&set.len()) && self.with_room(set, direction, length).len() == set.len()
         };
         let whole = sets.iter().find(fits).cloned();
-        let thinned =
-            || sets.iter().map(|set| self.with_room(set, direction, length)).find(|set| set.len() >= 2);
+        // Where none fits, some of the coarsest do.
+        let thinned = || {
+            let mut from_coarse = sets.iter().rev().map(|set| self.with_room(set, direction, length));
+            from_coarse.find(|set| set.len() >= 2)
+        };
         whole.or_else(thinned).unwrap_or_else(|| self.ends())
     }
 

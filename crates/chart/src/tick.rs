@@ -84,7 +84,7 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Vec<Vec<Tick>> {
             .flat_map(|exponent| mantissas.iter().map(move |&mantissa| Decimal { mantissa, exponent }));
         all.filter(within).map(|tick| Tick { at: tick.value(), label: written(tick) }).collect()
     };
-    let powers = [100, 50, 20, 10, 5, 3, 2, 1].map(|stride| set(stride, &[1]));
+    let powers = [500, 300, 200, 100, 50, 20, 10, 5, 3, 2, 1].map(|stride| set(stride, &[1]));
     powers.into_iter().chain([set(1, &[1, 3]), set(1, &[1, 2, 5])]).collect()
 }
 

@@ -20,7 +20,20 @@ fn svg(logarithmic: [bool; 2], width: u32, points: &[(f64, f64)]) -> String {
     Figure { width, plot_height: 220, paper: true, rows: vec![vec![chart.into()]] }.svg().unwrap()
 }
 
-/// At least two labels, all different, each where its number lies on the scale, and none beside the paper.
+/// Digits of a number, without the zeros that only say how large it is.
+fn digits(text: &str) -> usize {
+    let mantissa: String = text.split('e').next().unwrap().chars().filter(char::is_ascii_digit).collect();
+    mantissa.trim_matches('0').len()
+}
+
+/// As many digits as round numbers have that are so far apart, with one or two to spare where only some of them have room.
+fn most_digits(axis: &[(f64, f64)]) -> usize {
+    let largest = axis.iter().map(|tick| tick.0.abs()).fold(0.0, f64::max);
+    let gap = axis.windows(2).map(|pair| (pair[1].0 - pair[0].0).abs()).fold(f64::INFINITY, f64::min);
+    (100.0 * largest / gap).log10().floor().min(400.0) as usize + 1
+}
+
+/// At least two labels, all different and as short as they can be, each where its number lies on the scale, and none beside the paper.
 fn check(svg: &str, logarithmic: [bool; 2], width: u32) -> Result<(), TestCaseError> {
     for nothing in ["NaN", "nan", "inf"] {
         prop_assert!(!svg.contains(nothing), "{nothing} in {svg}");
@@ -37,6 +50,12 @@ fn check(svg: &str, logarithmic: [bool; 2], width: u32) -> Result<(), TestCaseEr
             prop_assert!((pair[1].1 - pair[0].1 - distance).abs() < 4.0, "{axis:?}");
             prop_assert!((pair[1].1 - pair[0].1).abs() > 12.0 * 4.0, "too close: {axis:?}");
         }
+    }
+    let written = words(svg).into_iter().filter(|word| word.text.parse::<f64>().is_ok());
+    let most = ticks(svg).map(|axis| most_digits(&axis));
+    for word in written {
+        let axis = usize::from(word.anchor == "end");
+        prop_assert!(digits(&word.text) <= most[axis], "{word:?} has more than {} digits", most[axis]);
     }
     for word in words(svg) {
         prop_assert!((0.0..=4.0 * f64::from(width)).contains(&word.x), "{word:?}");
@@ -121,12 +140,12 @@ fn errors_are_a_band_about_a_line_and_bars_on_points() {
         };
         Figure { width: 400, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap()
     };
-    let band = draw(Look::Line, 0.5);
+    let band = draw(Look::Line, 2.0);
     let outline = band.split("<polygon").nth(1).expect("a band is a polygon");
     assert_eq!(common::attribute(outline, "points").unwrap().split_whitespace().count(), 8);
     let [_, up] = ticks(&band);
     let (low, high) = up.iter().fold((f64::MAX, f64::MIN), |(l, h), tick| (tick.0.min(l), tick.0.max(h)));
-    assert!(low <= 0.6 && high >= 1.4, "the axis covers the errors: {up:?}");
+    assert!(low <= -0.5 && high >= 2.5, "the axis covers the errors: {up:?}");
     assert!(!draw(Look::Points, 0.5).contains("<polygon"));
     let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
     assert_eq!(lines(&draw(Look::Points, 0.5)), lines(&draw(Look::Points, f64::NAN)));
