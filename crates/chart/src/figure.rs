@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use crate::chart::Header;
+use crate::header::Header;
 use crate::pen::{Area, PIXELS, px};
 use crate::{Chart, Map, Result, failed};
 

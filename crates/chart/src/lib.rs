@@ -25,6 +25,7 @@ mod axis;
 mod chart;
 mod color;
 mod figure;
+mod header;
 mod map;
 mod pen;
 mod ruler;

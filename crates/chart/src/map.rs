@@ -2,8 +2,8 @@
 
 use plotters::prelude::*;
 
-use crate::chart::Header;
 use crate::color::INK;
+use crate::header::Header;
 use crate::pen::{Area, Pen, Words, px, style, width};
 use crate::ruler::{Direction, Ruler, TICK_TEXT};
 use crate::tick::short;
