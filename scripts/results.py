@@ -320,13 +320,16 @@ def training(arguments, figure=None):
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for i, line in enumerate(arguments):
-            found.append({"arguments": line, **antinoise(f"train {line} --out {folder}/run-{i}")})
+            report = antinoise(f"train {line} --out {folder}/run-{i}")
+            for row in report["runs"]:
+                # The figure shows it.
+                del row["accuracy_by_step"]
+            found.append({"arguments": line, **report})
         if figure:
             page = (Path(folder) / "run-0" / "report.html").read_text()
             picture = page[page.index("<svg"):page.index("</svg>") + 6]
             head, rest = picture.split(">", 1)
-            background = '\n<rect width="2880" height="1280" fill="#FFFFFF"/>'
-            head = head.replace('width="2880" height="1280"', 'width="720" height="320"', 1)
+            background = '\n<rect width="100%" height="100%" fill="#FFFFFF"/>'
             figure.write_text(head + ">" + background + rest + "\n")
     return found
 

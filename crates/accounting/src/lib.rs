@@ -44,5 +44,5 @@ pub use gdp::{Gdp, noise_multiplier_for};
 pub use group::{add_or_remove_to_replace_one_upper, group_privacy_upper};
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use pld::{Bracket, Composition, SampledGaussian};
-pub use statement::{Fact, PrivacyStatement};
+pub use statement::{Fact, PrivacyStatement, delta_warning};
 pub use zcdp::Zcdp;

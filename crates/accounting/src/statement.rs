@@ -96,18 +96,33 @@ impl PrivacyStatement {
 
     /// What delta means for the data at hand; a warning where it permits to publish one unit's data.
     fn delta_in_words(&self) -> Option<String> {
-        let expected = self.delta * self.units? as f64;
-        let of = format!("delta x N = {}", two_digits_up(expected));
-        Some(if expected < 1.0 {
-            format!("{of}, which should be far below 1")
-        } else {
-            format!(
-                "WARNING: {of}. At this delta it would be allowed to publish the data of any {} picked at random; take \
-                 a delta far below 1/N",
-                self.unit
-            )
+        let units = self.units?;
+        Some(match delta_warning(self.delta, units, &self.unit) {
+            Some(warning) => format!("WARNING: {warning}"),
+            None => format!("{}, which should be far below 1", delta_times(self.delta, units)),
         })
     }
+}
+
+/// What is wrong with a delta of 1/N or more, for `units` of which one is called `unit`: it permits to publish one's data.
+///
+/// ```
+/// use antinoise_accounting::delta_warning;
+/// assert_eq!(delta_warning(1e-5, 60_000, "example"), None);
+/// assert!(delta_warning(1e-3, 60_000, "example").unwrap().starts_with("delta x N = 60."));
+/// ```
+pub fn delta_warning(delta: f64, units: usize, unit: &str) -> Option<String> {
+    (delta * units as f64 >= 1.0).then(|| {
+        format!(
+            "{}. At this delta it would be allowed to publish the data of any {unit} picked at random; take a delta far \
+             below 1/N",
+            delta_times(delta, units)
+        )
+    })
+}
+
+fn delta_times(delta: f64, units: usize) -> String {
+    format!("delta x N = {}", two_digits_up(delta * units as f64))
 }
 
 /// Four decimals, rounded the safe way; all of a small number.

@@ -87,6 +87,12 @@ impl From<antinoise_audit::Error> for Failure {
     }
 }
 
+impl From<antinoise_chart::Error> for Failure {
+    fn from(error: antinoise_chart::Error) -> Self {
+        Self::other(error)
+    }
+}
+
 impl From<antinoise_train::Error> for Failure {
     fn from(error: antinoise_train::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

@@ -11,6 +11,7 @@ mod numbers;
 mod output;
 mod plot;
 mod progress;
+mod report;
 mod signals;
 mod source;
 

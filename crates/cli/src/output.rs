@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use antinoise_accounting::delta_warning;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -18,6 +19,13 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
         // Whoever reads us has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::other(format!("stdout: {error}"))),
+    }
+}
+
+/// Says on stderr what is wrong with a delta of 1/N or more, for N units of which one is called `unit`.
+pub fn warn_of_delta(delta: f64, units: usize, unit: impl Display) {
+    if let Some(warning) = delta_warning(delta, units, &unit.to_string()) {
+        eprintln!("warning: {warning}");
     }
 }
 

@@ -19,12 +19,14 @@
 //! | [`Encoder`] | C written out, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
 //! | [`loss`] | errors and losses |
+//! | [`bounds`] | what no strategy can beat |
 //! | [`optimize`] | the solvers |
 //! | [`Recursion`] | C^-1 Z step by step |
 //! | [`RowNorms`] | how large that noise becomes |
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 
+pub mod bounds;
 mod closed_form;
 mod columns;
 mod decoder;

@@ -25,9 +25,6 @@ pub enum Error {
     /// Noise that could not be made, saved or resumed.
     #[error(transparent)]
     Noise(#[from] NoiseError),
-    /// A figure could not be drawn.
-    #[error("the figure could not be drawn: {0}")]
-    Figure(String),
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),

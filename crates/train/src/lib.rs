@@ -9,7 +9,7 @@
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!
-//! [`trainer::Trainer`] runs a plan so, [`report::Report`] shows what came of it.
+//! [`trainer::Trainer`] runs a plan so; [`trainer::History`] holds what was measured on the way.
 //!
 //! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
 //! what a layer is. Results do not depend on the number of threads.
@@ -22,7 +22,6 @@ pub mod data;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
-pub mod report;
 mod tensor;
 pub mod trainer;
 

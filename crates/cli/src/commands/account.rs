@@ -14,6 +14,7 @@ use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
+use crate::output;
 use crate::progress::Progress;
 
 /// Print the privacy that a noise multiplier gives.
@@ -158,7 +159,9 @@ impl Arguments {
             _ => Sampling::None,
         };
         let delta = self.point.delta.or(Some(plan.privacy.delta));
-        self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)
+        let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
+        output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
+        Ok(report)
     }
 
     fn bins(&self, bins: usize) -> Result<Report> {

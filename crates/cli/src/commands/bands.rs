@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_chart::{Axis, Chart, Look, Series};
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::Workload;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::{PrivacyUnit, Workload};
 use antinoise_plan::{Bands, Candidate, Length, Request, Setting, by_bands, default_bands, unamplified};
 use clap::Args;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
-use crate::plot::{Curve, Panel, panels};
+use crate::plot;
 use crate::progress::Progress;
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
@@ -145,6 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
     }
     drop(progress);
+    output::warn_of_delta(arguments.delta, arguments.examples, PrivacyUnit::Example);
     let report = Report {
         examples: arguments.examples,
         steps: requests[0].schedule()?.steps,
@@ -223,13 +225,14 @@ type Kind = (&'static str, fn(&Target) -> Option<f64>);
 
 impl Report {
     fn figure(&self) -> Result<String> {
-        if self.targets.iter().all(|target| target.batch_size == self.targets[0].batch_size) {
-            return panels(&self.targets.iter().map(|target| self.by_bands(target)).collect::<Vec<_>>());
-        }
-        let mut all: Vec<Panel> =
-            self.epsilons().into_iter().map(|epsilon| self.amplified_by_bands(epsilon)).collect();
-        all.extend(self.by_batch_size());
-        panels(&all)
+        let charts: Vec<Chart> =
+            if self.targets.iter().all(|target| target.batch_size == self.targets[0].batch_size) {
+                self.targets.iter().map(|target| self.by_bands(target)).collect()
+            } else {
+                let by_epsilon = self.epsilons().into_iter().map(|epsilon| self.amplified_by_bands(epsilon));
+                by_epsilon.chain(self.by_batch_size()).collect()
+            };
+        plot::file(charts.into_iter().map(|chart| vec![chart.into()]).collect())
     }
 
     fn epsilons(&self) -> Vec<f64> {
@@ -239,70 +242,78 @@ impl Report {
         epsilons
     }
 
+    fn loss_axis(&self) -> Axis {
+        Axis::logarithmic(format!(
+            "{} (standard deviation of the averaged queries, in clip norms)",
+            plot::name(self.objective)
+        ))
+    }
+
+    fn bands_axis(&self) -> Axis {
+        let rows = self.targets.first().map_or(&[][..], |target| &target.rows);
+        Axis::logarithmic("bands of the strategy (steps)").ticks_at(rows.iter().map(|row| row.bands as f64))
+    }
+
     /// All curves of one target.
-    fn by_bands(&self, target: &Target) -> Panel<'_> {
-        let curve = |name: &str, of: &dyn Fn(&Row) -> f64| Curve {
-            name: name.into(),
-            points: target.rows.iter().map(|row| (row.bands as f64, of(row))).collect(),
+    fn by_bands(&self, target: &Target) -> Chart {
+        let curve = |name: &str, look: Look, of: &dyn Fn(&Row) -> f64| {
+            Series::new(name, look, target.rows.iter().map(|row| (row.bands as f64, of(row))))
         };
-        let mut curves = vec![
-            curve("amplified bands", &|row| row.amplified.loss),
-            curve("unamplified bands", &|row| row.unamplified.loss),
+        let mut series = vec![
+            curve("amplified bands", Look::Marked, &|row| row.amplified.loss),
+            curve("unamplified bands", Look::Marked, &|row| row.unamplified.loss),
         ];
-        curves.extend(target.against.iter().map(|other| curve(&other.strategy, &|_| other.loss)));
-        Panel {
-            title: format!("{} loss at epsilon {}, {} steps", self.objective, target.epsilon, self.steps),
-            horizontal: "bands",
-            curves,
-            logarithmic: true,
-        }
+        series.extend(target.against.iter().map(|other| {
+            let name = format!("{}, unamplified", other.strategy);
+            curve(&name, Look::Line, &|_| other.loss)
+        }));
+        let title = format!("Loss by number of bands at epsilon {}, {} steps", target.epsilon, self.steps);
+        Chart { title, x: self.bands_axis(), y: self.loss_axis(), series }
     }
 
     /// The amplified curves of one epsilon, by batch size.
-    fn amplified_by_bands(&self, epsilon: f64) -> Panel<'_> {
+    fn amplified_by_bands(&self, epsilon: f64) -> Chart {
         let targets = self.targets.iter().filter(|target| target.epsilon == epsilon);
-        let curves = targets.map(|target| Curve {
-            name: format!("batch size {}", target.batch_size),
-            points: target.rows.iter().map(|row| (row.bands as f64, row.amplified.loss)).collect(),
+        let series = targets.map(|target| {
+            let points = target.rows.iter().map(|row| (row.bands as f64, row.amplified.loss));
+            Series::new(format!("batch size {}", target.batch_size), Look::Marked, points)
         });
-        Panel {
-            title: format!("amplified {} loss at epsilon {epsilon}, {} steps", self.objective, self.steps),
-            horizontal: "bands",
-            curves: curves.collect(),
-            logarithmic: true,
-        }
+        let title = format!("Amplified loss by number of bands at epsilon {epsilon}, {} steps", self.steps);
+        Chart { title, x: self.bands_axis(), y: self.loss_axis(), series: series.collect() }
     }
 
-    fn by_batch_size(&self) -> [Panel<'_>; 2] {
+    fn by_batch_size(&self) -> [Chart; 2] {
         let epsilons = self.epsilons();
-        let curves = |kinds: &[Kind]| -> Vec<Curve> {
-            let of = |epsilon: f64, (name, value): &Kind| Curve {
-                name: format!("{name}, epsilon {epsilon}"),
-                points: self
-                    .targets
-                    .iter()
-                    .filter(|target| target.epsilon == epsilon)
-                    .filter_map(|target| Some((target.batch_size as f64, value(target)?)))
-                    .collect(),
+        let series = |kinds: &[Kind]| -> Vec<Series> {
+            let of = |epsilon: f64, (name, value): &Kind| {
+                let targets = self.targets.iter().filter(|target| target.epsilon == epsilon);
+                let points = targets.filter_map(|target| Some((target.batch_size as f64, value(target)?)));
+                Series::new(format!("{name}, epsilon {epsilon}"), Look::Marked, points)
             };
             epsilons.iter().flat_map(|&epsilon| kinds.iter().map(move |kind| of(epsilon, kind))).collect()
         };
+        let sizes = || {
+            let sizes = self.targets.iter().map(|target| target.batch_size as f64);
+            Axis::logarithmic("expected batch size (examples)").ticks_at(sizes)
+        };
+        let best = |target: &Target| Some(target.best()?.bands as f64);
+        let numbers = self.targets.iter().filter_map(best);
         [
-            Panel {
-                title: format!("{} loss at the best number of bands", self.objective),
-                horizontal: "batch size",
-                curves: curves(&[
+            Chart {
+                title: "Loss at the best number of bands".into(),
+                x: sizes(),
+                y: self.loss_axis(),
+                series: series(&[
                     ("amplified", |target| Some(target.best()?.amplified.loss)),
                     ("unamplified", |target| Some(target.least_unamplified())),
                     ("DP-SGD", |target| Some(target.rows.iter().find(|row| row.bands == 1)?.amplified.loss)),
                 ]),
-                logarithmic: true,
             },
-            Panel {
-                title: "the best number of bands, amplified".into(),
-                horizontal: "batch size",
-                curves: curves(&[("amplified", |target| Some(target.best()?.bands as f64))]),
-                logarithmic: true,
+            Chart {
+                title: "The best number of bands, amplified".into(),
+                x: sizes(),
+                y: Axis::logarithmic("bands of the strategy (steps)").ticks_at(numbers),
+                series: series(&[("amplified", best)]),
             },
         ]
     }

@@ -236,6 +236,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let progress = Progress::endless("planning");
     let choice = choose(&request)?;
     drop(progress);
+    output::warn_of_delta(request.delta, request.examples, request.unit);
     let explanation = explanation(&choice, request.objective);
     let Choice { candidates, references, chosen, plan } = choice;
     if let Some(out) = &out {

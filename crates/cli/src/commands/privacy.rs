@@ -133,6 +133,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The delta that is stated.
+    pub fn delta(&self) -> f64 {
+        self.delta
+    }
+
     /// Epsilon at this delta.
     pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
         let epsilon = sampling.composition(sigma)?.epsilon(delta)?;

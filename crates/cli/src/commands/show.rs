@@ -3,15 +3,19 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_chart::{Axis, Chart, Look, Map, Series};
+use antinoise_mechanism::Strategy;
 use clap::Args;
 use serde::Serialize;
 
 use crate::destination::{Destination, Overwriting};
 use crate::failure::Result;
-use crate::plot::{Curves, HeatMap, maps_and_curves};
-use crate::source::SourceOptions;
+use crate::numbers::short;
+use crate::plot;
+use crate::source::{Source, SourceOptions};
 
-/// Draw C and C^-1 as heat maps and their first columns as curves, for at most 2048 steps.
+/// Draw C and C^-1 as heat maps, the entries of their first columns, and the noise of the query of each step, for at most
+/// 2048 steps.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -42,57 +46,103 @@ pub struct Report {
     strategy_column: Vec<f64>,
     /// First column of C^-1.
     noise_correlating_column: Vec<f64>,
+    /// Standard deviation of the noise in the query of each step, at clip norm 1 and noise multiplier 1: row norms of
+    /// B = A C^-1 times sensitivity.
+    query_errors: Vec<f64>,
 }
 
-/// Most steps that are drawn, and most cells of a heat map in each direction.
+/// Most entries of a column that are drawn at even distances.
+const MOST_EVEN: usize = 128;
+/// Most steps that are drawn.
 const MOST_STEPS: usize = 2048;
-const MOST_CELLS: usize = 64;
 
 /// Draws.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let (problem, plan) = arguments.source.problem()?;
     let steps = antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the most that are drawn")?;
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
-    let strategy = arguments.source.solve_for(problem, plan)?.solution.value;
+    let source = arguments.source.solve_for(problem, plan)?;
+    let strategy = &source.solution.value;
     let encoder = strategy.mechanism().encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
-    let recursion = strategy.mechanism().recursion()?;
-    let seeds = recursion.seeds(steps);
-    let unit = |seed: usize| (0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<f64>>();
-    let inverse: Vec<Vec<f64>> = (0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect();
-    let name = strategy.class().name();
-    let maps = [heat_map(format!("C, {name}"), &c), heat_map("noise from seeds, C^-1".into(), &inverse)];
-    let curves = [
-        Curves { title: "first column of C".into(), values: c[0].clone() },
-        Curves { title: "first column of C^-1".into(), values: inverse[0].clone() },
-    ];
-    out.write(maps_and_curves(&maps, &curves)?.as_bytes())?;
+    let inverse = from_seeds(strategy, steps)?;
+    let errors = query_errors(&source)?;
+    out.write(figure(strategy.class().name(), &c, &inverse, &errors)?.as_bytes())?;
     Ok(Report {
         out: arguments.out.clone(),
-        strategy: name,
+        strategy: strategy.class().name(),
         strategy_column: c[0].clone(),
         noise_correlating_column: inverse[0].clone(),
+        query_errors: errors,
     })
 }
 
-/// Columns as a map of at most `MOST_CELLS` cells a side, each the entry of largest magnitude that it covers.
-fn heat_map(title: String, columns: &[Vec<f64>]) -> HeatMap {
-    let (rows, width) = (columns[0].len(), columns.len());
-    let (down, across) = (rows.div_ceil(MOST_CELLS), width.div_ceil(MOST_CELLS));
-    let mut cells = vec![vec![0.0f64; width.div_ceil(across)]; rows.div_ceil(down)];
-    for (j, column) in columns.iter().enumerate() {
-        for (i, &x) in column.iter().enumerate() {
-            let cell = &mut cells[i / down][j / across];
-            if x.abs() > cell.abs() {
-                *cell = x;
-            }
-        }
-    }
-    HeatMap { title, cells }
+/// Columns of C^-1: what each seed becomes in the noise of each step.
+fn from_seeds(strategy: &Strategy, steps: usize) -> Result<Vec<Vec<f64>>> {
+    let recursion = strategy.mechanism().recursion()?;
+    let seeds = recursion.seeds(steps);
+    let unit = |seed: usize| (0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<f64>>();
+    Ok((0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect())
+}
+
+/// Row norms of B times sensitivity.
+fn query_errors(source: &Source) -> Result<Vec<f64>> {
+    let mechanism = source.solution.value.mechanism();
+    let sensitivity = mechanism.sensitivity(&source.problem.participation)?.under(source.adjacency).value;
+    let rows = mechanism.row_errors(&source.problem.workload)?;
+    Ok(rows.into_iter().map(|row| row * sensitivity).collect())
+}
+
+/// C and its inverse, their first columns, and the noise of the queries.
+fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> Result<String> {
+    let c_map = Map::of_columns(format!("C of {name}"), ("step of the gradient", "row of C"), c);
+    let inverse_map =
+        Map::of_columns("C\u{207b}\u{b9}: noise from seeds", ("seed", "step of the noise"), inverse);
+    let errors = Chart {
+        title: "Noise of each query".into(),
+        x: Axis::linear("training step").whole().covering(1.0),
+        y: Axis::linear("standard deviation of the noise at clip norm 1 and noise multiplier 1")
+            .covering(0.0),
+        series: vec![Series::new("noise", Look::Line, (1..).map(f64::from).zip(errors.iter().copied()))],
+    };
+    plot::file(vec![
+        vec![c_map.into(), inverse_map.into()],
+        vec![
+            column("First column of C", &c[0]).into(),
+            column("First column of C\u{207b}\u{b9}", &inverse[0]).into(),
+        ],
+        vec![errors.into()],
+    ])
+}
+
+/// Entries by their row; there is nothing between them.
+fn column(title: &str, entries: &[f64]) -> Chart {
+    let rows = (1..).map(f64::from).zip(entries.iter().copied());
+    let name = "row, from the diagonal on";
+    // Decay over many rows is seen where the first ones have room.
+    let x = if entries.len() > MOST_EVEN {
+        Axis::logarithmic(name)
+    } else {
+        Axis::linear(name).whole().covering(1.0)
+    };
+    let y = Axis::linear("entry (no unit)").covering(0.0);
+    Chart { title: title.into(), x, y, series: vec![Series::new(title, Look::Points, rows)] }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.out.display(), self.strategy)
+        let steps = self.query_errors.len();
+        let words = if steps == 1 { "step" } else { "steps" };
+        writeln!(f, "{}: {}, {steps} {words}\n", self.out.display(), self.strategy)?;
+        writeln!(f, "Standard deviation of each query's noise, at clip norm 1 and noise multiplier 1:")?;
+        let mut told = vec![1, steps.div_ceil(2), steps];
+        told.dedup();
+        for step in told {
+            writeln!(f, "  step {step:<8} {}", short(self.query_errors[step - 1], 4))?;
+        }
+        let largest = self.query_errors.iter().copied().fold(0.0, f64::max);
+        let mean = self.query_errors.iter().map(|error| error * error).sum::<f64>() / steps as f64;
+        writeln!(f, "  {:<13} {}", "largest", short(largest, 4))?;
+        writeln!(f, "  {:<13} {}", "RMS", short(mean.sqrt(), 4))
     }
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 use crate::output;
+use crate::report::Accuracy;
 use crate::signals::Stop;
 use folder::Folder;
 use study::{Baseline, Study, WITHOUT_NOISE};
@@ -47,6 +48,8 @@ pub struct Row {
     learning_rate: f64,
     /// One a repeat.
     test_accuracies: Vec<f64>,
+    /// Means over repeats, after each step that was tested.
+    accuracy_by_step: Vec<Accuracy>,
     /// Mean accuracy at each learning rate tried.
     by_learning_rate: Vec<(f64, f64)>,
     rms_loss: f64,
@@ -123,6 +126,9 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
             (study, folder)
         }
     };
+    // All mechanisms are held to one delta.
+    let plan = &study.plans()[0].plan;
+    output::warn_of_delta(plan.privacy.delta, plan.examples, plan.privacy.unit);
     study.run(&folder, &Stop::on_signals()?)
 }
 

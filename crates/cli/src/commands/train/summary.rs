@@ -4,13 +4,13 @@ use antinoise_input::printable;
 use antinoise_mechanism::Workload;
 use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
-use antinoise_train::report;
 
 use super::folder::Folder;
 use super::statement::statement;
 use super::study::{Baseline, Finished, Study, Unprotected, WITHOUT_NOISE, learning_rate};
 use super::{Report, Row, mean_and_error};
 use crate::failure::Result;
+use crate::report::{self, Accuracy};
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
 pub fn summarize(
@@ -34,6 +34,8 @@ pub fn summarize(
         let prefix_errors = prefix_errors(plan)?;
         let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
         let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
+        let accuracies =
+            by_step(&best.iter().map(|run| &run.results.history.accuracies[..]).collect::<Vec<_>>());
         rows.push(Row {
             mechanism: named.mechanism.clone(),
             baseline: named.baseline,
@@ -46,6 +48,7 @@ pub fn summarize(
             seconds_in_noise: mean(&best, |run| run.results.history.seconds_in_noise),
             learning_rate: rate,
             test_accuracies,
+            accuracy_by_step: accuracies.clone(),
             by_learning_rate,
             rms_loss: rms(&prefix_errors),
             models_trained: of_plan.len(),
@@ -54,7 +57,7 @@ pub fn summarize(
             insecure_seed: study.insecure_seed(),
         });
         let statement = statement(study, plan, &cost, &of_plan, dataset);
-        let told = Told { standard_error, epsilon: cost.epsilon, statement };
+        let told = Told { accuracies, epsilon: cost.epsilon, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
     }
     if !references.is_empty() {
@@ -105,7 +108,7 @@ fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run)
     let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
     let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
     let seconds = best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64;
-    let accuracies: Vec<&[(usize, f64)]> = best.iter().map(|run| &run.measured.accuracies[..]).collect();
+    let accuracies = by_step(&best.iter().map(|run| &run.measured.accuracies[..]).collect::<Vec<_>>());
     let row = Row {
         mechanism: WITHOUT_NOISE.into(),
         baseline: Some(Baseline::None),
@@ -118,6 +121,7 @@ fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run)
         seconds_in_noise: 0.0,
         learning_rate: rate,
         test_accuracies,
+        accuracy_by_step: accuracies.clone(),
         by_learning_rate,
         rms_loss: 0.0,
         models_trained: references.len(),
@@ -127,8 +131,7 @@ fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run)
     };
     let run = report::Run {
         mechanism: WITHOUT_NOISE.into(),
-        accuracies: mean_accuracies(&accuracies),
-        standard_error,
+        accuracies,
         prefix_errors: Vec::new(),
         strategy: Vec::new(),
         noise_correlating: Vec::new(),
@@ -156,7 +159,7 @@ fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
 
 /// What a report says of a mechanism beside its plan and its runs.
 struct Told {
-    standard_error: Option<f64>,
+    accuracies: Vec<Accuracy>,
     epsilon: f64,
     statement: String,
 }
@@ -166,7 +169,7 @@ fn report_run(
     plan: &Plan,
     repeats: &[&Finished],
     prefix_errors: Vec<f64>,
-    Told { standard_error, epsilon, statement }: Told,
+    Told { accuracies, epsilon, statement }: Told,
 ) -> Result<report::Run> {
     let strategy = plan.strategy.mechanism();
     let recursion = strategy.recursion()?;
@@ -174,10 +177,7 @@ fn report_run(
     unit[0] = 1.0;
     Ok(report::Run {
         mechanism: mechanism.into(),
-        accuracies: mean_accuracies(
-            &repeats.iter().map(|run| &run.results.history.accuracies[..]).collect::<Vec<_>>(),
-        ),
-        standard_error,
+        accuracies,
         prefix_errors,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
@@ -197,8 +197,30 @@ fn mean(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> f64 {
     runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
 }
 
-/// Repeats are tested after the same steps.
-fn mean_accuracies(repeats: &[&[(usize, f64)]]) -> Vec<(usize, f64)> {
-    let mean = |i: usize| repeats.iter().map(|run| run[i].1).sum::<f64>() / repeats.len() as f64;
-    repeats[0].iter().enumerate().map(|(i, &(step, _))| (step, mean(i))).collect()
+/// The mean over repeats after each step that was tested, with its standard error; all repeats are tested after the same
+/// steps.
+fn by_step(repeats: &[&[(usize, f64)]]) -> Vec<Accuracy> {
+    let at = |(i, &(step, _)): (usize, &(usize, f64))| {
+        let (mean, standard_error) = mean_and_error(&repeats.iter().map(|run| run[i].1).collect::<Vec<_>>());
+        Accuracy { step, mean, standard_error }
+    };
+    repeats[0].iter().enumerate().map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tested_step_has_its_mean_and_standard_error() {
+        let runs: [&[(usize, f64)]; 3] =
+            [&[(5, 0.2), (10, 0.7)], &[(5, 0.4), (10, 0.7)], &[(5, 0.6), (10, 0.7)]];
+        let found = by_step(&runs);
+        assert_eq!((found[0].step, found[1].step), (5, 10));
+        // The standard deviation of 0.2, 0.4, 0.6 is 0.2, that of their mean 0.2 / sqrt(3).
+        assert!((found[0].mean - 0.4).abs() < 1e-15);
+        assert!((found[0].standard_error.unwrap() - 0.2 / 3f64.sqrt()).abs() < 1e-15);
+        assert!(found[1].standard_error.unwrap() < 1e-15);
+        assert_eq!(by_step(&runs[..1])[0], Accuracy { step: 5, mean: 0.2, standard_error: None });
+    }
 }

@@ -1,21 +1,32 @@
 //! A report of several runs: one HTML file that needs no other file and no network.
 
-mod figure;
 mod page;
+#[cfg(test)]
+mod tests;
 
 use antinoise_input::InvalidParameter;
+use serde::Serialize;
 
-use crate::Error;
+use crate::failure::Result;
+
+/// The test accuracy after a step, averaged over repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Accuracy {
+    /// Steps done.
+    pub step: usize,
+    /// In \[0, 1\].
+    pub mean: f64,
+    /// Of the mean; none of a single run.
+    pub standard_error: Option<f64>,
+}
 
 /// What one run contributes to a report; series are indexed by step from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// What the mechanism is called.
     pub mechanism: String,
-    /// (steps done, test accuracy in \[0, 1\]), in the order of steps.
-    pub accuracies: Vec<(usize, f64)>,
-    /// Standard error of the last accuracy as a mean over repeats; none of a single run.
-    pub standard_error: Option<f64>,
+    /// In the order of steps.
+    pub accuracies: Vec<Accuracy>,
     /// Standard deviation, in a coordinate, of the sum of the noise in the mean gradients up to each step.
     pub prefix_errors: Vec<f64>,
     /// First column of C: its entries on the diagonal and below.
@@ -43,22 +54,13 @@ pub struct Run {
 }
 
 impl Run {
-    pub(crate) fn is_private(&self) -> bool {
+    fn is_private(&self) -> bool {
         self.epsilon.is_finite()
     }
 
-    /// The test accuracy after the last step that was tested, in \[0, 1\].
-    ///
-    /// ```
-    /// # use antinoise_train::report::Run;
-    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
-    /// #     prefix_errors: vec![], strategy: vec![], noise_correlating: vec![], epsilon: 1.0, delta: 1e-6,
-    /// #     noise_multiplier: 1.0, sensitivity: 1.0, statement: String::new(), learning_rate: 0.1, steps: 2, seconds: 1.0,
-    /// #     seconds_in_noise: 0.1 };
-    /// assert_eq!(run.test_accuracy(), Some(0.5));
-    /// ```
-    pub fn test_accuracy(&self) -> Option<f64> {
-        self.accuracies.last().map(|&(_, accuracy)| accuracy)
+    /// The test accuracy after the last step that was tested.
+    fn last(&self) -> Option<&Accuracy> {
+        self.accuracies.last()
     }
 }
 
@@ -74,20 +76,9 @@ pub struct Report {
 impl Report {
     /// The report as HTML, with its figures as SVG and its style inside.
     ///
-    /// ```
-    /// # use antinoise_train::report::{Report, Run};
-    /// # let run = Run { mechanism: "identity".into(), accuracies: vec![(1, 0.25), (2, 0.5)], standard_error: None,
-    /// #     prefix_errors: vec![1.0, 1.4], strategy: vec![1.0, 0.0], noise_correlating: vec![1.0, 0.0],
-    /// #     epsilon: 1.0, delta: 1e-6, noise_multiplier: 1.0, sensitivity: 1.0,
-    /// #     statement: "Private.".into(), learning_rate: 0.1, steps: 2, seconds: 1.0, seconds_in_noise: 0.1 };
-    /// let html = Report { title: "logistic on digits".into(), runs: vec![run] }.to_html()?;
-    /// assert!(html.starts_with("<!doctype html>") && html.contains("</svg>"));
-    /// # Ok::<(), antinoise_train::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// When there is no run, or a figure cannot be drawn.
-    pub fn to_html(&self) -> Result<String, Error> {
+    pub fn to_html(&self) -> Result<String> {
         if self.runs.is_empty() {
             return Err(InvalidParameter::new("number of runs in a report", 0, "at least 1").into());
         }

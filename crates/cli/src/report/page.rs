@@ -2,21 +2,23 @@
 
 use std::fmt::Write;
 
-use super::figure::Figure;
-use super::{Report, Run};
-use crate::Error;
+use antinoise_chart::{Axis, Chart, Figure, Look, Point, SERIES, Series, theme};
+
+use super::{Accuracy, Report, Run};
+use crate::failure::Result;
+use crate::numbers::short;
 
 const STYLE: &str = include_str!("page.css");
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;
 
-pub(super) fn html(report: &Report) -> Result<String, Error> {
-    let title = escaped(&report.title);
+pub(super) fn html(report: &Report) -> Result<String> {
+    let (title, theme) = (escaped(&report.title), theme());
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}: private training</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title}: private training</title>\n<style>\n{theme}{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <header>\n<p class=\"eyebrow\">Private training with noise that cancels itself</p>\n\
          <h1>{title}</h1>\n{lead}{cards}</header>\n{figures}{results}{privacy}\
          <footer><p>Written by antinoise. Test accuracy is measured on examples that were not trained \
@@ -31,7 +33,7 @@ pub(super) fn html(report: &Report) -> Result<String, Error> {
 
 /// What the comparison of the first run with the best of the others says, in one sentence.
 fn lead(report: &Report) -> String {
-    let tested = |run| Run::test_accuracy(run).map(|accuracy| (run, accuracy));
+    let tested = |run| Run::last(run).map(|accuracy| (run, accuracy.mean));
     let (first, rest) = report.runs.split_first().expect("a report has runs");
     let private = rest.iter().filter(|run| run.is_private());
     let best = private.filter_map(tested).max_by(|x, y| x.1.total_cmp(&y.1));
@@ -68,90 +70,83 @@ fn cards(report: &Report) -> String {
     format!("<div class=\"cards\">\n{cards}</div>\n")
 }
 
-fn figures(report: &Report) -> Result<String, Error> {
-    let curves = |points: fn(&Run) -> Vec<(f64, f64)>| report.runs.iter().map(points).collect();
-    let by_step = |size, curves, y_format| Figure {
-        size,
-        x_label: "step",
-        y_format,
-        y_covers: (0.0, 0.0),
-        marks: false,
-        curves,
+/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for narrow ones, where
+/// text that is scaled down with its figure could not be read.
+type Sizes = [(u32, u32); 2];
+const WHOLE: Sizes = [(720, 240), (340, 220)];
+const HALF: Sizes = [(400, 200), (340, 200)];
+
+fn figures(report: &Report) -> Result<String> {
+    let steps = || Axis::linear("training step").whole().covering(0.0);
+    let lags = || Axis::linear("steps below the diagonal").whole().covering(0.0);
+    let entry = |of: &str| Axis::linear(format!("entry of {of} (no unit)")).covering(0.0);
+    let error = "standard deviation in a coordinate (units of the gradient)";
+    let chart = |x: Axis, y: Axis, look: Look, points: fn(&Run) -> Vec<Point>| {
+        let series = report.runs.iter().map(|run| Series::new(run.mechanism.clone(), look, points(run)));
+        Chart { title: String::new(), x, y, series: series.collect() }
     };
-    let by_lag = |curves| Figure {
-        size: (400, 280),
-        x_label: "steps below the diagonal",
-        y_format: short,
-        y_covers: (0.0, 1.0),
-        marks: true,
-        curves,
-    };
-    // Text that is scaled down with its figure could not be read on a small screen.
-    let by_step = |curves: Vec<Vec<(f64, f64)>>, y_format| {
-        [(720, 320), (360, 280)].map(|size| by_step(size, curves.clone(), y_format))
-    };
-    let accuracy =
-        by_step(curves(|run| run.accuracies.iter().map(|&(step, y)| (step as f64, y)).collect()), |y| {
-            format!("{:.0}%", 100.0 * y)
-        });
-    let error =
-        by_step(curves(|run| (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).collect()), short);
-    let strategy = by_lag(curves(|run| lags(&run.strategy)));
-    let inverse = by_lag(curves(|run| lags(&run.noise_correlating)));
-    let (all, private) = (legend(report, |_| true), legend(report, Run::is_private));
-    let [strategy, inverse] = [strategy, inverse].map(|figure| [figure]);
-    let wide = section(&all, "Test accuracy", "Share of the test examples that are recognised.", &accuracy)?
-        + &section(
-            &private,
-            "Error of the prefix sums",
-            "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
+    let has_errors =
+        report.runs.iter().flat_map(|run| &run.accuracies).any(|accuracy| accuracy.standard_error.is_some());
+    let bands =
+        if has_errors { " Bands: one standard error of the mean over repeats, to each side." } else { "" };
+    let whole = section(
+        "Test accuracy",
+        &format!("Share of the test examples that are recognised.{bands}"),
+        WHOLE,
+        chart(steps(), Axis::linear("test accuracy (percent)").covering(0.0), Look::Line, accuracies),
+    )? + &section(
+        "Error of the prefix sums",
+        "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
          gradients by each step; plain SGD adds it to the parameters, times the learning rate.",
-            &error,
-        )?;
-    let narrow = section(
-        &private,
+        WHOLE,
+        chart(steps(), Axis::linear(error).covering(0.0), Look::Line, |run| {
+            (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).map(Point::from).collect()
+        }),
+    )?;
+    let halves = section(
         "Diagonals of C",
         "The strategy: how much of each gradient is encoded in which later release.",
-        &strategy,
+        HALF,
+        chart(lags(), entry("C"), Look::Points, |run| by_lag(&run.strategy)),
     )? + &section(
-        &private,
         "Diagonals of C<sup>-1</sup>",
         "The noise: what each step adds, and what later steps take back.",
-        &inverse,
+        HALF,
+        chart(lags(), entry("C\u{207b}\u{b9}"), Look::Points, |run| by_lag(&run.noise_correlating)),
     )?;
-    Ok(format!("{wide}<div class=\"pair\">\n{narrow}</div>\n"))
+    Ok(format!("{whole}<div class=\"pair\">\n{halves}</div>\n"))
 }
 
-fn lags(column: &[f64]) -> Vec<(f64, f64)> {
-    (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).collect()
+/// In percent, with their errors.
+fn accuracies(run: &Run) -> Vec<Point> {
+    let point = |accuracy: &Accuracy| Point {
+        x: accuracy.step as f64,
+        y: 100.0 * accuracy.mean,
+        error: accuracy.standard_error.map(|error| 100.0 * error),
+    };
+    run.accuracies.iter().map(point).collect()
 }
 
-/// A figure under its title; of two, the first is for wide screens and the second for narrow ones.
-fn section(legend: &str, title: &str, caption: &str, figures: &[Figure]) -> Result<String, Error> {
-    let names: &[&str] = if figures.len() == 2 { &["chart wide", "chart narrow"] } else { &["chart"] };
+fn by_lag(column: &[f64]) -> Vec<Point> {
+    (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).map(Point::from).collect()
+}
+
+/// A figure under its title.
+fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
     let mut pictures = String::new();
-    for (figure, name) in figures.iter().zip(names) {
-        // The figure scales with the page: its own size would not.
-        let picture = figure.svg()?.map(|svg| {
-            let label = format!("<svg role=\"img\" aria-label=\"{title}\" class=\"{name}\" ");
-            svg.replacen("<svg ", &label, 1)
-        });
-        pictures += &picture.unwrap_or_default();
-    }
-    if pictures.is_empty() {
-        pictures = "<p class=\"note\">Nothing was measured.</p>".into();
+    if chart.is_empty() {
+        pictures += "<p class=\"note\">Nothing was measured.</p>";
+    } else {
+        for ((width, plot_height), class) in sizes.into_iter().zip(["wide", "narrow"]) {
+            let figure = Figure { width, plot_height, paper: false, rows: vec![vec![chart.clone().into()]] };
+            let label = title.replace("<sup>", "^").replace("</sup>", "");
+            let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
+            pictures += &figure.svg()?.replacen("<svg ", &opened, 1);
+        }
     }
     Ok(format!(
-        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{legend}{pictures}\n\
-         </section>\n"
+        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{pictures}\n</section>\n"
     ))
-}
-
-/// The runs that a figure shows.
-fn legend(report: &Report, shows: fn(&Run) -> bool) -> String {
-    let entry = |(index, run): (usize, &Run)| format!("<li>{}{}</li>", chip(index), escaped(&run.mechanism));
-    let entries: String = report.runs.iter().enumerate().filter(|(_, run)| shows(run)).map(entry).collect();
-    format!("<ul class=\"legend\">{entries}</ul>\n")
 }
 
 /// A run a column: a screen that is narrow has room for a few.
@@ -164,7 +159,7 @@ fn results(report: &Report) -> String {
         ("noise multiplier &sigma;", |run| if_private(run, format!("{:.4}", run.noise_multiplier))),
         ("sensitivity", |run| if_private(run, format!("{:.4}", run.sensitivity))),
         ("error of the last prefix sum", |run| {
-            run.prefix_errors.last().map_or_else(|| "&ndash;".into(), |&error| short(error))
+            run.prefix_errors.last().map_or_else(|| "&ndash;".into(), |&error| short(error, 3))
         }),
         ("steps", |run| run.steps.to_string()),
         ("learning rate", |run| run.learning_rate.to_string()),
@@ -202,15 +197,16 @@ fn privacy(report: &Report) -> String {
 
 /// The square in a run's colour beside its name.
 fn chip(index: usize) -> String {
-    format!("<span class=\"chip run-{}\"></span>", index % super::figure::SERIES.len())
+    format!("<span class=\"chip run-{}\"></span>", index % SERIES)
 }
 
 /// The last accuracy, with its standard error where there are repeats.
 fn accuracy(run: &Run) -> String {
-    let error = run
+    let Some(accuracy) = run.last() else { return "not tested".into() };
+    let error = accuracy
         .standard_error
         .map_or_else(String::new, |error| format!(" <small>&plusmn;&thinsp;{:.1}</small>", 100.0 * error));
-    run.test_accuracy().map_or_else(|| "not tested".into(), |accuracy| percent(accuracy) + &error)
+    percent(accuracy.mean) + &error
 }
 
 /// `text`, or a dash where there is no privacy.
@@ -235,19 +231,6 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
-/// Three digits, without the zeros that say nothing.
-fn short(number: f64) -> String {
-    if number == 0.0 {
-        return "0".into();
-    }
-    let digits = (2 - number.abs().log10().floor() as i32).max(0) as usize;
-    if digits > 6 {
-        return format!("{number:.1e}");
-    }
-    let text = format!("{number:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
-}
-
 fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
@@ -267,10 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_text_is_escaped() {
-        let cases = [(0.0, "0"), (1.0, "1"), (0.25, "0.25"), (-0.375, "-0.375"), (1234.5, "1234")];
-        assert!(cases.iter().all(|&(number, text)| short(number) == text));
-        assert_eq!((short(31.0), short(1e-9)), ("31".into(), "1.0e-9".into()));
+    fn text_is_escaped() {
         assert_eq!(escaped("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
     }
 }

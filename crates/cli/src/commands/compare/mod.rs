@@ -1,12 +1,14 @@
 //! `antinoise compare`: several mechanisms over several numbers of steps.
 
+mod figure;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_input::at_least;
 use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Participation, Problem, loss};
+use antinoise_mechanism::{Participation, Problem, Workload, bounds, loss};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -14,7 +16,6 @@ use crate::arguments::{ProblemOptions, parsed, participation};
 use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::count;
-use crate::plot::{Curve, Panel, panels};
 use crate::progress::Progress;
 
 /// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
@@ -51,7 +52,8 @@ pub struct Arguments {
     /// How the table is printed.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// Draw the losses, and their excess over the least one, to this SVG file.
+    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or a row a strategy where
+    /// there is one number of steps.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -77,10 +79,31 @@ pub struct Report {
     losses: Vec<Vec<Option<f64>>>,
     /// How each design ended.
     statuses: Vec<Vec<Option<Status>>>,
+    /// One a number of steps: between which losses the least of all strategies' lies, where a theorem tells.
+    least_possible: Vec<Option<Bounds>>,
     /// Why a loss is missing.
     missing: Vec<String>,
     #[serde(skip)]
+    total: bool,
+    #[serde(skip)]
+    bounds: Option<f64>,
+    #[serde(skip)]
     format: Format,
+}
+
+/// What the loss of the best strategy is at least and at most.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Bounds {
+    at_least: f64,
+    at_most: f64,
+}
+
+impl Bounds {
+    /// For prefix sums and the max loss, `scale` times those of zero-out.
+    fn new(steps: usize, scale: f64) -> antinoise_mechanism::Result<Self> {
+        let at_least = scale * bounds::prefix_max_loss_at_least(steps)?;
+        Ok(Self { at_least, at_most: scale * bounds::prefix_max_loss_at_most(steps)? })
+    }
 }
 
 /// Measures every pair; a pair that cannot be made is left out and told about.
@@ -113,8 +136,14 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     for reason in &missing {
         eprintln!("left out: {reason}");
     }
+    let bounds = arguments.scale_of_bounds();
+    let least_possible =
+        arguments.steps.iter().map(|&n| bounds.map(|scale| Bounds::new(n, scale)).transpose());
     let report = Report {
         objective: arguments.objective,
+        least_possible: least_possible.collect::<std::result::Result<_, _>>()?,
+        total: arguments.total,
+        bounds,
         strategies: arguments.strategies.iter().map(ToString::to_string).collect(),
         steps: arguments.steps.clone(),
         losses,
@@ -126,6 +155,16 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         plot.write(report.figure()?.as_bytes())?;
     }
     Ok(report)
+}
+
+impl Arguments {
+    /// What the bounds of zero-out are multiplied by, where they hold.
+    fn scale_of_bounds(&self) -> Option<f64> {
+        let prefix = matches!(self.problem.workload, Workload::Prefix);
+        let single = matches!(self.participation, Participation::Single);
+        let max = self.objective == Objective::Max && !self.total;
+        (prefix && single && max).then(|| self.problem.adjacency.sensitivity_factor())
+    }
 }
 
 fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechanism::Result<(f64, Status)> {
@@ -144,37 +183,6 @@ fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechan
         (false, Objective::Rms) => cost.rms_loss,
     };
     Ok((loss, found.status))
-}
-
-impl Report {
-    fn figure(&self) -> Result<String> {
-        let curves = |value: &dyn Fn(usize, usize) -> Option<f64>| -> Vec<Curve> {
-            let of = |j: usize, name: &String| Curve {
-                name: name.clone(),
-                points: (0..self.steps.len())
-                    .filter_map(|i| Some((self.steps[i] as f64, value(i, j)?)))
-                    .collect(),
-            };
-            self.strategies.iter().enumerate().map(|(j, name)| of(j, name)).collect()
-        };
-        let least = |i: usize| self.losses[i].iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        panels(&[
-            Panel {
-                title: format!("{} loss", self.objective),
-                horizontal: "steps",
-                curves: curves(&|i, j| self.losses[i][j]),
-                logarithmic: true,
-            },
-            Panel {
-                title: "excess over the least of them, percent (drawn up to 100)".into(),
-                horizontal: "steps",
-                curves: curves(&|i, j| {
-                    Some(100.0 * (self.losses[i][j]? / least(i) - 1.0)).filter(|&excess| excess <= 100.0)
-                }),
-                logarithmic: false,
-            },
-        ])
-    }
 }
 
 impl fmt::Display for Report {

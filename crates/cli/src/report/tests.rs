@@ -1,15 +1,20 @@
 //! The report: whole, self-contained, and safe with any text and any number.
 
-use antinoise_train::report::{Report, Run};
+use super::{Accuracy, Report, Run};
 
 fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> Run {
     let steps = 480;
     let column = |sign: f64| (0..steps).map(|t| if t == 0 { 1.0 } else { sign * tail / t as f64 }).collect();
     Run {
         mechanism: mechanism.into(),
-        standard_error: None,
         learning_rate: 0.1,
-        accuracies: (1..=24).map(|i| (20 * i, 0.85 - 0.5 / (i as f64).sqrt() * (1.2 - tail))).collect(),
+        accuracies: (1..=24)
+            .map(|i| Accuracy {
+                step: 20 * i,
+                mean: 0.85 - 0.5 / (i as f64).sqrt() * (1.2 - tail),
+                standard_error: Some(0.01),
+            })
+            .collect(),
         prefix_errors: (1..=steps).map(|t| error(f64::from(t)) / 500.0).collect(),
         strategy: column(1.0),
         noise_correlating: column(-1.0),
@@ -35,8 +40,8 @@ fn report() -> Report {
 #[test]
 fn it_holds_every_part_and_needs_nothing_else() {
     let html = report().to_html().unwrap();
-    // Two of the four figures are there for wide screens and for narrow ones.
-    assert_eq!(html.matches("<svg").count(), 6);
+    // Each of the four figures is there for wide screens and for narrow ones.
+    assert_eq!(html.matches("<svg").count(), 8);
     for part in [
         "cnn on fashion-mnist",
         "zero-out adjacency",
@@ -61,7 +66,7 @@ fn any_text_and_any_number_make_a_page() {
     report.title = "<script>alert(1)</script>".into();
     let run = &mut report.runs[1];
     run.mechanism = "a \"quoted\" & <b>bold</b> name".into();
-    run.accuracies = vec![(0, f64::NAN)];
+    run.accuracies = vec![Accuracy { step: 0, mean: f64::NAN, standard_error: Some(f64::NAN) }];
     run.prefix_errors = vec![f64::INFINITY, f64::NAN];
     (run.strategy, run.noise_correlating) = (vec![], vec![1e300, -1e300, 1e-300]);
     let html = report.to_html().unwrap();
@@ -74,4 +79,31 @@ fn any_text_and_any_number_make_a_page() {
     assert!(html.matches("Nothing was measured").count() == 4 && html.contains("not tested"));
     report.runs.clear();
     assert!(report.to_html().unwrap_err().to_string().starts_with("number of runs"));
+}
+
+/// A band for each run, on wide screens and on narrow ones, and none without repeats.
+#[test]
+fn accuracies_have_bands_of_their_standard_errors() {
+    let mut report = report();
+    let bands = |report: &Report| report.to_html().unwrap().matches("<polygon").count();
+    assert_eq!(bands(&report), 4);
+    assert!(report.to_html().unwrap().contains("standard error of the mean"));
+    for accuracy in report.runs.iter_mut().flat_map(|run| &mut run.accuracies) {
+        accuracy.standard_error = None;
+    }
+    assert_eq!(bands(&report), 0);
+    assert!(!report.to_html().unwrap().contains("standard error of the mean"));
+}
+
+/// What figures are drawn in has a colour for dark screens.
+#[test]
+fn every_colour_is_one_of_the_theme() {
+    let html = report().to_html().unwrap();
+    for what in ["stroke", "fill"] {
+        let opening = format!(" {what}=\"#");
+        let used = html.split(&opening).skip(1).map(|rest| &rest[..6]);
+        let unknown: Vec<&str> =
+            used.filter(|color| !html.contains(&format!(".chart [{what}=\"#{color}\"]"))).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
 }

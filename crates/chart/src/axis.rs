@@ -1,0 +1,145 @@
+//! What an axis shows, and what it covers.
+
+use crate::tick::Tick;
+use crate::tick::{linear, logarithmic, short};
+
+/// An axis: its title with the unit, its scale, and where its ticks lie.
+///
+/// ```
+/// use antinoise_chart::Axis;
+/// let steps = Axis::logarithmic("training steps").ticks_at([64.0, 256.0, 1024.0]);
+/// let share = Axis::linear("test accuracy (percent)").covering(0.0);
+/// # let _ = (steps, share);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Axis {
+    pub(crate) title: String,
+    pub(crate) logarithmic: bool,
+    pub(crate) reversed: bool,
+    whole: bool,
+    pub(crate) named: bool,
+    covers: Vec<f64>,
+    ticks: Vec<Tick>,
+}
+
+/// Beyond these, doubles are left out: what is computed from them would not be finite, or would lose its digits.
+const LARGEST: f64 = 1e300;
+const SMALLEST: f64 = 1e-300;
+/// Values that differ by less than this share of themselves are drawn as equal: no short label tells them apart.
+const LEAST_SPAN: f64 = 1e-5;
+/// Room around the data, as a share of what they cover.
+const ROOM: f64 = 0.04;
+
+impl Axis {
+    /// An axis on which equal distances are equal differences.
+    pub fn linear(title: impl Into<String>) -> Self {
+        let (covers, ticks) = (Vec::new(), Vec::new());
+        Self {
+            title: title.into(),
+            logarithmic: false,
+            reversed: false,
+            whole: false,
+            named: false,
+            covers,
+            ticks,
+        }
+    }
+
+    /// An axis on which equal distances are equal ratios; what is not positive is left out.
+    pub fn logarithmic(title: impl Into<String>) -> Self {
+        Self { logarithmic: true, ..Self::linear(title) }
+    }
+
+    /// The same for whole numbers: no tick lies between them.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
+
+    /// The same with `value` on it, whatever the data; it has no room beyond it where the data end there.
+    #[must_use]
+    pub fn covering(mut self, value: f64) -> Self {
+        self.covers.push(value);
+        self
+    }
+
+    /// The same with its larger numbers at the other end.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { reversed: true, ..self }
+    }
+
+    /// The same with its ticks at these values, as many as there is room for; where that is not two, at others.
+    #[must_use]
+    pub fn ticks_at(self, values: impl IntoIterator<Item = f64>) -> Self {
+        let ticks = values.into_iter().map(|at| Tick { at, label: short(at, 7) }).collect();
+        Self { ticks, ..self }
+    }
+
+    /// An axis of names: the first is at 0, the second at 1, and so on.
+    pub fn named(title: impl Into<String>, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let ticks: Vec<Tick> =
+            (0..).zip(names).map(|(i, name)| Tick { at: f64::from(i), label: name.into() }).collect();
+        let covers = vec![-0.5, ticks.len() as f64 - 0.5];
+        Self { named: true, ticks, covers, ..Self::linear(title) }
+    }
+
+    /// Whether this value has a place on the axis.
+    pub(crate) fn takes(&self, value: f64) -> bool {
+        value.abs() <= LARGEST && (!self.logarithmic || value >= SMALLEST)
+    }
+
+    /// What the axis covers, given the values that it must show: never empty, and wide enough for two ticks.
+    pub(crate) fn extent(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
+        let all = values.chain(self.covers.iter().copied()).filter(|&value| self.takes(value));
+        let found = all.fold(None, |extent, value| match extent {
+            Some((low, high)) => Some((value.min(low), value.max(high))),
+            None => Some((value, value)),
+        });
+        let (low, high) = found.unwrap_or(if self.logarithmic { (1.0, 10.0) } else { (0.0, 1.0) });
+        let (low, high) = self.widened(low, high);
+        let room = if self.logarithmic { ROOM * (high.ln() - low.ln()) } else { ROOM * (high - low) };
+        let beyond = |limit: f64, sign: f64| {
+            if self.covers.contains(&limit) {
+                limit
+            } else if self.logarithmic {
+                (limit * (sign * room).exp()).clamp(1e-6 * SMALLEST, 1e6 * LARGEST)
+            } else {
+                limit + sign * room
+            }
+        };
+        (beyond(low, -1.0), beyond(high, 1.0))
+    }
+
+    /// The same, where values are equal or nearly so.
+    fn widened(&self, low: f64, high: f64) -> (f64, f64) {
+        let magnitude = low.abs().max(high.abs());
+        if high - low >= LEAST_SPAN * magnitude && magnitude >= SMALLEST {
+            let narrow = self.whole && high - low < 2.0;
+            return if narrow { (low.floor(), high.ceil().max(low.floor() + 1.0)) } else { (low, high) };
+        }
+        match (self.logarithmic, self.whole) {
+            (true, _) => (low / 2.0, high * 2.0),
+            (false, true) => ((low - 1.0).max(low.min(0.0)), high + 1.0),
+            (false, false) if magnitude < SMALLEST => (0.0, 1.0),
+            (false, false) => (low - 0.5 * magnitude, high + 0.5 * magnitude),
+        }
+    }
+
+    /// Sets of round ticks, in the order in which they are tried.
+    pub(crate) fn candidates(&self, low: f64, high: f64) -> Vec<Vec<Tick>> {
+        let even = linear(low, high, self.whole).into_iter().rev();
+        if !self.logarithmic {
+            return even.collect();
+        }
+        let on_it = |set: Vec<Tick>| set.into_iter().filter(|tick| tick.at >= low).collect::<Vec<Tick>>();
+        let powers = logarithmic(low, high);
+        let (many, few): (Vec<_>, Vec<_>) = powers.into_iter().rev().partition(|set| set.len() >= 3);
+        many.into_iter().chain(even.map(on_it)).chain(few).collect()
+    }
+
+    /// The ticks that were asked for.
+    pub(crate) fn asked(&self) -> &[Tick] {
+        &self.ticks
+    }
+}

@@ -1,0 +1,188 @@
+//! Series over two axes.
+
+use plotters::prelude::*;
+
+use crate::color::{GRID, INK};
+use crate::header::{BAND, Header, LEADING, UNIT, look};
+use crate::pen::{Area, Pen, Words, mark, px, style, width};
+use crate::ruler::{Direction, Ruler, TICK_TEXT};
+use crate::series::thinned;
+use crate::text::{ems, wrapped};
+use crate::{Axis, Look, Point, Result, Series, failed};
+
+/// Series over two axes.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// What it shows; empty where the page says it.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn; several have a legend of those that have points. The colour is that of the place in this row.
+    pub series: Vec<Series>,
+}
+
+const TICK: f64 = 4.0;
+/// Rows of more points are lines without marks.
+const MOST_MARKS: usize = 80;
+
+impl Chart {
+    /// Whether there is no point to draw.
+    ///
+    /// ```
+    /// use antinoise_chart::{Axis, Chart, Look, Series};
+    /// let series = vec![Series::new("nothing", Look::Line, [(1.0, f64::NAN)])];
+    /// let chart = Chart { title: String::new(), x: Axis::linear("x"), y: Axis::linear("y"), series };
+    /// assert!(chart.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(|series| series.points.iter().all(|point| !self.takes(point)))
+    }
+
+    fn takes(&self, point: &Point) -> bool {
+        self.x.takes(point.x) && self.y.takes(point.y)
+    }
+
+    /// What is above and below the plot, in pixels.
+    pub(crate) fn frame(&self, across: f64) -> (Header, f64) {
+        let drawn = |series: &Series| series.points.iter().any(|point| self.takes(point));
+        let names = self.series.iter().enumerate().filter(|(_, series)| drawn(series));
+        let names: Vec<(usize, &str)> = names.map(|(i, series)| (i, &series.name[..])).collect();
+        let legend = if self.series.len() > 1 { &names[..] } else { &[] };
+        let header = Header::new(&self.title, legend, &self.y.title, across);
+        let lines = wrapped(&self.x.title, across / UNIT.size).len() as f64;
+        (header, 2.0 * TICK + TICK_TEXT * LEADING + lines * UNIT.size * LEADING)
+    }
+
+    /// Draws on an area of this size, with a margin.
+    pub(crate) fn draw(&self, area: &Area, (across, down): (f64, f64), margin: f64) -> Result<()> {
+        let pen = Pen { area };
+        let inner = across - 2.0 * margin;
+        let (header, footer) = self.frame(inner);
+        header.draw(&pen, margin, &self.series)?;
+        let top = margin + header.height();
+        let height = down - margin - top - footer;
+        let place = |x: f64| if self.x.logarithmic { x.ln() } else { x };
+        let thin = |series: &Series| thinned(&series.points, |point| self.takes(point), place);
+        let rows: Vec<Vec<Point>> = self.series.iter().map(thin).collect();
+        let points = || rows.iter().flatten();
+        let y = Ruler::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
+        let left = y.widest() + 2.0 * TICK;
+        let x = Ruler::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
+        // The last number may stand over the end of its axis.
+        let last = x.ticks.iter().map(|tick| {
+            let to_the_right = (inner - left) * (1.0 - x.fraction(tick.at));
+            0.5 * TICK_TEXT * ems(&tick.label) - to_the_right
+        });
+        let right = last.fold(0.0, f64::max);
+        let plot = Plot { margin, left, top, right, height, footer: 2.0 * TICK + TICK_TEXT * LEADING };
+        self.plot(area, (x, y), &rows, plot)?;
+        let middle = margin + left + 0.5 * (inner - left - right);
+        for (i, text) in wrapped(&self.x.title, inner / UNIT.size).iter().enumerate() {
+            let at = top + height + plot.footer + (i as f64 + 0.5) * UNIT.size * LEADING;
+            let half = 0.5 * UNIT.size * ems(text);
+            let middle = middle.min(across - margin - half).max(margin + half);
+            pen.text(text, (middle, at), Words { centered: true, ..UNIT }, INK)?;
+        }
+        Ok(())
+    }
+
+    fn plot(&self, area: &Area, (x, y): (Ruler, Ruler), rows: &[Vec<Point>], plot: Plot) -> Result<()> {
+        let range = y.clone();
+        let mut builder = ChartBuilder::on(area);
+        let (_, down) = area.dim_in_pixel();
+        let below = down as i32 - px(plot.top + plot.height + plot.footer);
+        builder
+            .margin_left(px(plot.margin))
+            .margin_right(px(plot.margin + plot.right))
+            .margin_top(px(plot.top))
+            .margin_bottom(below)
+            .x_label_area_size(px(plot.footer))
+            .y_label_area_size(px(plot.left));
+        let mut context = builder.build_cartesian_2d(x, y).map_err(failed)?;
+        let (text, line) = (style(TICK_TEXT, false, INK), GRID.stroke_width(width(1.0)));
+        context
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(line)
+            .axis_style(INK.mix(0.6).stroke_width(width(1.0)))
+            .set_all_tick_mark_size(px(TICK))
+            .label_style(text)
+            .draw()
+            .map_err(failed)?;
+        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
+            draw_errors(&mut context, series, row, &range, look(i, series))?;
+        }
+        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
+            draw_series(&mut context, series, row, look(i, series))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the plot lies on its panel.
+#[derive(Clone, Copy)]
+struct Plot {
+    margin: f64,
+    left: f64,
+    top: f64,
+    right: f64,
+    height: f64,
+    footer: f64,
+}
+
+type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ruler, Ruler>>;
+
+fn draw_errors(
+    context: &mut Context,
+    series: &Series,
+    row: &[Point],
+    range: &Ruler,
+    (color, _): (RGBColor, bool),
+) -> Result<()> {
+    let known: Vec<(f64, [f64; 2])> = row
+        .iter()
+        .filter(|point| point.error.is_some())
+        .map(|point| (point.x, point.ends().map(|end| range.held(end))))
+        .collect();
+    if series.look == Look::Points {
+        let bar = |(x, ends): &(f64, [f64; 2])| {
+            PathElement::new(ends.map(|end| (*x, end)), color.stroke_width(width(1.25)))
+        };
+        return context.draw_series(known.iter().map(bar)).map(|_| ()).map_err(failed);
+    }
+    if known.len() > 1 {
+        let below = known.iter().map(|(x, ends)| (*x, ends[0]));
+        let above = known.iter().rev().map(|(x, ends)| (*x, ends[1]));
+        let outline: Vec<(f64, f64)> = below.chain(above).collect();
+        context
+            .draw_series(std::iter::once(Polygon::new(outline, color.mix(BAND).filled())))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn draw_series(context: &mut Context, series: &Series, row: &[Point], look: (RGBColor, bool)) -> Result<()> {
+    let points = || row.iter().map(|point| (point.x, point.y));
+    let (solid, thin) = (look.0.stroke_width(width(2.25)), look.0.stroke_width(width(1.5)));
+    let dashes =
+        |dash: f64, gap: f64| DashedLineSeries::new(points().collect::<Vec<_>>(), px(dash), px(gap), thin);
+    match series.look {
+        Look::Line | Look::Marked => context.draw_series(LineSeries::new(points(), solid)).map(|_| ()),
+        Look::Dashed => context.draw_series(dashes(8.0, 5.0)).map(|_| ()),
+        Look::Dotted => context.draw_series(dashes(2.5, 3.0)).map(|_| ()),
+        Look::Points => Ok(()),
+    }
+    .map_err(failed)?;
+    // A lone point of a line would not be seen.
+    let marked = match series.look {
+        Look::Marked => row.len() <= MOST_MARKS,
+        Look::Points => true,
+        Look::Line | Look::Dashed | Look::Dotted => row.len() == 1,
+    };
+    if marked {
+        context.draw_series(points().map(|point| mark(point, look))).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Figures as SVG, for files of their own and for pages.
+//!
+//! A [`Figure`] is rows of panels: a [`Chart`] of [`Series`] over two [`Axis`], or a [`Map`] of a matrix. What is drawn is
+//! given as data; where ticks lie, how numbers are written, how wide labels are and which colour a series has is decided
+//! here, once for all figures:
+//!
+//! - every axis has a title and at least two labelled ticks, whatever range the data have;
+//! - a chart of several series has a legend, in the order in which they are given;
+//! - numbers that are not finite are left out, and no panel fails for want of points.
+//!
+//! ```
+//! use antinoise_chart::{Axis, Chart, Figure, Look, Series};
+//! let chart = Chart {
+//!     title: "Accuracy".into(),
+//!     x: Axis::linear("training step").whole(),
+//!     y: Axis::linear("test accuracy (percent)").covering(0.0),
+//!     series: vec![Series::new("identity", Look::Line, [(10.0, 61.5), (20.0, 74.0)])],
+//! };
+//! let svg = Figure { width: 720, plot_height: 300, paper: true, rows: vec![vec![chart.into()]] }.svg()?;
+//! assert!(svg.starts_with("<svg") && svg.contains("training step"));
+//! # Ok::<(), antinoise_chart::Error>(())
+//! ```
+
+mod axis;
+mod chart;
+mod color;
+mod figure;
+mod header;
+mod map;
+mod pen;
+mod ruler;
+mod series;
+mod text;
+mod tick;
+
+pub use axis::Axis;
+pub use chart::Chart;
+pub use color::{SERIES, theme};
+pub use figure::{Figure, Panel};
+pub use map::Map;
+pub use series::{Look, Point, Series};
+
+/// The drawing library refused to draw.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the figure could not be drawn: {}", self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `Result` with [`Error`].
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// An error of the library's, by its words.
+pub(crate) fn failed(error: impl std::fmt::Display) -> Error {
+    Error(error.to_string())
+}

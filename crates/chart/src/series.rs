@@ -1,0 +1,125 @@
+//! What is drawn in a chart.
+
+/// A value, with its standard error where it has one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Where it lies.
+    pub x: f64,
+    /// What it is.
+    pub y: f64,
+    /// Its standard error: drawn to both sides.
+    pub error: Option<f64>,
+}
+
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Self {
+        Self { x, y, error: None }
+    }
+}
+
+impl Point {
+    /// The ends of its error, the value itself where it has none.
+    pub(crate) fn ends(&self) -> [f64; 2] {
+        let error = self.error.filter(|error| error.is_finite()).unwrap_or(0.0);
+        [self.y - error, self.y + error]
+    }
+}
+
+/// How a series is drawn. Errors are a band about lines, and bars on points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// A line.
+    Line,
+    /// A line with a mark at each point: values between them were not measured.
+    Marked,
+    /// Marks alone: there is nothing between them.
+    Points,
+    /// A dashed line in the ink of the axes: what the others are held against.
+    Dashed,
+    /// The same in shorter dashes.
+    Dotted,
+}
+
+/// A named row of points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// How it is drawn.
+    pub look: Look,
+    /// In the order of x, for lines.
+    pub points: Vec<Point>,
+}
+
+/// More points than that tell nothing more on a screen.
+const MOST_POINTS: usize = 720;
+
+impl Series {
+    /// A series of these points.
+    ///
+    /// ```
+    /// use antinoise_chart::{Look, Series};
+    /// assert_eq!(Series::new("squares", Look::Points, (0..4).map(|i| (f64::from(i), f64::from(i * i)))).points[3].y, 9.0);
+    /// ```
+    pub fn new<P: Into<Point>>(
+        name: impl Into<String>,
+        look: Look,
+        points: impl IntoIterator<Item = P>,
+    ) -> Self {
+        Self { name: name.into(), look, points: points.into_iter().map(Into::into).collect() }
+    }
+
+    pub(crate) fn is_reference(&self) -> bool {
+        matches!(self.look, Look::Dashed | Look::Dotted)
+    }
+}
+
+/// The points that `hold`, of a row of more than `MOST_POINTS` so many: of those that `place` puts in the same piece of the
+/// axis, the least and the largest, so that what stands out does so still, and the row's ends.
+pub(crate) fn thinned(
+    points: &[Point],
+    holds: impl Fn(&Point) -> bool,
+    place: impl Fn(f64) -> f64,
+) -> Vec<Point> {
+    let held: Vec<Point> = points.iter().copied().filter(holds).collect();
+    if held.len() <= MOST_POINTS {
+        return held;
+    }
+    let (first, last) = (held[0], held[held.len() - 1]);
+    let (start, length) = (place(first.x), place(last.x) - place(first.x));
+    let pieces = (MOST_POINTS / 2 - 1) as f64;
+    let piece = |point: &Point| ((place(point.x) - start) / length * pieces) as usize;
+    let mut kept = vec![first];
+    for piece in held[1..held.len() - 1].chunk_by(|one, next| piece(one) == piece(next)) {
+        let by_y = |x: &&Point, y: &&Point| x.y.total_cmp(&y.y);
+        let least = piece.iter().min_by(by_y).expect("a chunk is not empty");
+        let most = piece.iter().max_by(by_y).expect("a chunk is not empty");
+        let mut pair = vec![*least, *most];
+        pair.sort_by(|x, y| x.x.total_cmp(&y.x));
+        pair.dedup();
+        kept.extend(pair);
+    }
+    kept.push(last);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rows_keep_their_ends_and_what_stands_out() {
+        let row: Vec<Point> = (0..100_000)
+            .map(|i| (f64::from(i), if i == 54_321 { 9.0 } else { f64::from(i % 3) }).into())
+            .collect();
+        for place in [|x: f64| x, |x: f64| x.ln_1p()] {
+            let thin = thinned(&row, |_| true, place);
+            assert!(thin.len() <= MOST_POINTS, "{}", thin.len());
+            assert!(thin[0] == row[0] && thin[thin.len() - 1] == row[99_999]);
+            assert!(thin.contains(&row[54_321]) && thin.windows(2).all(|pair| pair[0].x < pair[1].x));
+        }
+        // On a logarithmic axis the first ones stand apart.
+        assert!(thinned(&row, |_| true, f64::ln_1p)[..20] == row[..20]);
+        assert_eq!(thinned(&row, |point| point.y == 9.0, |x| x), [row[54_321]]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Every axis says what it shows, whatever the data.
+
+mod common;
+
+use antinoise_chart::{Axis, Chart, Figure, Look, Point, Series};
+use common::{ticks, words};
+use proptest::prelude::*;
+
+fn svg(logarithmic: [bool; 2], width: u32, points: &[(f64, f64)]) -> String {
+    let axis = |which: usize, title: &str| match logarithmic[which] {
+        true => Axis::logarithmic(title),
+        false => Axis::linear(title),
+    };
+    let chart = Chart {
+        title: "title".into(),
+        x: axis(0, "across"),
+        y: axis(1, "up"),
+        series: vec![Series::new("name", Look::Marked, points.iter().copied())],
+    };
+    Figure { width, plot_height: 220, paper: true, rows: vec![vec![chart.into()]] }.svg().unwrap()
+}
+
+/// Digits of a number, without the zeros that only say how large it is.
+fn digits(text: &str) -> usize {
+    let mantissa: String = text.split('e').next().unwrap().chars().filter(char::is_ascii_digit).collect();
+    mantissa.trim_matches('0').len()
+}
+
+/// As many digits as round numbers have that are so far apart, with one or two to spare where only some of them have room.
+fn most_digits(axis: &[(f64, f64)]) -> usize {
+    let largest = axis.iter().map(|tick| tick.0.abs()).fold(0.0, f64::max);
+    let gap = axis.windows(2).map(|pair| (pair[1].0 - pair[0].0).abs()).fold(f64::INFINITY, f64::min);
+    (100.0 * largest / gap).log10().floor().min(400.0) as usize + 1
+}
+
+/// At least two labels, all different and as short as they can be, each where its number lies on the scale, and none beside the paper.
+fn check(svg: &str, logarithmic: [bool; 2], width: u32) -> Result<(), TestCaseError> {
+    for nothing in ["NaN", "nan", "inf"] {
+        prop_assert!(!svg.contains(nothing), "{nothing} in {svg}");
+    }
+    for (axis, logarithmic) in ticks(svg).iter().zip(logarithmic) {
+        prop_assert!(axis.len() >= 2, "{axis:?} in {svg}");
+        let scale = |number: f64| if logarithmic { number.ln() } else { number };
+        let (first, last) = (axis[0], axis[axis.len() - 1]);
+        prop_assert!(scale(first.0) != scale(last.0));
+        let slope = (last.1 - first.1) / (scale(last.0) - scale(first.0));
+        prop_assert!(slope != 0.0 && slope.is_finite(), "{axis:?}");
+        for pair in axis.windows(2) {
+            let distance = slope * (scale(pair[1].0) - scale(pair[0].0));
+            prop_assert!((pair[1].1 - pair[0].1 - distance).abs() < 4.0, "{axis:?}");
+            prop_assert!((pair[1].1 - pair[0].1).abs() > 12.0 * 4.0, "too close: {axis:?}");
+        }
+    }
+    let written = words(svg).into_iter().filter(|word| word.text.parse::<f64>().is_ok());
+    let most = ticks(svg).map(|axis| most_digits(&axis));
+    for word in written {
+        let axis = usize::from(word.anchor == "end");
+        prop_assert!(digits(&word.text) <= most[axis], "{word:?} has more than {} digits", most[axis]);
+    }
+    for word in words(svg) {
+        prop_assert!((0.0..=4.0 * f64::from(width)).contains(&word.x), "{word:?}");
+        prop_assert!(word.text.len() <= 14, "{word:?} is long");
+    }
+    Ok(())
+}
+
+/// Any finite double, most of them of a size that figures have.
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => -1e3..1e3f64,
+        2 => (-40.0..40.0f64).prop_map(|exponent| 10f64.powf(exponent)),
+        1 => (-300.0..300.0f64).prop_map(|exponent| 10f64.powf(exponent)),
+        1 => prop::sample::select(vec![0.0, 1.0, -1.0, 1e300, -1e300, 1e-300, f64::MAX, f64::MIN_POSITIVE]),
+        1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 5e-324]),
+    ]
+}
+
+/// Rows of points: scattered, and within a part of a decade, and equal but for the last digits.
+fn rows() -> impl Strategy<Value = Vec<(f64, f64)>> {
+    let near = (number(), number(), prop::sample::select(vec![0.0, 1e-15, 1e-7, 1e-4, 0.03, 0.7]));
+    prop_oneof![
+        prop::collection::vec((number(), number()), 0..6),
+        (near, prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..5)).prop_map(|((x, y, share), steps)| {
+            steps.into_iter().map(|(i, j)| (x * (1.0 + share * i), y * (1.0 + share * j))).collect()
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_axis_has_two_ticks_that_are_where_they_say(
+        points in rows(),
+        logarithmic in any::<[bool; 2]>(),
+        width in 240u32..1000,
+    ) {
+        check(&svg(logarithmic, width, &points), logarithmic, width)?;
+    }
+
+    #[test]
+    fn whole_numbers_have_no_ticks_between_them(first in 0u32..2000, more in 0u32..2000) {
+        let series = vec![Series::new("name", Look::Line, [(f64::from(first), 1.0), (f64::from(first + more), 2.0)])];
+        let chart = Chart { title: String::new(), x: Axis::linear("across").whole(), y: Axis::linear("up"), series };
+        let svg = Figure { width: 360, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap();
+        let [across, _] = ticks(&svg);
+        prop_assert!(across.len() >= 2 && across.iter().all(|tick| tick.0.fract() == 0.0), "{across:?}");
+    }
+}
+
+#[test]
+fn ticks_stand_where_they_were_asked_for_as_far_as_there_is_room() {
+    let across = |values: &[f64]| {
+        let points = values.iter().map(|&x| (x, x));
+        let x = Axis::logarithmic("across").ticks_at(values.iter().copied());
+        let series = vec![Series::new("name", Look::Marked, points)];
+        let chart = Chart { title: String::new(), x, y: Axis::linear("up"), series };
+        let svg = Figure { width: 700, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }
+            .svg()
+            .unwrap();
+        ticks(&svg)[0].iter().map(|tick| tick.0).collect::<Vec<f64>>()
+    };
+    assert_eq!(across(&[8.0, 32.0, 1024.0]), [8.0, 32.0, 1024.0]);
+    let many: Vec<f64> = (1..500).map(f64::from).collect();
+    let kept = across(&many);
+    assert!(kept.len() > 5 && kept.len() < 40 && kept[0] == 1.0, "{kept:?}");
+    // A single one is no scale.
+    assert!(across(&[64.0]).len() >= 2);
+}
+
+#[test]
+fn errors_are_a_band_about_a_line_and_bars_on_points() {
+    let points = |error: f64| (1..5).map(move |i| Point { x: f64::from(i), y: 1.0, error: Some(error) });
+    let draw = |look, error| {
+        let chart = Chart {
+            title: String::new(),
+            x: Axis::linear("across"),
+            y: Axis::linear("up"),
+            series: vec![Series::new("name", look, points(error))],
+        };
+        Figure { width: 400, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap()
+    };
+    let band = draw(Look::Line, 2.0);
+    let outline = band.split("<polygon").nth(1).expect("a band is a polygon");
+    assert_eq!(common::attribute(outline, "points").unwrap().split_whitespace().count(), 8);
+    let [_, up] = ticks(&band);
+    let (low, high) = up.iter().fold((f64::MAX, f64::MIN), |(l, h), tick| (tick.0.min(l), tick.0.max(h)));
+    assert!(low <= -0.5 && high >= 2.5, "the axis covers the errors: {up:?}");
+    assert!(!draw(Look::Points, 0.5).contains("<polygon"));
+    let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
+    assert_eq!(lines(&draw(Look::Points, 0.5)), lines(&draw(Look::Points, f64::NAN)));
+    assert!(!draw(Look::Line, f64::NAN).contains("NaN"));
+}
+
+#[test]
+fn several_series_have_a_legend_and_one_has_none() {
+    let legend = |names: &[&str]| {
+        let series =
+            names.iter().map(|name| Series::new(*name, Look::Line, [(1.0, 1.0), (2.0, 2.0)])).collect();
+        let chart = Chart { title: String::new(), x: Axis::linear("across"), y: Axis::linear("up"), series };
+        let svg = Figure { width: 360, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }
+            .svg()
+            .unwrap();
+        let found = words(&svg);
+        names.iter().filter(|name| found.iter().any(|word| word.text == **name)).count()
+    };
+    assert_eq!(legend(&["alone"]), 0);
+    assert_eq!(legend(&["one", "two", "three"]), 3);
+    // More than one row, and more than there are colours.
+    let many: Vec<String> = (0..20).map(|i| format!("mechanism number {i}")).collect();
+    assert_eq!(legend(&many.iter().map(String::as_str).collect::<Vec<_>>()), 20);
+}

@@ -1,0 +1,114 @@
+//! The figure of a comparison.
+
+use antinoise_chart::{Axis, Chart, Look, Series};
+
+use super::{Bounds, Report};
+use crate::failure::Result;
+use crate::plot;
+
+/// Points of a curve of bounds.
+const BOUND_POINTS: u32 = 64;
+
+impl Report {
+    /// The losses over the steps; of one number of steps, by strategy.
+    pub(super) fn figure(&self) -> Result<String> {
+        let (least, most) = (self.steps.iter().min(), self.steps.iter().max());
+        match (least, most) {
+            (Some(&least), Some(&most)) if least < most => self.by_steps(least, most),
+            _ => self.by_strategy(),
+        }
+    }
+
+    fn loss_title(&self) -> String {
+        if self.total {
+            return "total loss (variances of the noise, summed over the steps, at clip norm 1)".into();
+        }
+        format!("{} (standard deviations of noise at clip norm 1)", plot::name(self.objective))
+    }
+
+    /// The loss of strategy `j` over the least, in percent.
+    fn excess(&self, i: usize, j: usize) -> Option<f64> {
+        let least = self.losses[i].iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        Some(100.0 * (self.losses[i][j]? / least - 1.0))
+    }
+
+    /// A curve a strategy, and those of the bounds.
+    fn by_steps(&self, least: usize, most: usize) -> Result<String> {
+        let steps = || {
+            let steps = self.steps.iter().map(|&n| n as f64);
+            Axis::logarithmic("training steps").ticks_at(steps)
+        };
+        let series = |value: &dyn Fn(usize, usize) -> Option<f64>| -> Vec<Series> {
+            let row = |j: usize| {
+                (0..self.steps.len()).filter_map(move |i| Some((self.steps[i] as f64, value(i, j)?)))
+            };
+            let named = self.strategies.iter().enumerate();
+            named.map(|(j, name)| Series::new(name.clone(), Look::Marked, row(j))).collect()
+        };
+        let mut losses = series(&|i, j| self.losses[i][j]);
+        if let Some(scale) = self.bounds {
+            let ratio = most as f64 / least as f64;
+            let between = (0..=BOUND_POINTS).map(|i| f64::from(i) / f64::from(BOUND_POINTS));
+            let at = between.map(|share| (least as f64 * ratio.powf(share)).round() as usize);
+            let curve: Vec<(f64, Bounds)> = at
+                .map(|n| Ok((n as f64, Bounds::new(n, scale)?)))
+                .collect::<antinoise_mechanism::Result<_>>()?;
+            losses.extend(bound_series(|of| curve.iter().map(|(n, bounds)| (*n, of(bounds))).collect()));
+        }
+        let excess = series(&|i, j| self.excess(i, j).filter(|&excess| excess <= 100.0));
+        let charts = [
+            Chart {
+                title: "Loss by number of steps".into(),
+                x: steps(),
+                y: Axis::logarithmic(self.loss_title()),
+                series: losses,
+            },
+            Chart {
+                title: "Excess over the least of these losses, up to 100 percent".into(),
+                x: steps(),
+                y: Axis::linear("excess (percent)").covering(0.0),
+                series: excess,
+            },
+        ];
+        plot::file(charts.into_iter().map(|chart| vec![chart.into()]).collect())
+    }
+
+    /// A row a strategy, and the bounds across them.
+    fn by_strategy(&self) -> Result<String> {
+        let count = self.strategies.len();
+        let steps = self.steps.first().copied().unwrap_or(0);
+        let names = || Axis::named("strategy", self.strategies.iter().map(String::as_str)).reversed();
+        let row = |value: &dyn Fn(usize) -> Option<f64>| -> Vec<(f64, f64)> {
+            (0..count).filter_map(|j| Some((value(j)?, j as f64))).collect()
+        };
+        let mut losses = vec![Series::new("loss", Look::Points, row(&|j| self.losses[0][j]))];
+        if let Some(bounds) = self.least_possible.first().copied().flatten() {
+            let (top, bottom) = (-0.5, count as f64 - 0.5);
+            losses.extend(bound_series(|of| vec![(of(&bounds), top), (of(&bounds), bottom)]));
+        }
+        let excess = vec![Series::new("excess", Look::Points, row(&|j| self.excess(0, j)))];
+        let charts = [
+            Chart {
+                title: format!("Loss at {steps} steps"),
+                x: Axis::logarithmic(self.loss_title()),
+                y: names(),
+                series: losses,
+            },
+            Chart {
+                title: "Excess over the least of these losses".into(),
+                x: Axis::linear("excess (percent)").covering(0.0),
+                y: names(),
+                series: excess,
+            },
+        ];
+        plot::file_of_names(count, charts.map(Into::into))
+    }
+}
+
+/// The bounds on the loss of the best strategy, as two lines.
+fn bound_series(line: impl Fn(fn(&Bounds) -> f64) -> Vec<(f64, f64)>) -> [Series; 2] {
+    [
+        Series::new("best possible, at most 1 + ln(n)/\u{3c0}", Look::Dotted, line(|bounds| bounds.at_most)),
+        Series::new("best possible, at least ln(2n+1)/\u{3c0}", Look::Dashed, line(|bounds| bounds.at_least)),
+    ]
+}

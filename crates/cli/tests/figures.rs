@@ -1,0 +1,146 @@
+//! What the figures of the commands show.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(arguments: &str, file: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+    command.args(arguments.split_whitespace()).arg(file).arg("--json").output().unwrap()
+}
+
+/// What a command says with `--json` and what it draws into the file that its last option names.
+fn drawn(arguments: &str) -> (Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("figure.svg");
+    let output = run(arguments, file.to_str().unwrap());
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg") && !svg.contains("NaN") && !svg.contains("inf"), "{arguments}");
+    (serde_json::from_slice(&output.stdout).unwrap(), svg)
+}
+
+/// Numbers at the ticks: of horizontal axes, and of vertical ones.
+fn ticks(svg: &str) -> [Vec<f64>; 2] {
+    ["middle", "end"].map(|anchor| {
+        let place = format!("text-anchor=\"{anchor}\"");
+        let elements = svg.split("<text").skip(1).filter(|element| element.contains(&place));
+        let text = |element: &str| {
+            let (_, rest) = element.split_once('>')?;
+            rest.split("</text>").next()?.trim().parse::<f64>().ok()
+        };
+        elements.filter_map(text).collect()
+    })
+}
+
+fn figures(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+/// The errors of the queries are those whose largest and mean square `loss` tells.
+#[test]
+fn show_tells_and_draws_the_noise_of_every_query() {
+    for problem in [
+        "--strategy dense --steps 24",
+        "--strategy tree --steps 24",
+        "--strategy banded-toeplitz:4 --steps 24 --participation cyclic:8,3 --adjacency replace-one",
+        "--strategy blt:2 --steps 24 --workload momentum:0.9",
+    ] {
+        let (found, svg) = drawn(&format!("show {problem} --out"));
+        let errors = figures(&found["query_errors"]);
+        assert_eq!(errors.len(), 24);
+        let loss = Command::new(env!("CARGO_BIN_EXE_antinoise"))
+            .args(format!("loss {problem} --json").split_whitespace())
+            .output()
+            .unwrap();
+        let loss: Value = serde_json::from_slice(&loss.stdout).unwrap();
+        let largest = errors.iter().copied().fold(0.0, f64::max);
+        let rms = (errors.iter().map(|x| x * x).sum::<f64>() / 24.0).sqrt();
+        for (of, figure) in [("max_loss", largest), ("rms_loss", rms)] {
+            assert!((figure / loss[of].as_f64().unwrap() - 1.0).abs() < 1e-9, "{problem}: {of}");
+        }
+        assert!(svg.contains("Noise of each query") && svg.contains("noise multiplier 1"), "{problem}");
+    }
+}
+
+/// Nothing lies between two diagonals of C.
+#[test]
+fn show_draws_diagonals_as_points() {
+    let (_, svg) = drawn("show --strategy blt:2 --steps 20 --out");
+    assert_eq!(svg.matches("<circle").count(), 2 * 20);
+    // The one line is that of the errors.
+    assert_eq!(svg.matches("stroke=\"#0072B2\"").count(), 1);
+}
+
+#[test]
+fn show_tells_three_steps_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tree.svg");
+    let output = Command::new(env!("CARGO_BIN_EXE_antinoise"))
+        .args("show --strategy tree --steps 100 --out".split(' '))
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for line in ["step 1        2.828", "step 50       4.899", "step 100      2.828", "largest       6.928"] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+/// Curves of the bounds are there where the theorem is: prefix sums, one participation, max loss.
+#[test]
+fn compare_draws_the_bounds_where_they_hold() {
+    let compare = "compare --strategies identity,dense";
+    let (found, svg) = drawn(&format!("{compare} --steps 4,16,64 --objective max --plot"));
+    assert!(svg.contains("at least ln(2n+1)/") && svg.contains("at most 1 + ln(n)/"));
+    for (bounds, losses) in
+        found["least_possible"].as_array().unwrap().iter().zip(found["losses"].as_array().unwrap())
+    {
+        let (least, most) = (bounds["at_least"].as_f64().unwrap(), bounds["at_most"].as_f64().unwrap());
+        let dense = losses[1].as_f64().unwrap();
+        assert!(least < dense && dense < most, "{least} < {dense} < {most}");
+    }
+    let (twice, _) = drawn(&format!("{compare} --steps 16 --objective max --adjacency replace-one --plot"));
+    let once = found["least_possible"][1]["at_least"].as_f64().unwrap();
+    assert_eq!(twice["least_possible"][0]["at_least"].as_f64().unwrap(), 2.0 * once);
+    for other in [
+        "--objective rms",
+        "--objective max --total",
+        "--objective max --participation cyclic:2,2",
+        "--objective max --workload momentum:0.9",
+    ] {
+        let (found, svg) = drawn(&format!("{compare} --steps 4,16 {other} --plot"));
+        assert!(!svg.contains("ln("), "{other}");
+        assert_eq!(found["least_possible"], serde_json::json!([null, null]), "{other}");
+    }
+}
+
+/// Steps are where they are, one number of steps has a row for each strategy, and axes have ticks within a decade.
+#[test]
+fn every_figure_has_ticks_a_unit_and_a_legend() {
+    let (_, svg) = drawn("compare --strategies identity,toeplitz --steps 48,64,96 --plot");
+    let [across, up] = ticks(&svg);
+    assert_eq!(across, [48.0, 64.0, 96.0, 48.0, 64.0, 96.0]);
+    assert!(up.iter().filter(|&&tick| tick > 1.0 && tick < 10.0).count() >= 2, "{up:?}");
+    assert!(svg.contains("RMS loss (standard deviations") && svg.contains("\nidentity\n"));
+    let (_, svg) = drawn("compare --strategies identity,toeplitz --steps 48 --plot");
+    assert!(svg.contains("Loss at 48 steps") && svg.contains("\nidentity\n") && svg.contains("\ntoeplitz\n"));
+    assert!(ticks(&svg)[0].len() >= 4, "{:?}", ticks(&svg));
+    let (_, svg) = drawn(
+        "bands --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5 --bands 4,6,8 --plot",
+    );
+    let [across, up] = ticks(&svg);
+    assert!(across == [4.0, 6.0, 8.0] && up.len() >= 2, "{across:?} {up:?}");
+    assert!(svg.contains("in clip norms") && svg.contains("\nunamplified bands\n"));
+}
+
+/// Where nothing can be drawn, there is a figure still.
+#[test]
+fn a_figure_of_nothing_has_axes() {
+    for steps in ["3", "3,5"] {
+        let (found, svg) = drawn(&format!("compare --strategies banded-toeplitz:64 --steps {steps} --plot"));
+        assert!(found["losses"][0][0].is_null());
+        let [across, up] = ticks(&svg);
+        assert!(across.len() >= 2 && (steps == "3" || up.len() >= 2), "{across:?} {up:?}");
+    }
+}
