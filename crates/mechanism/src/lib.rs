@@ -25,6 +25,7 @@
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 
+mod banded_errors;
 mod closed_form;
 mod columns;
 mod decoder;
@@ -37,6 +38,7 @@ mod one_seed;
 pub mod optimize;
 mod parallel;
 mod participation;
+mod quotient;
 mod recursion;
 mod row_norms;
 pub mod sensitivity;
