@@ -28,7 +28,7 @@ const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
 const MOST_WORK: usize = 400_000_000_000;
-/// n width^2 times iterations where no columns are made: a second is about 10^9 of them.
+/// n width^2 times iterations of all solves where no columns are made: a second is about 10^9 of them.
 const MOST_DIRECT_WORK: usize = 15_000_000_000;
 /// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
 const MOST_REMEMBERED: usize = 1 << 27;
@@ -221,7 +221,7 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
     let mut theta = best.value().clone();
     // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not show in its digits.
     let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
-    let direct = plain.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / direct.work());
+    let direct = plain.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / exponents.len() / direct.work());
     let most = direct.max(MOST_WORK / by_columns);
     let settings = Settings {
         max_iterations: most.clamp(1, Settings::default().max_iterations),
