@@ -228,7 +228,6 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
         memory: (MOST_REMEMBERED / (steps * bands)).clamp(2, Settings::default().memory),
         gradient_tolerance: 1e-9,
         decrease_tolerance: 1e-10,
-        ..Settings::default()
     };
     for &exponent in exponents {
         let loss = loss(exponent)?;
