@@ -75,16 +75,30 @@ pub(crate) fn rows_of_toeplitz(
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<Vec<f64>> {
-    let Some(a) = workload.coefficients(steps)? else {
-        return rows_by_columns(recursion, steps, workload);
-    };
-    let mut rows = divide(&a, c, steps);
+    match workload.coefficients(steps)? {
+        Some(a) => finite(running_squares(divide(&a, c, steps))),
+        None => rows_by_columns(recursion, steps, workload),
+    }
+}
+
+/// The same for C^-1 with first column `p`: w = A p.
+pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
+    if !workload.is_toeplitz() {
+        return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);
+    }
+    let mut column = p.to_vec();
+    column.resize(steps, 0.0);
+    finite(running_squares(Operator::new(workload, steps)?.apply(&column)))
+}
+
+/// The sums of w_s^2 over s <= t.
+fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
     let mut sum = 0.0;
-    for w in &mut rows {
+    for w in &mut w {
         sum += *w * *w;
         *w = sum;
     }
-    finite(rows)
+    w
 }
 
 /// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.

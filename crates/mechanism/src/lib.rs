@@ -26,6 +26,7 @@
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 
+mod banded_errors;
 pub mod bounds;
 mod closed_form;
 mod columns;
@@ -39,6 +40,7 @@ mod one_seed;
 pub mod optimize;
 mod parallel;
 mod participation;
+mod quotient;
 mod recursion;
 mod row_norms;
 pub mod sensitivity;

@@ -4,12 +4,20 @@
 //! Newton's iteration; both are tied to the direct form by tests.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
-use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+use crate::quotient::Quotient;
 
 /// Below this many terms of the shorter factor the direct form is at least as fast as the FFT.
 pub(crate) const DIRECT_TERMS: usize = 96;
+
+/// From so many terms on quotients are made several terms at a time.
+const LONG_QUOTIENT: usize = 4096;
+/// Terms that stay in cache while all lags of a correlation pass over them.
+const CACHED: usize = 4096;
 
 /// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -64,6 +72,11 @@ pub fn divide(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
 }
 
 fn divide_directly(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+    if n >= LONG_QUOTIENT {
+        let mut out = vec![0.0; n];
+        Quotient::new(b).fill(a, &mut out);
+        return out;
+    }
     let past: Vec<f64> = b[1..].iter().rev().copied().collect();
     let mut out = vec![0.0; n];
     for t in 0..n {
@@ -91,18 +104,21 @@ fn subtract(a: &[f64], b: &[f64]) -> Vec<f64> {
     b.iter().enumerate().map(|(i, b)| a.get(i).copied().unwrap_or(0.0) - b).collect()
 }
 
-/// The first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), doubling the correct terms.
-fn invert(b: &[f64], n: usize) -> Vec<f64> {
+/// The first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), doubling the correct terms. Transforms are as long
+/// as the terms then known: products wrap around onto terms that are known already.
+pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
     let mut known = DIRECT_TERMS.min(n);
     let mut g = divide_directly(&[1.0], &b[..b.len().min(known)], known);
     while known < n {
-        known = (2 * known).min(n);
-        let residual = subtract(&[1.0], &multiply(b, &g, known));
-        let step = multiply(&g, &residual, known);
-        g.resize(known, 0.0);
-        for (g, s) in g.iter_mut().zip(step) {
-            *g += s;
-        }
+        let wanted = (2 * known).min(n);
+        let transform = Transform::new(fast_length(wanted));
+        let inverse = transform.forward(&g);
+        let mut residual = transform.product(&transform.forward(&b[..b.len().min(wanted)]), &inverse);
+        residual.truncate(wanted);
+        residual[..known].fill(0.0);
+        let step = transform.product(&transform.forward(&residual), &inverse);
+        g.extend(step[known..wanted].iter().map(|x| -x));
+        known = wanted;
     }
     g
 }
@@ -130,7 +146,14 @@ pub fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
 pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
     let n = x.len();
     if lags <= DIRECT_TERMS {
-        return (0..lags).map(|lag| if lag < n { dot(&x[lag..], y) } else { 0.0 }).collect();
+        let mut sums = vec![0.0; lags];
+        for first in (0..y.len().min(n)).step_by(CACHED) {
+            let here = &y[first..y.len().min(first + CACHED)];
+            for (sum, lag) in sums.iter_mut().zip(first..n) {
+                *sum += dot(&x[lag..], here);
+            }
+        }
+        return sums;
     }
     let reversed: Vec<f64> = x.iter().rev().copied().collect();
     let mut product = convolve(&reversed, &y[..y.len().min(n)], n);
@@ -187,28 +210,48 @@ fn fast_length(least: usize) -> usize {
         .expect("three lengths")
 }
 
+/// Cyclic products of real sequences of one length.
+struct Transform {
+    length: usize,
+    forward: Arc<dyn RealToComplex<f64>>,
+    backward: Arc<dyn ComplexToReal<f64>>,
+}
+
+impl Transform {
+    fn new(length: usize) -> Self {
+        let (forward, backward) = PLANNER
+            .with_borrow_mut(|planner| (planner.plan_fft_forward(length), planner.plan_fft_inverse(length)));
+        Self { length, forward, backward }
+    }
+
+    /// The spectrum of `x`, zeros where it is short.
+    fn forward(&self, x: &[f64]) -> Vec<Complex<f64>> {
+        let mut padded = vec![0.0; self.length];
+        padded[..x.len()].copy_from_slice(x);
+        let mut out = self.forward.make_output_vec();
+        self.forward.process(&mut padded, &mut out).expect("buffers come from the plan");
+        out
+    }
+
+    /// The sequence whose spectrum is the product of two.
+    fn product(&self, x: &[Complex<f64>], y: &[Complex<f64>]) -> Vec<f64> {
+        let mut product: Vec<_> = x.iter().zip(y).map(|(x, y)| x * y).collect();
+        // The two ends of a real spectrum are real; numbers that overflow leave NaN there, which is no reason to stop: a
+        // search takes what is not finite for a step too far.
+        for end in [0, self.length / 2] {
+            product[end].im = 0.0;
+        }
+        let mut out = vec![0.0; self.length];
+        self.backward.process(&mut product, &mut out).expect("a product of real spectra is one");
+        out.iter_mut().for_each(|x| *x /= self.length as f64);
+        out
+    }
+}
+
 /// The first `n` terms of a * b by FFT.
 fn convolve(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
-    let length = fast_length(a.len() + b.len() - 1);
-    let (forward, backward) = PLANNER
-        .with_borrow_mut(|planner| (planner.plan_fft_forward(length), planner.plan_fft_inverse(length)));
-    let spectrum = |x: &[f64]| -> Vec<Complex<f64>> {
-        let mut padded = vec![0.0; length];
-        padded[..x.len()].copy_from_slice(x);
-        let mut out = forward.make_output_vec();
-        forward.process(&mut padded, &mut out).expect("buffers come from the plan");
-        out
-    };
-    let mut product: Vec<_> = spectrum(a).iter().zip(spectrum(b)).map(|(x, y)| x * y).collect();
-    // The two ends of a real spectrum are real; numbers that overflow leave NaN there, which is no reason to stop: a
-    // search takes what is not finite for a step too far.
-    for end in [0, length / 2] {
-        product[end].im = 0.0;
-    }
-    let mut out = vec![0.0; length];
-    backward.process(&mut product, &mut out).expect("a product of real spectra is one");
-    out.truncate(n);
-    out.iter_mut().for_each(|x| *x /= length as f64);
+    let transform = Transform::new(fast_length(a.len() + b.len() - 1));
+    let mut out = transform.product(&transform.forward(a), &transform.forward(b));
     out.resize(n, 0.0);
     out
 }
@@ -255,6 +298,17 @@ mod tests {
             assert_close(&divide(&multiply(&a, &b, n), &b, n), &a);
             let (forward, adjoint) = (dot(&divide(&a, &b, n), &v), dot(&a, &divide_transposed(&v, &b)));
             assert!((forward - adjoint).abs() <= 1e-12 * forward.abs());
+        }
+    }
+
+    #[test]
+    fn long_series_by_short_ones_are_those_of_transforms() {
+        let n = 2 * LONG_QUOTIENT + 5;
+        for terms in [1, 2, 16, DIRECT_TERMS] {
+            let (a, b) = (series(n, 6), series(terms, 7));
+            assert_close(&multiply(&divide(&a, &b, n), &b, n), &a);
+            let padded = correlate(&a, &series(n, 8), DIRECT_TERMS + 1);
+            assert_close(&correlate(&a, &series(n, 8), terms), &padded[..terms]);
         }
     }
 

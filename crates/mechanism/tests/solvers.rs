@@ -100,12 +100,14 @@ proptest! {
 
 /// Optima found independently, at which solvers once stalled: workload, steps, schema, objective, strategy and the loss
 /// to reach.
-const REACHED: [(&str, usize, &str, Objective, &str, f64); 17] = [
+const REACHED: [(&str, usize, &str, Objective, &str, f64); 19] = [
     ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:2", 20.005),
     ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:8", 17.394),
     ("prefix", 256, "min-sep:16,16", Objective::Rms, "banded-inverse:4", 15.460),
     ("prefix", 256, "cyclic:2,8", Objective::Max, "banded-inverse:4", 22.839),
     ("window:10", 100, "single", Objective::Rms, "banded-inverse:16", 3.0903),
+    ("prefix", 1_000_000, "single", Objective::Rms, "banded-inverse:16", 14.13653),
+    ("prefix", 2000, "single", Objective::Rms, "banded:64", 5.058761),
     ("prefix", 64, "cyclic:4,16", Objective::Max, "banded-inverse:4", 18.010),
     ("prefix", 64, "cyclic:4,16", Objective::Max, "banded-inverse:8", 17.645),
     ("momentum:0.9", 2, "single", Objective::Max, "dense", 1.90000),

@@ -4,14 +4,17 @@
 //! sqrt(k) as long as participations are at least `bands` apart. Column by column, y = C^-1 e_j, b = A y,
 //! lam = C^-T A^T (2 W b), dC_il -= lam_i y_l on the band; W weighs rows, 1 for the RMS loss. Eight columns go
 //! through the recursions together. O(n^2 bands) time an evaluation, O(n) scratch a task; the tasks are fixed,
-//! so that results do not depend on the number of threads.
+//! so that results do not depend on the number of threads. For workloads with a short recursion no column is made:
+//! O(n bands^2), see `banded_errors`.
 //!
 //! # Source
 //! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a smooth p-norm of row norms.
 
 use super::best::Best;
 use super::lbfgs::{self, Settings};
+use super::softmax::soft_maximum;
 use super::{Objective, Solution};
+use crate::banded_errors::BandedErrors;
 use crate::workload::Operator;
 use crate::{Problem, Result, parallel};
 
@@ -25,12 +28,18 @@ pub(super) const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_76
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
 const MOST_WORK: usize = 400_000_000_000;
+/// n width^2 times iterations of all solves where no columns are made: a second is about 10^9 of them.
+const MOST_DIRECT_WORK: usize = 15_000_000_000;
+/// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
+const MOST_REMEMBERED: usize = 1 << 27;
 
 type Lanes = [f64; LANES];
 
 /// ln of the p-norm of B's squared row norms over n^(1/p), as a function of Theta.
 pub(super) struct BandedLoss {
     workload: Operator,
+    /// The rows of B without its columns, where that is faster.
+    direct: Option<BandedErrors>,
     steps: usize,
     bands: usize,
     exponent: f64,
@@ -62,32 +71,43 @@ pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
 }
 
 impl BandedLoss {
-    pub(super) fn new(workload: Operator, steps: usize, bands: usize, exponent: f64) -> Self {
-        Self { workload, steps, bands, exponent }
+    pub(super) fn new(problem: &Problem, bands: usize, exponent: f64) -> Result<Self> {
+        let Problem { steps, workload, .. } = problem;
+        let direct = BandedErrors::new(workload, *steps, bands);
+        Ok(Self { workload: Operator::new(workload, *steps)?, direct, steps: *steps, bands, exponent })
     }
 
-    /// B's squared row norms for C by rows.
-    pub(super) fn squared_rows(&self, rows: &[f64]) -> Vec<f64> {
-        self.pass(rows, None).0
+    /// Iterations of each of `solves` for which there is time, or for a part of it.
+    pub(super) fn iterations(&self, solves: usize, part: usize) -> usize {
+        let by_columns = self.steps.saturating_mul(self.steps).saturating_mul(self.bands);
+        let direct = self.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / solves / direct.work());
+        direct.max(MOST_WORK / by_columns) / part
     }
 
     pub(super) fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
         let c = normalize_columns(theta, self.bands);
-        let (n, p) = (self.steps as f64, self.exponent);
-        let (weights, known) = if p == 1.0 {
-            (vec![1.0; self.steps], None)
+        let (norm, d_rows) = if let Some(direct) = &self.direct {
+            let covariance = direct.covariance(&c.rows);
+            let (norm, weights) = soft_maximum(&covariance.rows(), self.exponent);
+            (norm, covariance.gradient(&weights))
+        } else if self.exponent == 1.0 {
+            let mean = 1.0 / self.steps as f64;
+            let (squared, d_rows) = self.pass(&c.rows, Some(&vec![mean; self.steps]));
+            (squared.iter().sum::<f64>() * mean, d_rows)
         } else {
-            let squared = self.pass(&c.rows, None).0;
-            let largest = squared.iter().copied().fold(0.0, f64::max);
-            let sum: f64 = squared.iter().map(|r| (r / largest).powf(p)).sum();
-            let value = largest.ln() + (sum / n).ln() / p;
-            (squared.iter().map(|r| (r / largest).powf(p - 1.0) / (largest * sum)).collect(), Some(value))
+            let (norm, weights) = soft_maximum(&self.pass(&c.rows, None).0, self.exponent);
+            (norm, self.pass(&c.rows, Some(&weights)).1)
         };
-        let (squared, d_rows) = self.pass(&c.rows, Some(&weights));
-        let total: f64 = squared.iter().sum();
-        let scale = if known.is_some() { 1.0 } else { 1.0 / total };
-        let gradient = self.through_normalization(&c, &d_rows, scale);
-        (known.unwrap_or_else(|| (total / n).ln()), gradient)
+        (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
+    }
+
+    /// B's squared row norms.
+    pub(super) fn squared_rows(&self, theta: &[f64]) -> Vec<f64> {
+        let rows = normalize_columns(theta, self.bands).rows;
+        match &self.direct {
+            Some(direct) => direct.covariance(&rows).rows(),
+            None => self.pass(&rows, None).0,
+        }
     }
 
     /// dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
@@ -198,12 +218,10 @@ fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
 pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) -> Result<Solution<Vec<f64>>> {
     let (steps, max) = (problem.steps, problem.objective == Objective::Max);
     let exponents: &[f64] = if max { &MAX_LOSS_EXPONENTS } else { &[1.0] };
-    let loss = |exponent: f64| -> Result<BandedLoss> {
-        Ok(BandedLoss::new(Operator::new(&problem.workload, steps)?, steps, bands, exponent))
-    };
+    let loss = |exponent: f64| BandedLoss::new(problem, bands, exponent);
     let plain = loss(1.0)?;
     let cost = |theta: &[f64]| {
-        let squared = plain.squared_rows(&normalize_columns(theta, bands).rows);
+        let squared = plain.squared_rows(theta);
         let cost = if max { squared.iter().copied().fold(0.0, f64::max) } else { squared.iter().sum() };
         if cost.is_finite() { cost } else { f64::INFINITY }
     };
@@ -211,13 +229,12 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
     starts[1..].iter().for_each(|start| best.consider(start.clone(), cost(start)));
     let mut theta = best.value().clone();
     // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not show in its digits.
-    let work = steps.saturating_mul(steps).saturating_mul(bands);
-    let max_iterations = (MOST_WORK / work).clamp(1, Settings::default().max_iterations);
+    let most = plain.iterations(exponents.len(), 1);
     let settings = Settings {
-        max_iterations,
+        max_iterations: most.clamp(1, Settings::default().max_iterations),
+        memory: (MOST_REMEMBERED / (steps * bands)).clamp(2, Settings::default().memory),
         gradient_tolerance: 1e-9,
         decrease_tolerance: 1e-10,
-        ..Settings::default()
     };
     for &exponent in exponents {
         let loss = loss(exponent)?;
@@ -239,14 +256,17 @@ fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Workload;
 
     #[test]
     fn the_gradient_is_the_finite_difference() {
         let (steps, bands) = (13, 4);
-        for text in ["prefix", "momentum:0.6,0.1", "nesterov:0.5", "cooldown:5,0.2"] {
-            for exponent in [1.0, 6.0] {
-                let workload = Operator::new(&text.parse().unwrap(), steps).unwrap();
-                let loss = BandedLoss { workload, steps, bands, exponent };
+        for text in ["prefix", "momentum:0.6,0.1", "nesterov:0.5", "window:3", "cooldown:5,0.2"] {
+            for (exponent, by_columns) in [(1.0, true), (6.0, true), (1.0, false), (6.0, false)] {
+                let given: Workload = text.parse().unwrap();
+                let direct = BandedErrors::new(&given, steps, bands).filter(|_| !by_columns);
+                let workload = Operator::new(&given, steps).unwrap();
+                let loss = BandedLoss { workload, direct, steps, bands, exponent };
                 let theta: Vec<f64> =
                     (0..steps * bands).map(|i| 1.0 / (1.0 + (i % bands) as f64 + 0.01 * i as f64)).collect();
                 let (_, gradient) = loss.value_and_gradient(&theta);

@@ -1,5 +1,6 @@
 //! General banded, column-normalised C: n columns of `bands` free entries each, optimised together. Noise:
-//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n^2 bands) an iteration.
+//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n bands^2) an iteration, O(n^2 bands) for workloads that
+//! are no quotients of short polynomials.
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
@@ -7,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::banded_toeplitz::bands_of;
 use super::toeplitz::coefficients;
 use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
+use crate::banded_errors::BandedErrors;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
-use crate::{Encoder, Recursion, Result};
+use crate::{Encoder, Recursion, Result, Workload, decoder};
 
 /// A banded lower-triangular matrix given by its rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +48,14 @@ impl Mechanism for Banded {
 
     fn encoder(&self) -> Result<Encoder> {
         Ok(Encoder::Banded { bands: self.bands, rows: self.rows.clone() })
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        workload.check_steps(self.steps())?;
+        match BandedErrors::new(workload, self.steps(), self.bands) {
+            Some(errors) => decoder::finite(errors.covariance(&self.rows).rows()),
+            None => decoder::rows_by_columns(&self.recursion()?, self.steps(), workload),
+        }
     }
 
     fn recursion(&self) -> Result<Recursion> {

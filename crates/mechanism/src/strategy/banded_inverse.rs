@@ -8,7 +8,7 @@ use super::toeplitz::{check_coefficients, square_root_of};
 use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::toeplitz::divide;
-use crate::{Encoder, Recursion, Result};
+use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 
 /// A lower-triangular Toeplitz C given by the first column of its inverse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ impl Mechanism for BandedInverse {
         Ok(Encoder::Toeplitz { steps: self.steps, coefficients })
     }
 
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        can_write_out(self.steps)?;
+        decoder::rows_of_inverse(&self.inverse_coefficients, self.steps, workload)
+    }
+
     fn recursion(&self) -> Result<Recursion> {
         Ok(Recursion::MovingAverage { taps: self.inverse_coefficients.clone() })
     }
@@ -54,9 +59,43 @@ impl Design for BandedInverse {
             if let Some(a) = problem.workload.coefficients(problem.steps)? {
                 others.push(divide(&[1.0], &a, bands));
             }
-            minimize_banded_inverse(&start, &others, problem)?
+            let shorter = shorter(problem).map(|shorter| Self::design(recipe, &shorter)).transpose()?;
+            let shorter = shorter.map(|found| found.value.inverse_coefficients);
+            minimize_banded_inverse(&start, &others, shorter.as_deref(), problem)?
         };
         let strategy = Self { steps: problem.steps, inverse_coefficients: found.value.clone() };
         Ok(found.map(|_| strategy))
     }
+}
+
+/// More steps than this set out from the solution for an eighth of them.
+const LONG: usize = 1 << 17;
+const SHORTER: usize = 8;
+
+/// A problem with fewer steps whose solution is nearly one for all.
+fn shorter(problem: &Problem) -> Option<Problem> {
+    let few = |count: usize| count.div_ceil(SHORTER);
+    let apart = |min_sep: usize, max_participations: usize| {
+        // What does not overlap much stays as far apart for its number of steps.
+        if min_sep >= SHORTER * SHORTER {
+            (min_sep / SHORTER, max_participations)
+        } else {
+            (min_sep, few(max_participations))
+        }
+    };
+    let participation = match problem.participation {
+        Participation::Single => Participation::Single,
+        Participation::FullBatch => Participation::FullBatch,
+        Participation::Cyclic { min_sep, max_participations } => {
+            let (min_sep, max_participations) = apart(min_sep, max_participations);
+            Participation::Cyclic { min_sep, max_participations }
+        }
+        Participation::MinSep { min_sep, max_participations } => {
+            let (min_sep, max_participations) = apart(min_sep, max_participations);
+            Participation::MinSep { min_sep, max_participations }
+        }
+        Participation::Patterns { .. } => return None,
+    };
+    let long = problem.steps > LONG && problem.workload.is_toeplitz();
+    long.then(|| Problem { steps: few(problem.steps), participation, ..problem.clone() })
 }

@@ -49,10 +49,10 @@ pub(super) fn for_unit_columns(found: Solution<Strategy>, problem: &Problem) -> 
     };
     let (b, k) = problem.participation.separation(steps);
     let orthogonal = k == 1 || coefficients.len() <= b;
-    if !orthogonal || !column_normalized::can_optimize(steps, coefficients.len()) {
+    if !orthogonal {
         return Ok(found);
     }
-    let better = column_normalized::minimize(&coefficients, problem)?;
+    let Some(better) = column_normalized::minimize(&coefficients, problem)? else { return Ok(found) };
     let strategy = match &found.value {
         Strategy::Toeplitz(_) => Strategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
         _ => Strategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),

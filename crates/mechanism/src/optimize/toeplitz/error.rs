@@ -6,7 +6,7 @@
 
 use super::super::Objective;
 use super::super::softmax::soft_maximum;
-use crate::toeplitz::{correlate, divide, divide_transposed, dot, multiply};
+use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, dot, invert, multiply};
 use crate::workload::Operator;
 use crate::{Result, Workload, parallel, stationary};
 
@@ -23,6 +23,8 @@ pub(crate) enum Error {
     Series {
         /// First column of A, up to the horizon.
         workload: Vec<f64>,
+        /// A itself over as many steps.
+        operator: Operator,
         /// Of w_t^2.
         weights: Vec<f64>,
         /// Of the limit's square beyond the horizon.
@@ -52,7 +54,7 @@ impl Error {
         Ok(match workload.coefficients(horizon)? {
             Some(a) => {
                 let (weights, rest) = stationary::weights(steps, horizon, objective);
-                Self::Series { workload: a, weights, rest }
+                Self::Series { workload: a, operator: Operator::new(workload, horizon)?, weights, rest }
             }
             None => {
                 let exponent = if objective == Objective::Rms { 1.0 } else { exponent };
@@ -73,7 +75,8 @@ impl Error {
             return Self::new(steps, steps, workload, objective, exponent);
         }
         let (weights, rest) = stationary::weights(steps, bands, objective);
-        Ok(Self::Series { workload: vec![1.0; bands], weights, rest })
+        let operator = Operator::new(workload, bands)?;
+        Ok(Self::Series { workload: vec![1.0; bands], operator, weights, rest })
     }
 
     /// Terms of the series that an evaluation works on.
@@ -87,12 +90,26 @@ impl Error {
     /// The value and its gradient in every coefficient of `c`.
     pub(crate) fn of_column(&self, c: &[f64]) -> (f64, Vec<f64>) {
         match self {
-            Self::Series { workload, weights, rest } => {
-                let w = divide(workload, c, workload.len());
+            Self::Series { workload, operator, weights, rest } => {
+                let n = workload.len();
+                // Long divisors are inverted once for both quotients.
+                let inverse = (c.len() > DIRECT_TERMS).then(|| invert(c, n));
+                let w = match &inverse {
+                    Some(inverse) => operator.apply(inverse),
+                    None => divide(workload, c, n),
+                };
                 let weighted: Vec<f64> = w.iter().zip(weights).map(|(w, weight)| weight * w).collect();
                 let limit = if *rest > 0.0 { 1.0 / c.iter().sum::<f64>() } else { 0.0 };
                 let beyond = rest * limit * limit;
-                let lam = divide_transposed(&weighted, c);
+                let lam = match &inverse {
+                    Some(inverse) => {
+                        let reversed: Vec<f64> = weighted.iter().rev().copied().collect();
+                        let mut lam = multiply(&reversed, inverse, n);
+                        lam.reverse();
+                        lam
+                    }
+                    None => divide_transposed(&weighted, c),
+                };
                 let slopes = correlate(&lam, &w, c.len());
                 let gradient = slopes.iter().map(|x| -2.0 * (x + beyond * limit)).collect();
                 (dot(&w, &weighted) + beyond, gradient)
@@ -109,7 +126,7 @@ impl Error {
     /// The value and its gradient in every coefficient of the first column `p` of C^-1.
     pub(crate) fn of_inverse(&self, p: &[f64]) -> (f64, Vec<f64>) {
         match self {
-            Self::Series { workload, weights, rest } => {
+            Self::Series { workload, weights, rest, .. } => {
                 let w = multiply(workload, p, workload.len());
                 let weighted: Vec<f64> = w.iter().zip(weights).map(|(w, weight)| weight * w).collect();
                 let limit = if *rest > 0.0 { p.iter().sum::<f64>() } else { 0.0 };
@@ -134,7 +151,7 @@ impl Error {
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
             Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
-            Self::Series { workload, weights, rest } => {
+            Self::Series { workload, weights, rest, .. } => {
                 let c = &c[..c.iter().rposition(|&x| x != 0.0).map_or(1, |last| last + 1)];
                 let w = divide(workload, c, workload.len());
                 let limit = if *rest > 0.0 { 1.0 / c.iter().sum::<f64>() } else { 0.0 };

@@ -6,7 +6,8 @@
 use super::error::Error;
 use super::sums::Sums;
 use crate::Participation;
-use crate::toeplitz::{correlate, divide, divide_transposed};
+use crate::quotient::Quotient;
+use crate::toeplitz::{correlate, divide, divide_transposed, dot};
 
 /// The loss of C^-1 with first column (1, v_1, v_2, ...).
 pub(super) struct InverseLoss<'a> {
@@ -75,30 +76,81 @@ impl Magnitudes {
     }
 }
 
+/// Terms of c that are made and added up at a time.
+const PORTION: usize = 1024;
+
 impl InverseLoss<'_> {
     /// ln(sens^2 ||B||^2) and its gradient in v.
     pub(super) fn value_and_gradient(&self, v: &[f64]) -> (f64, Vec<f64>) {
         let p: Vec<f64> = std::iter::once(1.0).chain(v.iter().copied()).collect();
-        let c = divide(&[1.0], &p, self.steps);
-        if !c.iter().all(|c| c.is_finite()) {
+        let (sensitivity, through_c) = match self.magnitudes {
+            Magnitudes::Signless if self.sums.is_norm() => norm_squared(&p, self.steps),
+            _ => self.sensitivity(&p),
+        };
+        if !sensitivity.is_finite() {
             return (f64::INFINITY, vec![0.0; v.len()]);
+        }
+        let (error, dp) = self.error.of_inverse(&p);
+        let slopes = dp[1..].iter().zip(&through_c[1..]);
+        let gradient = slopes.map(|(de, ds)| de / error + ds / sensitivity).collect();
+        (sensitivity.ln() + error.ln(), gradient)
+    }
+
+    /// sens^2 and its gradient in p.
+    fn sensitivity(&self, p: &[f64]) -> (f64, Vec<f64>) {
+        let c = divide(&[1.0], p, self.steps);
+        if !c.iter().all(|c| c.is_finite()) {
+            return (f64::INFINITY, Vec::new());
         }
         let m = self.magnitudes.of(&c);
         let (sensitivity, dm) = self.sums.squared(&m);
-        let (error, dp) = self.error.of_inverse(&p);
         let dc = self.magnitudes.pulled_back(&c, &m, dm);
-        let lam = divide_transposed(&dc, &p);
-        let through_c = correlate(&lam, &c, p.len());
-        let gradient =
-            dp[1..].iter().zip(&through_c[1..]).map(|(de, dc)| de / error - dc / sensitivity).collect();
-        (sensitivity.ln() + error.ln(), gradient)
+        let lam = divide_transposed(&dc, p);
+        (sensitivity, correlate(&lam, &c, p.len()).iter().map(|x| -x).collect())
     }
+}
+
+/// ||c||^2 over `steps` terms of c = 1 / p, and its gradient in p, -2 sum c_t h_{t-j} with h = c / p. No term is kept, so that
+/// the memory is that of a portion.
+fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
+    let (mut c, mut h) = (Quotient::new(p), Quotient::new(p));
+    let (mut terms, mut later) = (vec![0.0; PORTION], vec![0.0; p.len() - 1 + PORTION]);
+    let (mut sum, mut gradient) = (0.0, vec![0.0; p.len()]);
+    for first in (0..steps).step_by(PORTION) {
+        let count = PORTION.min(steps - first);
+        let terms = &mut terms[..count];
+        c.fill(if first == 0 { &[1.0] } else { &[] }, terms);
+        later.copy_within(PORTION.., 0);
+        h.fill(terms, &mut later[p.len() - 1..][..count]);
+        sum += dot(terms, terms);
+        for (j, slope) in gradient.iter_mut().enumerate() {
+            *slope -= 2.0 * dot(terms, &later[p.len() - 1 - j..]);
+        }
+        if !sum.is_finite() {
+            break;
+        }
+    }
+    (sum, gradient)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::optimize::Objective;
+
+    #[test]
+    fn the_norm_in_portions_is_that_of_all_terms() {
+        let steps = 2 * PORTION + 77;
+        let single = Participation::Single;
+        let sums = Sums::new(steps, &single).unwrap();
+        let error =
+            Error::of_banded_inverse(steps, 5, &crate::Workload::Prefix, Objective::Rms, 8.0).unwrap();
+        let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes: Magnitudes::Signless };
+        let p = [1.0, -0.5, -0.125, -0.0625, -0.3];
+        let (whole, portions) = (loss.sensitivity(&p), norm_squared(&p, steps));
+        assert!((portions.0 / whole.0 - 1.0).abs() < 1e-12);
+        assert!(portions.1.iter().zip(&whole.1).all(|(x, y)| (x / y - 1.0).abs() < 1e-11));
+    }
 
     #[test]
     fn the_gradient_is_the_finite_difference() {

@@ -78,6 +78,9 @@ const TRANSFORMED: usize = 1 << 17;
 /// Terms above which nothing is solved: the best start is taken.
 const MOST_TERMS: usize = 4_000_000;
 const MOST_TRANSFORMED: usize = 24_000_000;
+/// Relative decreases that the rounding of a recursion hides over more than so many steps.
+const MANY_STEPS: usize = 1 << 17;
+const ROUNDED: f64 = 1e-12;
 /// n x bands up to which a solver sets out from the class's own start too, not only from the best known.
 const SMALL: usize = 1 << 14;
 
@@ -161,7 +164,11 @@ impl<'a> Search<'a> {
             let error = &self.errors[stage.min(self.errors.len() - 1)];
             let loss = InverseLoss { steps: self.problem.steps, error, sums: &self.sums, magnitudes };
             let f = |v: &[f64]| loss.value_and_gradient(v);
-            let found = lbfgs::minimize(f, p[1..].to_vec(), &self.settings(stage + 1 == stages, 0));
+            let mut settings = self.settings(stage + 1 == stages, 0);
+            if self.problem.steps > MANY_STEPS {
+                settings.decrease_tolerance = settings.decrease_tolerance.max(ROUNDED);
+            }
+            let found = lbfgs::minimize(f, p[1..].to_vec(), &settings);
             let found = found.map(|v| [&[1.0], &v[..]].concat());
             p.clone_from(&found.value);
             let cost = self.inverse_cost(&p);
@@ -199,7 +206,7 @@ pub fn minimize_banded(start: &[f64], others: &[Vec<f64>], problem: &Problem) ->
 }
 
 /// The first column of the banded C^-1 (`start.len()` bands, first entry 1) of least loss, found from `start` and from
-/// `others`, which may be shorter.
+/// `others`, which may be shorter. `known` is nearly that column: fewer bands are then not solved for.
 ///
 /// The same loss as [`minimize_banded`], seen through c = 1 / c'. O(n bands) an evaluation.
 ///
@@ -208,13 +215,17 @@ pub fn minimize_banded(start: &[f64], others: &[Vec<f64>], problem: &Problem) ->
 pub fn minimize_banded_inverse(
     start: &[f64],
     others: &[Vec<f64>],
+    known: Option<&[f64]>,
     problem: &Problem,
 ) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, objective, .. } = problem;
     let error = |exponent| Error::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
     let search = Search::new(problem, error)?;
-    let sizes = search.sizes(start.len(), problem.steps);
     let solve = |start: &[f64], best: &mut Best<Vec<f64>>| search.solve_inverse(start, best);
+    let (sizes, others) = match known {
+        Some(known) => (vec![start.len()], &[others, &[known.to_vec()]].concat()[..]),
+        None => (search.sizes(start.len(), problem.steps), others),
+    };
     Ok(search.run(start, others, &sizes, |p| search.inverse_cost(p), solve))
 }
 
@@ -240,7 +251,8 @@ impl Search<'_> {
                 c
             };
             let truncated = fitting(&start);
-            let mut here = Best::new(truncated.clone(), cost(&truncated));
+            let truncated_cost = if size == bands { first } else { cost(&truncated) };
+            let mut here = Best::new(truncated.clone(), truncated_cost);
             for other in others.iter().chain(&fewer).map(fitting) {
                 let cost = cost(&other);
                 here.consider(other, cost);

@@ -35,6 +35,11 @@ impl Sums {
         self.separation.1 == 1 || bands <= self.separation.0
     }
 
+    /// Whether the sensitivity is the norm of the first column.
+    pub(super) fn is_norm(&self) -> bool {
+        self.separation.1 == 1 && self.listed.is_none()
+    }
+
     /// The value and its gradient in every m_t.
     pub(crate) fn squared(&self, m: &[f64]) -> (f64, Vec<f64>) {
         let (b, k) = self.separation;
