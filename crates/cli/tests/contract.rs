@@ -351,3 +351,29 @@ fn a_plan_tells_independent_noise_with_sampling_and_without() {
     let found = json(&federated.split(' ').collect::<Vec<_>>());
     assert!(found["candidates"].as_array().unwrap().iter().all(|c| c["amplified"] == false));
 }
+
+/// The memory that a plan tells is that of the stream that makes its noise.
+#[cfg(unix)]
+#[test]
+fn a_plan_tells_the_memory_of_its_stream() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (key, out, file) = (path("key"), path("noise.npy"), path("plan.toml"));
+    std::fs::write(&key, [7u8; 31].iter().chain(&[9]).copied().collect::<Vec<u8>>()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    for strategy in
+        ["smooth-tree", "honaker-online", "weighted-tree", "tree", "banded-toeplitz:5", "toeplitz"]
+    {
+        let plan = "plan --examples 20000 --batch-size 100 --steps 200 --epsilon 2 --delta 1e-6 --setting single --dim 1000";
+        let mut arguments: Vec<&str> = plan.split(' ').collect();
+        arguments.extend(["--strategy", strategy, "--out", &file, "--force"]);
+        let plan = json(&arguments);
+        let chosen = &plan["candidates"][plan["chosen"].as_u64().unwrap() as usize];
+        let noise = "noise --dim 1000 --count 1 --force --plan";
+        let arguments: Vec<&str> =
+            noise.split(' ').chain([file.as_str(), "--key-file", &key, "--out", &out]).collect();
+        let noise = json(&arguments);
+        assert_eq!(chosen["state_bytes"], noise["state_bytes"], "{strategy}: {noise}");
+    }
+}

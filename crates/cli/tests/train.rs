@@ -352,3 +352,65 @@ fn several_released_models_cost_more_than_one() {
     assert_eq!(too_many.status.code(), Some(2));
     assert!(stderr(&too_many).contains("--released-models"), "{}", stderr(&too_many));
 }
+
+/// A statement that covers every choice must not depend on one: results decided how many learning rates were tried.
+#[test]
+fn all_models_are_not_released_after_results_chose_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let done = antinoise("train --model logistic --mechanism identity --epochs 1 --repeats 1")
+        .arg("--out")
+        .arg(&out)
+        .output();
+    assert!(done.unwrap().status.success());
+    let resumed = |released: &str| {
+        antinoise("train").arg("--resume").arg(&out).args(["--released-models", released]).output().unwrap()
+    };
+    let refused = resumed("all");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("released-models"), "{}", stderr(&refused));
+    assert!(resumed("2").status.success(), "a number is no choice");
+}
+
+/// Rows that cost differently are not said to have the same privacy.
+#[test]
+fn the_words_of_a_comparison_say_what_each_row_costs() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |more: &str, name: &str| {
+        let mut command = antinoise("train --model logistic --epochs 2 --repeats 2 --learning-rate 0.5,0.25");
+        let out = folder.path().join(name);
+        let done = command.args(more.split_whitespace()).arg("--out").arg(&out).output().unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+        let page = fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("best of its learning rates"));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let one = words("", "one");
+    assert!(one.contains("At the same privacy") && one.contains("best of its learning rates"), "{one}");
+    let several = words("--released-models 4", "several");
+    assert!(!several.contains("At the same privacy") && several.contains("At epsilon"), "{several}");
+}
+
+/// What a file says of training without privacy is held against what it can be.
+#[test]
+fn measurements_without_privacy_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let train = "train --model logistic --mechanism identity --epochs 1 --repeats 1 --learning-rate 0.5 --without-noise";
+    assert!(antinoise(train).arg("--out").arg(&out).output().unwrap().status.success());
+    let file = fs::read_dir(out.join("without-privacy")).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&file).unwrap();
+    let resume = || antinoise("train").arg("--resume").arg(&out).output().unwrap();
+    assert!(resume().status.success());
+    let first = text.find("accuracies").unwrap();
+    let end = first + text[first..].find("]]").unwrap() + 2;
+    for accuracies in ["accuracies = []", "accuracies = [[1, 7.5]]", "accuracies = [[15, nan]]"] {
+        fs::write(&file, format!("{}{accuracies}{}", &text[..first], &text[end..])).unwrap();
+        let refused = resume();
+        assert_eq!(refused.status.code(), Some(2), "{accuracies}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("accuracies must be"), "{}", stderr(&refused));
+    }
+    fs::remove_file(&file).unwrap();
+    fs::remove_dir_all(out.join("models")).unwrap();
+    assert!(resume().status.success(), "what was removed is made again");
+}

@@ -211,7 +211,8 @@ mod tests {
     /// A dyadic tree awaits few seeds; an estimate from below reads all of a subtree's when it is complete.
     #[test]
     fn trees_stay_sparse() {
-        for (name, awaited, terms) in [("tree", 10, 3000), ("honaker-online", 999, 12_000)] {
+        let cases = [("tree", 10, 3000), ("honaker-online", 999, 12_000), ("weighted-tree", 999, 12_000)];
+        for (name, awaited, terms) in cases {
             let steps = 1000;
             let problem = Problem {
                 steps,

@@ -8,7 +8,7 @@ use antinoise_mechanism::strategy::Recipe;
 use antinoise_mechanism::{Adjacency, Class, Participation, PrivacyUnit, Problem, Strategy};
 use rayon::prelude::*;
 
-use crate::{Accountant, Plan, Request, Result, Sampler, Schedule, Setting};
+use crate::{Accountant, Plan, ReleaseKind, Request, Result, Sampler, Schedule, Setting};
 
 /// Most bands and buffers that are tried when none are named.
 const MOST_BANDS: usize = 1024;
@@ -53,7 +53,11 @@ impl Candidate {
         let loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
         let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
         let scale = sigma * request.clip_norm / batch_size;
-        let vectors = strategy.mechanism().recursion()?.state_vectors() as u64;
+        let recursion = strategy.mechanism().recursion()?;
+        let vectors = match request.release {
+            ReleaseKind::Grid => recursion.one_seed_a_step(schedule.steps)?.state_vectors() as u64,
+            ReleaseKind::PlainFloatingPoint => recursion.state_vectors() as u64,
+        };
         let bytes = vectors.saturating_mul(request.release.bytes_per_coordinate());
         Ok(Self {
             recipe,

@@ -41,7 +41,23 @@ pub struct Measured {
     pub seconds: f64,
 }
 
+impl Measured {
+    /// Whether accuracies are shares and the time is one.
+    pub fn is_plausible(&self) -> bool {
+        self.seconds >= 0.0 && self.accuracies.iter().all(|(_, share)| (0.0..=1.0).contains(share))
+    }
+}
+
 impl Reference<'_> {
+    /// The steps after which it is tested.
+    pub fn tested(&self) -> Vec<usize> {
+        (1..=self.steps).filter(|&done| self.is_tested(done)).collect()
+    }
+
+    fn is_tested(&self, done: usize) -> bool {
+        done == self.steps || done.is_multiple_of(self.test_every)
+    }
+
     /// Trains from `start`, in an order of the examples drawn from `rng`, and calls `progress` after each step. None
     /// once `stop` is true.
     ///
@@ -86,7 +102,7 @@ impl Reference<'_> {
             let mean: Vec<f32> = sum.iter().map(|x| (x / batch.len() as f64) as f32).collect();
             optimizer.step(&mut parameters, &mean);
             let done = step + 1;
-            if done == self.steps || done.is_multiple_of(self.test_every) {
+            if self.is_tested(done) {
                 let accuracy = self.model.evaluate(&parameters, &self.dataset.test)?.accuracy;
                 found.accuracies.push((done, accuracy));
             }

@@ -173,6 +173,9 @@ pub struct Report {
     statement: PrivacyStatement,
     #[serde(skip)]
     adjacency: Adjacency,
+    /// Without the dimension nothing is known of memory.
+    #[serde(skip)]
+    has_dim: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -245,8 +248,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut rows: Vec<Row> = candidates.iter().map(Row::new).collect();
     rows.extend(references.iter().map(Row::of_reference));
     let statement = plan.statement();
-    let adjacency = arguments.problem.adjacency;
-    Ok(Report { candidates: rows, chosen, explanation, plan, statement, adjacency })
+    let (adjacency, has_dim) = (arguments.problem.adjacency, arguments.dim > 0);
+    Ok(Report { candidates: rows, chosen, explanation, plan, statement, adjacency, has_dim })
 }
 
 /// What the choice is worth, against the same noise in the same batches and against what could be run instead.
@@ -300,7 +303,7 @@ impl fmt::Display for Report {
                     format!("{:.6}", row.max_loss),
                     format!("{:.6}", row.rms_loss),
                     format!("{:.3}", row.relative_to_independent),
-                    output::bytes(row.state_bytes),
+                    if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
                     row.mark(i == self.chosen),
                 ]
             })

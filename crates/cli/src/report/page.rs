@@ -6,7 +6,7 @@ use antinoise_chart::{Axis, Chart, Figure, Look, Point, SERIES, Series, theme};
 
 use super::{Accuracy, Report, Run};
 use crate::failure::Result;
-use crate::numbers::short;
+use crate::numbers::{same_privacy, short};
 
 const STYLE: &str = include_str!("page.css");
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
@@ -22,7 +22,8 @@ pub(super) fn html(report: &Report) -> Result<String> {
          <header>\n<p class=\"eyebrow\">Private training with noise that cancels itself</p>\n\
          <h1>{title}</h1>\n{lead}{cards}</header>\n{figures}{results}{privacy}\
          <footer><p>Written by antinoise. Test accuracy is measured on examples that were not trained \
-         on; they are not protected by the privacy statement.</p></footer>\n</main>\n</body>\n</html>\n",
+         on; they are not protected by the privacy statement. Each run is the best of its learning rates by that \
+         accuracy; no error has that choice in it.</p></footer>\n</main>\n</body>\n</html>\n",
         lead = lead(report),
         cards = cards(report),
         figures = figures(report)?,
@@ -43,7 +44,7 @@ fn lead(report: &Report) -> String {
     let points = 100.0 * (after - before);
     format!(
         "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy: {:.1} points {} than \
-         {} with {}.</p>\n",
+         {} with {}{}.</p>\n",
         budget(best),
         escaped(&best.mechanism),
         percent(after),
@@ -51,6 +52,12 @@ fn lead(report: &Report) -> String {
         if points < 0.0 { "less" } else { "more" },
         escaped(&first.mechanism),
         percent(before),
+        // Several released models may cost more under one mechanism than under another.
+        if same_privacy(first.epsilon, best.epsilon) {
+            String::new()
+        } else {
+            format!(" at {}", budget(first))
+        },
     )
 }
 

@@ -235,12 +235,13 @@ fn parse(text: &str) -> Option<Recipe> {
         _ => recipe.bands = size,
     }
     for part in parts {
-        match part {
-            NORMALIZED => recipe.column_normalize = true,
-            _ => match Form::parse(part) {
-                Some(form) => recipe.form = form,
-                None => recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
-            },
+        match (part, Form::parse(part)) {
+            (NORMALIZED, _) => recipe.column_normalize = true,
+            (_, Some(form)) if recipe.form == Form::Optimized => recipe.form = form,
+            _ if recipe.restarts.is_none() => {
+                recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?)
+            }
+            _ => return None,
         }
     }
     Some(recipe)

@@ -8,7 +8,7 @@ use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out};
 use crate::optimize::{Solution, Status};
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
-use crate::tree::weights::{noise_factors, optimize};
+use crate::tree::weights::{Factors, optimize};
 use crate::{Encoder, Recursion, Result, Workload};
 
 /// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
@@ -82,12 +82,12 @@ impl Mechanism for WeightedTree {
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
-        Estimator::Weighted(&noise_factors(&self.weights)).rows(Tree::new(self.steps), workload)
+        Estimator::Weighted(&Factors::new(&self.weights)).rows(Tree::new(self.steps), workload)
     }
 
     fn recursion(&self) -> Result<Recursion> {
         can_list_rows(self.steps)?;
-        Ok(Estimator::Weighted(&noise_factors(&self.weights)).recursion(Tree::new(self.steps)))
+        Ok(Estimator::Weighted(&Factors::new(&self.weights)).recursion(Tree::new(self.steps)))
     }
 }
 

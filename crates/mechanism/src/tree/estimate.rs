@@ -7,6 +7,7 @@
 //! The last step releases the cheapest of the prefixes m >= n that the complete tree knows (tree completion):
 //! steps past the last add nothing, and their nodes are left out.
 
+use super::weights::Factors;
 use super::{Node, Tree};
 use crate::decoder::rows_by_columns;
 use crate::{Recursion, Result, Workload};
@@ -19,9 +20,8 @@ pub(crate) enum Estimator<'a> {
     /// By the average of its levels that has the least variance: the nodes j levels down have weight
     /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
     FromBelow,
-    /// By the average with the least variance where heights have weights: the factors of
-    /// [`super::weights::noise_factors`].
-    Weighted(&'a [Vec<f64>]),
+    /// By the average with the least variance where heights have weights.
+    Weighted(&'a Factors),
 }
 
 impl Estimator<'_> {
@@ -29,7 +29,7 @@ impl Estimator<'_> {
     pub(super) fn weight(self, height: u32, depth: u32) -> f64 {
         match self {
             Self::Dyadic => f64::from(depth == 0),
-            Self::Weighted(factors) => factors[height as usize][depth as usize],
+            Self::Weighted(factors) => factors.at(height, depth),
             Self::FromBelow => 0.5f64.powi(depth as i32) / (2.0 - 0.5f64.powi(height as i32)),
         }
     }
@@ -80,10 +80,14 @@ impl Estimator<'_> {
     /// releases.
     fn column(self, tree: Tree, last_prefix: usize, node: Node) -> Vec<(usize, f64)> {
         let n = tree.steps;
-        let mut entries: Vec<(usize, f64)> = Vec::new();
-        let mut add = |step: usize, change: f64| match entries.last_mut() {
-            Some(last) if last.0 == step => last.1 += change,
-            _ => entries.push((step, change)),
+        // The heights whose estimates come at a step, and go: one of either at most.
+        let mut changes: Vec<(usize, [Option<u32>; 2])> = Vec::new();
+        let mut add = |step: usize, height: u32, goes: bool| {
+            if changes.last().is_none_or(|last| last.0 != step) {
+                changes.push((step, [None; 2]));
+            }
+            let last = changes.last_mut().expect("there is one now");
+            last.1[usize::from(goes)] = Some(height);
         };
         for height in node.height..=tree.height {
             let weight = self.weight(height, height - node.height);
@@ -94,15 +98,31 @@ impl Estimator<'_> {
             // The prefixes of which the node above at this height is a subtree.
             let prefixes = (above + 1) << height..(above + 2) << height;
             if prefixes.start < n {
-                add(prefixes.start - 1, weight);
-                add(prefixes.end.min(n) - 1, -weight);
+                add(prefixes.start - 1, height, false);
+                add(prefixes.end.min(n) - 1, height, true);
             }
             if prefixes.contains(&last_prefix) {
-                add(n - 1, weight);
+                add(n - 1, height, false);
             }
         }
-        entries.retain(|&(_, entry)| entry != 0.0);
-        entries
+        let entry = |[comes, goes]: [Option<u32>; 2]| match (comes, goes) {
+            (Some(above), Some(below)) => self.step_up(below, above, below - node.height),
+            (Some(height), None) => self.weight(height, height - node.height),
+            (None, Some(height)) => -self.weight(height, height - node.height),
+            (None, None) => 0.0,
+        };
+        let entries = changes.into_iter().map(|(step, heights)| (step, entry(heights)));
+        entries.filter(|&(_, entry)| entry != 0.0).collect()
+    }
+
+    /// What the weight of a node changes by where the estimate of a subtree of height `above` takes the place of one of
+    /// height `below`, `depth` above the node. Weights of heights may differ by little, and are not subtracted then.
+    fn step_up(self, below: u32, above: u32, depth: u32) -> f64 {
+        let before = self.weight(below, depth);
+        match self {
+            Self::Weighted(factors) => -before * factors.lost(below, above),
+            _ => self.weight(above, depth + above - below) - before,
+        }
     }
 
     /// N Z, row by row: O(n log n) terms in all.

@@ -10,20 +10,42 @@ use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution};
 use crate::{Participation, Result};
 
-/// By height of the node that is estimated and depth below it: what the seed noise of a node there is multiplied by.
-pub(crate) fn noise_factors(weights: &[f64]) -> Vec<Vec<f64>> {
-    let mut factors: Vec<Vec<f64>> = Vec::with_capacity(weights.len());
-    // 1 / v of the halves together.
-    let mut known = 0.0;
-    for w in weights {
-        let precision = w * w + known;
-        let rest = known / precision;
-        let below = factors.last().into_iter().flatten().map(|factor| rest * factor);
-        let own = std::iter::once(w / precision);
-        factors.push(own.chain(below).collect());
-        known = 0.5 * precision;
+/// What the seed noise of nodes is multiplied by.
+#[derive(Debug)]
+pub(crate) struct Factors {
+    /// By height of the node that is estimated and depth below it.
+    noise: Vec<Vec<f64>>,
+    /// What the answer of a node itself counts in its estimate: w_h^2 v_h.
+    own: Vec<f64>,
+}
+
+impl Factors {
+    pub(crate) fn new(weights: &[f64]) -> Self {
+        let mut found = Self { noise: Vec::with_capacity(weights.len()), own: Vec::new() };
+        // 1 / v of the halves together.
+        let mut known = 0.0;
+        for w in weights {
+            let precision = w * w + known;
+            let rest = known / precision;
+            let below = found.noise.last().into_iter().flatten().map(|factor| rest * factor);
+            let factors = std::iter::once(w / precision).chain(below).collect();
+            found.noise.push(factors);
+            found.own.push(w * w / precision);
+            known = 0.5 * precision;
+        }
+        found
     }
-    factors
+
+    /// The factor of a node so far below one of that height.
+    pub(crate) fn at(&self, height: u32, depth: u32) -> f64 {
+        self.noise[height as usize][depth as usize]
+    }
+
+    /// The part that a factor loses from a subtree of height `below` to one of height `above`: 1 - the product of 1 - own.
+    pub(crate) fn lost(&self, below: u32, above: u32) -> f64 {
+        let between = &self.own[below as usize + 1..=above as usize];
+        between.iter().fold(0.0, |lost, own| lost + (1.0 - lost) * own)
+    }
 }
 
 /// v_h, from the leaves up.
@@ -173,10 +195,13 @@ mod tests {
     /// With equal weights the estimate is Honaker's.
     #[test]
     fn equal_weights_are_the_plain_estimate() {
-        for (height, row) in noise_factors(&[1.0; 9]).iter().enumerate() {
-            for (depth, factor) in row.iter().enumerate() {
-                let plain = Estimator::FromBelow.weight(height as u32, depth as u32);
-                assert!((factor - plain).abs() < 1e-15, "{height} {depth}");
+        let factors = Factors::new(&[1.0; 9]);
+        for height in 0..9 {
+            for depth in 0..=height {
+                let plain = Estimator::FromBelow.weight(height, depth);
+                assert!((factors.at(height, depth) - plain).abs() < 1e-15, "{height} {depth}");
+                let lost = 1.0 - factors.at(8, 8 - height + depth) / factors.at(height, depth);
+                assert!((factors.lost(height, 8) - lost).abs() < 1e-14, "{height}: {lost}");
             }
         }
     }

@@ -206,7 +206,10 @@ impl Workload {
     /// When the batch leaves directions out.
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
-        let factor = lower_factor(gram(rows).as_ref())?;
+        let factor = lower_factor(gram(rows).as_ref()).map_err(|_| {
+            let must_be = "numbers whose squares double precision can add up";
+            InvalidParameter::new("queries", "of sizes too far apart", must_be)
+        })?;
         let rows = (0..steps).map(|i| (0..=i).map(|j| factor[(i, j)]).collect()).collect();
         Ok(Some(Self::Matrix { rows }))
     }

@@ -143,15 +143,24 @@ impl Folder {
         Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
     }
 
-    /// What a run without privacy measured, if it was finished.
-    pub fn reference(&self, run: &str) -> Result<Option<Measured>> {
+    /// What a run without privacy measured after these steps, if it was finished.
+    pub fn reference(&self, run: &str, tested: &[usize]) -> Result<Option<Measured>> {
         let path = self.path.join(REFERENCES).join(format!("{run}.toml"));
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?,
         };
-        let found = toml::from_str(&text);
-        found.map(Some).map_err(|error| Failure::input(format!("resume: {}: {error}", path.display())))
+        let refused =
+            |error: &dyn std::fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
+        let found: Measured = toml::from_str(&text).map_err(|error| refused(&error))?;
+        let steps = found.accuracies.iter().map(|&(step, _)| step);
+        if !steps.eq(tested.iter().copied()) || !found.is_plausible() {
+            return Err(refused(
+                &"accuracies must be shares from 0 to 1 after each step that is tested; remove the file to train \
+                  this run anew",
+            ));
+        }
+        Ok(Some(found))
     }
 
     /// Writes what a run without privacy measured, for its owner alone.
@@ -171,6 +180,8 @@ impl Folder {
                 .map_err(Failure::other)?;
         let metadata = std::collections::HashMap::from([("model".to_string(), model.to_string())]);
         let file = safetensors::serialize([("parameters", view)], Some(metadata)).map_err(Failure::other)?;
+        std::fs::create_dir_all(self.path.join(MODELS))
+            .map_err(|error| Failure::other(format!("{}: {error}", self.path.join(MODELS).display())))?;
         Ok(write_atomically(&self.model(run), &file)?)
     }
 

@@ -15,6 +15,7 @@ pub use options::Arguments;
 use serde::Serialize;
 
 use crate::failure::Result;
+use crate::numbers::same_privacy;
 use crate::output;
 use crate::report::Accuracy;
 use crate::signals::Stop;
@@ -73,8 +74,18 @@ impl Row {
         let words = if points >= 0.0 { "more accurate" } else { "less accurate" };
         let error = error.map_or_else(String::new, |error| format!(" +- {error:.1}"));
         let repeats = differences.len();
+        let privacy = if same_privacy(self.epsilon, other.epsilon) {
+            "At the same privacy".into()
+        } else {
+            format!("At epsilon {:.4} against {:.4}", rounded_up(self.epsilon), rounded_up(other.epsilon))
+        };
+        let of = if repeats > 1 {
+            format!("mean and standard error of {repeats}")
+        } else {
+            "one run of each".into()
+        };
         format!(
-            "At the same privacy, {} is {:.1}{error} points {words} than {} (mean and standard error of {repeats}).",
+            "{privacy}, {} is {:.1}{error} points {words} than {} ({of}).",
             self.mechanism,
             points.abs(),
             other.mechanism
@@ -98,6 +109,11 @@ fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
+}
+
+/// An epsilon as it is told, never below what it is.
+fn rounded_up(epsilon: f64) -> f64 {
+    (epsilon * 1e4).ceil() / 1e4
 }
 
 /// A share in percent, with its standard error.
@@ -154,7 +170,7 @@ impl fmt::Display for Report {
                 vec![
                     row.mechanism.clone(),
                     percent(row.test_accuracy, row.standard_error),
-                    if_private(format!("{:.4}", (row.epsilon * 1e4).ceil() / 1e4)),
+                    if_private(format!("{:.4}", rounded_up(row.epsilon))),
                     if_private(format!("{:e}", row.delta)),
                     if_private(format!("{:.5}", row.rms_loss)),
                     row.learning_rate.to_string(),
@@ -168,6 +184,12 @@ impl fmt::Display for Report {
         let mut private = self.runs.iter().filter(|row| row.epsilon.is_finite());
         if let Some(first) = private.next() {
             private.try_for_each(|row| writeln!(f, "{}", row.compared_with(first)))?;
+        }
+        if self.runs.iter().any(|row| row.by_learning_rate.len() > 1) {
+            writeln!(
+                f,
+                "Each row is the best of its learning rates by test accuracy; no standard error has that choice in it."
+            )?;
         }
         for row in &self.runs {
             row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;

@@ -196,7 +196,14 @@ impl Study {
     }
 
     /// Lets the statements cover other models.
+    ///
+    /// Not all of those whose number results have decided: a statement that covers every choice must not depend on one.
     pub fn release(&mut self, released: Released) -> Result<()> {
+        if self.widens && released == Released::All {
+            let must_be =
+                "a number, or given when training begins: results decided how many learning rates were tried";
+            return Err(InvalidParameter::new("released_models", released, must_be).into());
+        }
         self.released = released;
         self.check()
     }
@@ -299,7 +306,7 @@ impl Study {
         (stop, progress): (&Stop, &Progress),
     ) -> Result<Measured> {
         let name = run_name(WITHOUT_NOISE, &reference.rule, repeat);
-        if let Some(measured) = folder.reference(&name)? {
+        if let Some(measured) = folder.reference(&name, &reference.tested())? {
             progress.skip(reference.steps as u64);
             return Ok(measured);
         }
