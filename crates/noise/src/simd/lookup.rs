@@ -1,0 +1,158 @@
+//! What is written for each instruction set: looking up polynomials and tables, and stores past the caches.
+
+use super::isa::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::isa::{Avx2, Avx512};
+#[cfg(target_arch = "x86_64")]
+use super::memory::stream_lines;
+use crate::number::Number;
+
+/// Coefficients by power, then by piece.
+pub type Pieces<const POWERS: usize> = [[f32; 32]; POWERS];
+
+/// The operations that differ between instruction sets. All give the same bits: polynomials are evaluated in the same
+/// order of operations.
+pub trait Instructions: Copy {
+    /// Evaluates polynomials that are looked up by the low five bits of `piece`.
+    fn polynomial<const POWERS: usize>(
+        self,
+        table: &Pieces<POWERS>,
+        piece: &[u32; 16],
+        t: &[f32; 16],
+    ) -> [f32; 16];
+
+    /// Looks up numbers by the low four bits of `index`.
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
+        std::array::from_fn(|i| table[index[i] as usize % 16])
+    }
+
+    /// True where [`Instructions::copy_lines`] writes past the caches.
+    const STREAMS: bool = false;
+
+    /// Copies whole cache lines to `to`, which must start at one where lines are written past the caches.
+    #[inline(always)]
+    fn copy_lines<T: Number>(self, from: &[T], to: &mut [T]) {
+        to.copy_from_slice(from);
+    }
+}
+
+#[inline(always)]
+fn polynomial_at<const POWERS: usize>(table: &Pieces<POWERS>, piece: u32, t: f32) -> f32 {
+    let at = |power: usize| table[power][piece as usize % 32];
+    (0..POWERS - 1).rev().fold(at(POWERS - 1), |z, power| z.mul_add(t, at(power)))
+}
+
+impl Instructions for Portable {
+    #[inline(always)]
+    fn polynomial<const POWERS: usize>(
+        self,
+        table: &Pieces<POWERS>,
+        piece: &[u32; 16],
+        t: &[f32; 16],
+    ) -> [f32; 16] {
+        std::array::from_fn(|i| polynomial_at(table, piece[i], t[i]))
+    }
+}
+
+/// One instruction a coefficient, with the table in two registers.
+#[cfg(target_arch = "x86_64")]
+impl Instructions for Avx512 {
+    #[inline(always)]
+    fn polynomial<const POWERS: usize>(
+        self,
+        table: &Pieces<POWERS>,
+        piece: &[u32; 16],
+        t: &[f32; 16],
+    ) -> [f32; 16] {
+        use std::arch::x86_64::{
+            _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutex2var_ps, _mm512_storeu_ps,
+        };
+        let mut found = [0.0; 16];
+        // SAFETY: every array has the 64 bytes that are read or written, a row of the table twice that, and `self`
+        // proves AVX-512.
+        unsafe {
+            let (piece, t) = (_mm512_loadu_si512(piece.as_ptr().cast()), _mm512_loadu_ps(t.as_ptr()));
+            let at = |power: usize| {
+                let row = table[power].as_ptr();
+                _mm512_permutex2var_ps(_mm512_loadu_ps(row), piece, _mm512_loadu_ps(row.add(16)))
+            };
+            let mut z = at(POWERS - 1);
+            for power in (0..POWERS - 1).rev() {
+                z = _mm512_fmadd_ps(z, t, at(power));
+            }
+            _mm512_storeu_ps(found.as_mut_ptr(), z);
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn pick(self, table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
+        use std::arch::x86_64::{
+            _mm512_loadu_pd, _mm512_loadu_si512, _mm512_permutex2var_pd, _mm512_storeu_pd,
+        };
+        let mut found = [0.0; 8];
+        // SAFETY: the arrays have the 64 bytes that are read or written, the table twice that, and `self` proves
+        // AVX-512.
+        unsafe {
+            let (low, high) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
+            let index = _mm512_loadu_si512(index.as_ptr().cast());
+            _mm512_storeu_pd(found.as_mut_ptr(), _mm512_permutex2var_pd(low, index, high));
+        }
+        found
+    }
+
+    const STREAMS: bool = true;
+
+    #[inline(always)]
+    fn copy_lines<T: Number>(self, from: &[T], to: &mut [T]) {
+        stream_lines(self, from, to);
+    }
+}
+
+/// Two tables of eight for pieces 12 to 27, where all words but one in 256 fall; the others one at a time.
+#[cfg(target_arch = "x86_64")]
+impl Instructions for Avx2 {
+    #[inline(always)]
+    fn polynomial<const POWERS: usize>(
+        self,
+        table: &Pieces<POWERS>,
+        piece: &[u32; 16],
+        t: &[f32; 16],
+    ) -> [f32; 16] {
+        use std::arch::x86_64::*;
+        const FIRST: usize = 12;
+        let mut found = [0.0; 16];
+        let mut elsewhere = 0;
+        for half in [0, 8] {
+            // SAFETY: eight numbers are read or written at 0 and at 8 of arrays of sixteen, and at 12 and 20 of rows
+            // of 32; `self` proves AVX2 and FMA.
+            unsafe {
+                let t = _mm256_loadu_ps(t.as_ptr().add(half));
+                let piece = _mm256_loadu_si256(piece.as_ptr().add(half).cast());
+                let place = _mm256_sub_epi32(piece, _mm256_set1_epi32(FIRST as i32));
+                let upper = _mm256_castsi256_ps(_mm256_srai_epi32::<31>(_mm256_slli_epi32::<28>(place)));
+                let at = |power: usize| {
+                    let row = table[power].as_ptr().add(FIRST);
+                    // Not a blend, which is three instructions inside: the compiler makes the table of changes.
+                    let (lower, higher) = (_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8)));
+                    let change = _mm256_permutevar8x32_ps(_mm256_xor_ps(lower, higher), place);
+                    _mm256_xor_ps(_mm256_permutevar8x32_ps(lower, place), _mm256_and_ps(change, upper))
+                };
+                let mut z = at(POWERS - 1);
+                for power in (0..POWERS - 1).rev() {
+                    z = _mm256_fmadd_ps(z, t, at(power));
+                }
+                _mm256_storeu_ps(found.as_mut_ptr().add(half), z);
+                let outside = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(place));
+                elsewhere |= (_mm256_movemask_ps(outside) as u32) << half;
+            }
+        }
+        while elsewhere != 0 {
+            let i = elsewhere.trailing_zeros() as usize % 16;
+            found[i] = polynomial_at(table, piece[i], t[i]);
+            elsewhere &= elsewhere - 1;
+        }
+        found
+    }
+}

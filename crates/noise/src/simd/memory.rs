@@ -1,0 +1,142 @@
+//! Memory as the processor sees it: cache lines, fetched early, written past the caches, wiped when given back.
+
+use std::ops::{Deref, DerefMut};
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+#[cfg(target_arch = "x86_64")]
+use super::isa::Avx512;
+use crate::error::NoiseError;
+use crate::number::Number;
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Outputs of more bytes than this will not be found in a cache again: they are written past it.
+pub(crate) const BEYOND_CACHE: usize = 8 << 20;
+
+/// Numbers of a cache line.
+pub(crate) const fn per_line<T>() -> usize {
+    LINE / size_of::<T>()
+}
+
+/// True when `out` is better written past the caches.
+pub(crate) fn is_large<T>(out: &[T]) -> bool {
+    size_of_val(out) >= BEYOND_CACHE
+}
+
+/// Starts at a cache line, so that no vector of it lies across two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
+/// Numbers that start at a cache line: zeros at first, which take no memory before they are written; wiped on drop.
+pub(crate) struct AlignedNumbers<T: Zeroize> {
+    numbers: Vec<T>,
+    /// Where the first line starts.
+    first: usize,
+    len: usize,
+}
+
+impl<T: Number> AlignedNumbers<T> {
+    /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        let numbers = vec![T::default(); len + per_line::<T>()];
+        let first = numbers.as_ptr().align_offset(LINE).min(per_line::<T>());
+        Self { numbers, first, len }
+    }
+
+    /// The same, where it may be more than there is.
+    ///
+    /// # Errors
+    /// When there is no such amount of memory.
+    pub(crate) fn try_zeros(count: u128) -> Result<Self, NoiseError> {
+        let bytes = count.saturating_mul(size_of::<T>() as u128);
+        let refused = || NoiseError::input("memory", format!("{bytes} bytes"), "available");
+        let len = usize::try_from(count).map_err(|_| refused())?;
+        let mut check: Vec<T> = Vec::new();
+        check.try_reserve_exact(len.saturating_add(per_line::<T>())).map_err(|_| refused())?;
+        drop(check);
+        Ok(Self::zeros(len))
+    }
+}
+
+impl<T: Zeroize> Deref for AlignedNumbers<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.numbers[self.first..][..self.len]
+    }
+}
+
+impl<T: Zeroize> DerefMut for AlignedNumbers<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.numbers[self.first..][..self.len]
+    }
+}
+
+impl<T: Zeroize> Drop for AlignedNumbers<T> {
+    fn drop(&mut self) {
+        self.numbers.zeroize();
+    }
+}
+
+impl<T: Zeroize> ZeroizeOnDrop for AlignedNumbers<T> {}
+
+/// Asks for the lines of `numbers` to be brought into the second-level cache, without waiting.
+#[inline(always)]
+pub(crate) fn prefetch<T>(numbers: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in numbers.chunks(per_line::<T>()) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, at an address inside the slice; every x86-64 processor has the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = numbers;
+}
+
+/// Copies whole lines past the caches, so that those of `to` are not read first.
+///
+/// # Panics
+/// Where `to` does not start at a line.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn stream_lines<T: Number>(_: Avx512, from: &[T], to: &mut [T]) {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+    assert!(to.as_ptr().addr().is_multiple_of(LINE));
+    let per_line = const {
+        assert!(LINE.is_multiple_of(size_of::<T>()));
+        per_line::<T>()
+    };
+    for (from, to) in from.chunks_exact(per_line).zip(to.chunks_exact_mut(per_line)) {
+        // SAFETY: both hold the 64 bytes of a line, checked when this was compiled; `to` starts at one, since the first
+        // does, checked above, and each is as long as a line. The argument proves AVX-512.
+        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+    }
+}
+
+/// Copies a few numbers past the caches, where `to` starts at a multiple of 16 bytes.
+#[inline(always)]
+pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
+    #[cfg(target_arch = "x86_64")]
+    if L.is_multiple_of(4) && to.as_ptr().addr().is_multiple_of(16) {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
+        for (from, to) in from.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<4>().0) {
+            // SAFETY: both hold 16 bytes, and `to` starts at a multiple of 16, since the first does, checked above;
+            // every x86-64 processor has these instructions.
+            unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast())) };
+        }
+        return;
+    }
+    *to = *from;
+}
+
+/// Waits until lines written past the caches are where every reader finds them.
+pub(crate) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has this instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}

@@ -1,0 +1,15 @@
+//! What the processor can do: instruction sets found at run time, table look-ups, and traffic with memory.
+
+mod isa;
+mod lookup;
+mod memory;
+mod transfer;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use isa::{Avx2, Avx512, VectorAes};
+pub(crate) use isa::{Isa, per_isa};
+pub(crate) use lookup::Instructions;
+pub(crate) use memory::{
+    Aligned, AlignedNumbers, BEYOND_CACHE, LINE, fence, is_large, per_line, stream_block,
+};
+pub(crate) use transfer::{LongCopy, Transfer, advance_body};

@@ -1,0 +1,236 @@
+//! What a stream makes, and how: everything that is chosen before it starts.
+
+use std::path::Path;
+
+use antinoise_input::{at_least, between};
+use antinoise_mechanism::{Grid, Recursion};
+use rayon::ThreadPoolBuilder;
+
+use super::state::{GridStream, NoiseStream, Stream, fingerprint};
+use crate::checkpoint::Reader;
+use crate::engine::Engine;
+use crate::error::NoiseError;
+use crate::kernel::{Mode, OnGrid, Plain};
+use crate::key::{Key, RunId, RunKey};
+use crate::keystream::Cipher;
+use crate::normal::SeedNoise;
+use crate::placement::{self, Limits};
+use crate::range;
+use crate::shard::Shard;
+use crate::spec::Spec;
+
+/// What a stream makes, and how; see [`NoiseStream::builder`].
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Cipher, Key, NoiseStream, Shard};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let stream = NoiseStream::builder(recursion, 100, 1_000_000, 1.0)
+///     .shard(Shard::part(3, 7, 1_000_000)?)
+///     .cipher(Cipher::ChaCha20)
+///     .memory_budget(1 << 30)
+///     .threads(1)
+///     .build(Key::from_os()?)?;
+/// assert_eq!(stream.placement().vectors, 1);
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct StreamBuilder {
+    spec: Spec,
+    run: RunId,
+    context: [u8; 32],
+    memory_budget: Option<u64>,
+    look_ahead: usize,
+    threads: Option<usize>,
+}
+
+impl Stream<Plain> {
+    /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] names the parameter that cannot be used.
+    pub fn new(
+        recursion: Recursion,
+        steps: usize,
+        dim: usize,
+        noise_std: f64,
+        key: Key,
+    ) -> Result<Self, NoiseError> {
+        Self::builder(recursion, steps, dim, noise_std).build(key)
+    }
+
+    /// The same with options, which are checked when the stream is built; a [`GridStream`] is built so too.
+    pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
+        let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
+        StreamBuilder {
+            spec: Spec { recursion, steps, dim, noise_std, shard, cipher },
+            run: RunId::default(),
+            context: [0; 32],
+            memory_budget: None,
+            look_ahead: usize::MAX,
+            threads: None,
+        }
+    }
+}
+
+impl StreamBuilder {
+    /// Only these coordinates; all of them if not called.
+    #[must_use]
+    pub fn shard(mut self, shard: Shard) -> Self {
+        self.spec.shard = shard;
+        self
+    }
+
+    /// The cipher; AES-256 in counter mode if not called.
+    #[must_use]
+    pub fn cipher(mut self, cipher: Cipher) -> Self {
+        self.spec.cipher = cipher;
+        self
+    }
+
+    /// The run that the noise is for; "0" if not called. Under one key, runs share no bit, of noise or of samples. A
+    /// checkpoint of another run is refused.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, RunId};
+    /// let row = |run: u64| {
+    ///     let builder = NoiseStream::builder(Recursion::Independent, 1, 4, 1.0).run(RunId::from(run));
+    ///     let mut row = [0.0; 4];
+    ///     builder.build(Key::from_seed_insecure(7))?.next_into(&mut row)?;
+    ///     Ok::<_, antinoise_noise::NoiseError>(row)
+    /// };
+    /// assert_ne!(row(0)?, row(1)?);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    #[must_use]
+    pub fn run(mut self, run: RunId) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// A digest of what else belongs to the run (its plan, data and model, say); zeros if not called. It enters
+    /// [`NoiseStream::commitment`] and no bit of noise; a checkpoint made with another one is refused.
+    #[must_use]
+    pub fn context(mut self, digest: [u8; 32]) -> Self {
+        self.context = digest;
+        self
+    }
+
+    /// Most bytes that past and coming noise may take; half of the memory that is free if not called. Below what the
+    /// recursion's state takes, noise is made again instead of stored, which costs time and changes no bit.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, parts of
+    /// the shard take turns, so that every step takes about the same time; seed noise made again is made for all
+    /// steps of a pass when the first of them is asked for.
+    #[must_use]
+    pub fn look_ahead(mut self, steps: usize) -> Self {
+        self.look_ahead = steps;
+        self
+    }
+
+    /// Threads of the stream's own; those of rayon's global pool if not called.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// The stream at step 0.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] names the parameter that cannot be used.
+    pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
+        let key = RunKey::new(&key, &self.run);
+        self.start(Plain, key)
+    }
+
+    /// The stream at step 0, for releases on `grid`.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
+    /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
+    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream, NoiseError> {
+        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
+        self.start(mode, key)
+    }
+
+    /// The stream's seed noise itself: the Z of noise_std C^-1 Z, in single precision.
+    pub fn seed_noise(self, key: Key) -> SeedNoise {
+        self.seeds(&key, None)
+    }
+
+    /// The same for a stream on `grid`: in double precision, [`SeedNoise::fill_f64`].
+    pub fn seed_noise_on_grid(self, grid: Grid, key: Key) -> SeedNoise {
+        self.seeds(&key, Some(grid))
+    }
+
+    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
+    /// have given there. The builder must describe the same stream, run and context; budget and threads may differ.
+    ///
+    /// # Errors
+    /// [`NoiseError::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
+    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
+    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
+        self.resume_in(Plain, path.as_ref())
+    }
+
+    /// The same for a stream on a grid.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
+    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream, NoiseError> {
+        let mode = OnGrid::new(grid, self.spec.noise_std);
+        self.resume_in(mode, path.as_ref())
+    }
+
+    fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {
+        let key = RunKey::new(key, &self.run).of_noise(&self.spec.describe(grid));
+        SeedNoise::of(&key, self.spec.cipher)
+    }
+
+    fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>, NoiseError> {
+        let Self { spec, run, context, .. } = self;
+        range::noise_std(spec.noise_std)?;
+        between("dim", spec.dim, 1, 1 << 56, "2^56")?;
+        if let Some(threads) = self.threads {
+            between("threads", threads, 1, 1 << 12, "2^12")?;
+        }
+        let pool = match self.threads {
+            Some(threads) if threads > 1 => Some(ThreadPoolBuilder::new().num_threads(threads).build()?),
+            _ => None,
+        };
+        let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
+        let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
+        let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
+        let description = spec.describe(mode.grid());
+        let engine = Engine::new(mode, &spec, &key.of_noise(&description), limits, threads)?;
+        Ok(Stream { spec, run, context, description, key, engine, pool })
+    }
+
+    fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>, NoiseError> {
+        let mut reader = Reader::open(path)?;
+        let label = &reader.label;
+        if label.run != self.run.as_str() {
+            return Err(reader.refuse(format!("it is of run {:?}, not {:?}", label.run, self.run.as_str())));
+        }
+        if label.stream != fingerprint(&self.spec, self.spec.describe(mode.grid())) {
+            return Err(
+                reader.refuse("it was written for another recursion, size, noise, grid, shard or cipher")
+            );
+        }
+        let (start, step, steps) = (label.start, label.step, self.spec.steps);
+        if step > steps || start > step {
+            return Err(reader.refuse(format!("step {step} from {start} lies outside 0..={steps}")));
+        }
+        let key = RunKey::restored(reader.key()?);
+        let mut stream = self.start(mode, key)?;
+        stream.restore(reader)?;
+        Ok(stream)
+    }
+}

@@ -1,0 +1,289 @@
+//! The stream: rows of C^-1 Z, one a step, never past the last.
+
+use std::fmt;
+use std::path::Path;
+
+use antinoise_input::{between, hex};
+use rayon::ThreadPool;
+use sha2::{Digest, Sha256};
+
+use crate::checkpoint::{Label, Reader, Snapshot};
+use crate::engine::Engine;
+use crate::error::NoiseError;
+use crate::kernel::{Add, Mode, OnGrid, Plain};
+use crate::key::{RunId, RunKey};
+use crate::keystream::{KeyedRng, Purpose};
+use crate::placement::Placement;
+use crate::range;
+use crate::spec::Spec;
+
+/// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
+/// [`GridStream`].
+///
+/// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
+/// difference of the two releases would have none.
+pub struct Stream<M: Mode> {
+    pub(super) spec: Spec,
+    pub(super) run: RunId,
+    pub(super) context: [u8; 32],
+    /// Of the spec and the grid.
+    pub(super) description: [u8; 32],
+    pub(super) key: RunKey,
+    pub(super) engine: Engine<M>,
+    pub(super) pool: Option<ThreadPool>,
+}
+
+/// A stream of noise in single precision, to be added to floating-point sums.
+pub type NoiseStream = Stream<Plain>;
+
+/// A stream whose releases lie on a [`Grid`](crate::Grid); see
+/// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
+///
+/// Floating-point sums G + noise leak: which sums are representable depends on G. Here the gradient sum is rounded to a
+/// grid, the noise is computed in double precision, rounded to the same grid (decided exactly) and added in whole numbers.
+/// The rounding is fed back into the recursion, so that the whole sequence of releases is a function of C G + Z alone;
+/// `docs/noise.md` has the proof.
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Grid, Key, NoiseStream};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
+/// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).build_on_grid(grid, Key::from_os()?)?;
+/// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
+/// stream.release(&gradient_sum, &mut release)?;
+/// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+pub type GridStream = Stream<OnGrid>;
+
+impl Stream<Plain> {
+    /// Writes the next row into `out`, which has one place for each output of the shard.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
+    /// `out` are then unchanged.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+        self.hand_out(out, Add::Nothing)
+    }
+
+    /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite, or for which
+    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
+    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
+        range::scale(scale, self.spec.noise_std)?;
+        self.hand_out(gradient, Add::Times(scale))
+    }
+}
+
+impl Stream<OnGrid> {
+    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
+    /// rounded to single precision (a function of the whole number alone).
+    ///
+    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
+    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
+    /// as the lower one.
+    ///
+    /// # Errors
+    /// As [`GridStream::next_into`], and for a `sum` of another length.
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<(), NoiseError> {
+        if sum.len() != self.len() {
+            return Err(NoiseError::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
+        }
+        self.hand_out(out, Some(sum))
+    }
+
+    /// Writes the step's noise alone, as [`GridStream::release`] of zeros.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
+    /// `out` are then unchanged.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+        self.hand_out(out, None)
+    }
+}
+
+impl<M: Mode> Stream<M> {
+    /// Makes `step` the next one.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// stream.seek(7)?;
+    /// assert_eq!(stream.step(), 7);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    ///
+    /// O(step) per coordinate where the past has to be built, else O(1).
+    ///
+    /// Going back makes noise again that was handed out before. Releasing it twice, with different gradients, would
+    /// void the privacy of both.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for a step above the number of steps.
+    pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+        between("step", step, 0, self.spec.steps, "steps")?;
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.seek(step)),
+            None => engine.seek(step),
+        }
+        Ok(())
+    }
+
+    /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
+    /// [`antinoise_input::file`] for what a killed process may leave beside it.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let file = folder.path().join("noise.safetensors");
+    /// let builder = NoiseStream::builder(Recursion::Independent, 10, 4, 1.0);
+    /// let mut stream = builder.clone().build(Key::from_os()?)?;
+    /// stream.next_into(&mut [0.0; 4])?;
+    /// stream.save(&file)?;
+    /// let (mut row, mut resumed_row) = ([0.0; 4], [0.0; 4]);
+    /// stream.next_into(&mut row)?;
+    /// builder.resume(&file)?.next_into(&mut resumed_row)?;
+    /// assert_eq!(row, resumed_row);
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    ///
+    /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
+    ///
+    /// # Errors
+    /// [`NoiseError::Io`] when it cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
+        let (past, rows) = self.engine.memory();
+        Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
+    }
+
+    /// What ties files to each other: a digest, keyed by the run's key, of run, description,
+    /// [context](StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
+    /// of the rest of the run that stores it can tell, after [`StreamBuilder::resume`] and a seek to its own
+    /// step, that the noise is its own.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let start = |context| {
+    ///     let builder = NoiseStream::builder(Recursion::Independent, 10, 4, 1.0).context(context);
+    ///     builder.build(Key::from_seed_insecure(7))
+    /// };
+    /// let mut stream = start([1; 32])?;
+    /// assert_eq!(stream.commitment(), start([1; 32])?.commitment());
+    /// assert_ne!(stream.commitment(), start([2; 32])?.commitment());
+    /// stream.seek(3)?;
+    /// assert_ne!(stream.commitment(), start([1; 32])?.commitment());
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    pub fn commitment(&self) -> [u8; 32] {
+        self.key.commitment(&self.description, &self.context, self.step())
+    }
+
+    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must
+    /// agree on it.
+    pub fn description(&self) -> [u8; 32] {
+        self.description
+    }
+
+    /// Random numbers from the run's key, other bits than its noise: for the sampler of the run that the noise
+    /// is for, which thereby resumes with it.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, Purpose};
+    /// use rand_core::Rng;
+    /// let stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// let draw = |step| stream.rng(Purpose::BatchSampling, step).next_u64();
+    /// assert!(draw(3) == draw(3) && draw(3) != draw(4));
+    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// ```
+    pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
+        KeyedRng::of(&self.key, purpose, step)
+    }
+
+    /// The step that comes next, from 0; after the last it is the number of steps.
+    pub fn step(&self) -> usize {
+        self.engine.stagger().next()
+    }
+
+    /// Steps of the whole stream.
+    pub fn steps(&self) -> usize {
+        self.spec.steps
+    }
+
+    /// Outputs a step.
+    pub fn len(&self) -> usize {
+        self.engine.outputs()
+    }
+
+    /// True when the shard has no output.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The choice between memory and time that was made.
+    pub fn placement(&self) -> Placement {
+        self.engine.placement()
+    }
+
+    fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<(), NoiseError> {
+        if out.len() != self.len() {
+            return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
+        }
+        if self.step() == self.spec.steps {
+            return Err(NoiseError::Exhausted { steps: self.spec.steps });
+        }
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.hand_out(out, target)),
+            None => engine.hand_out(out, target),
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint says of this stream.
+    fn label(&self) -> Label {
+        Label {
+            run: self.run.to_string(),
+            stream: fingerprint(&self.spec, self.description),
+            commitment: hex(&self.commitment()),
+            placement: self.placement().to_string(),
+            step: self.step(),
+            start: self.engine.stagger().start(),
+        }
+    }
+
+    /// Brings a stream that was just built to where it was when the checkpoint was written.
+    pub(super) fn restore(&mut self, reader: Reader<'_, M::Number, M::Row>) -> Result<(), NoiseError> {
+        let refused = reader.refuse("it was written in another context: for another plan, data set or model");
+        let (start, step) = (reader.label.start, reader.label.step);
+        let commitment = reader.label.commitment.clone();
+        if self.placement().to_string() == reader.label.placement {
+            let (past, rows) = self.engine.restore(start, step);
+            reader.read(past, rows)?;
+        } else {
+            // Another budget stores other vectors: these are made again from the key.
+            reader.skip()?;
+            self.seek(step)?;
+        }
+        if hex(&self.commitment()) == commitment { Ok(()) } else { Err(refused) }
+    }
+}
+
+/// A digest of everything that a part of a stream is a function of, apart from key and run.
+pub(super) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
+    hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
+}
+
+impl<M: Mode> fmt::Debug for Stream<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Spec { steps, dim, .. } = self.spec;
+        write!(f, "Stream(step {} of {steps}, dim {dim}, {})", self.step(), self.placement())
+    }
+}
