@@ -23,57 +23,32 @@ impl Spec {
         let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
         let mut description = Description::new("antinoise stream 1");
         describe_recursion(recursion, &mut description);
-        description.count(*steps);
-        description.count(*dim);
-        description.number(*noise_std);
         // No grid has spacing 0.
-        description.number(grid.map_or(0.0, Grid::spacing));
-        description.text(cipher.name());
+        let spacing = grid.map_or(0.0, Grid::spacing);
+        description.count(*steps).count(*dim).number(*noise_std).number(spacing).text(cipher.name());
         description.digest()
     }
 }
 
-fn describe_recursion(recursion: &Recursion, description: &mut Description) {
+fn describe_recursion(recursion: &Recursion, to: &mut Description) {
     match recursion {
-        Recursion::Independent => description.text("independent"),
-        Recursion::MovingAverage { taps } => {
-            description.text("moving-average");
-            description.numbers(taps);
-        }
-        Recursion::AutoRegressive { taps } => {
-            description.text("auto-regressive");
-            description.numbers(taps);
-        }
-        Recursion::Blt { scale, decay } => {
-            description.text("blt");
-            description.numbers(scale);
-            description.numbers(decay);
-        }
-        Recursion::Banded { bands, rows } => {
-            description.text("banded");
-            description.count(*bands);
-            description.numbers(rows);
-        }
+        Recursion::Independent => to.text("independent"),
+        Recursion::MovingAverage { taps } => to.text("moving-average").numbers(taps),
+        Recursion::AutoRegressive { taps } => to.text("auto-regressive").numbers(taps),
+        Recursion::Blt { scale, decay } => to.text("blt").numbers(scale).numbers(decay),
+        Recursion::Banded { bands, rows } => to.text("banded").count(*bands).numbers(rows),
         Recursion::Combination { rows } => {
-            description.text("combination");
-            description.count(rows.len());
+            to.text("combination").count(rows.len());
             for row in rows {
-                description.count(row.len());
-                for &(seed, weight) in row {
-                    description.count(seed);
-                    description.number(weight);
-                }
+                row.iter().fold(to.count(row.len()), |to, &(seed, weight)| to.count(seed).number(weight));
             }
+            to
         }
         Recursion::Scaled { inner, factors } => {
-            description.text("scaled");
-            description.numbers(factors);
-            describe_recursion(inner, description);
+            return describe_recursion(inner, to.text("scaled").numbers(factors));
         }
         Recursion::Restarted { inner, period } => {
-            description.text("restarted");
-            description.count(*period);
-            describe_recursion(inner, description);
+            return describe_recursion(inner, to.text("restarted").count(*period));
         }
-    }
+    };
 }

@@ -3,8 +3,7 @@
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::Recursion;
 
-use super::checks::nonzero;
-use super::leaf::Leaf;
+use super::leaf::{Leaf, nonzero};
 use super::retained::retained_rows;
 use crate::error::NoiseError;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Recursion;
 
-use super::checks::{finite, nonzero};
 use super::retained::RetainedRow;
 use super::weights::{History, Weights};
 
@@ -158,6 +157,18 @@ fn check_combination(rows: &[Vec<(usize, f64)>], steps: usize) -> Result<Leaf, I
         sorted.push(row);
     }
     Ok(Leaf::Sum { rows: sorted })
+}
+
+fn finite(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
+    if got.is_finite() { Ok(got) } else { Err(InvalidParameter::new(parameter, got, "finite numbers")) }
+}
+
+pub(super) fn nonzero(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
+    if got.is_finite() && got != 0.0 {
+        Ok(got)
+    } else {
+        Err(InvalidParameter::new(parameter, got, "finite and not 0"))
+    }
 }
 
 #[cfg(test)]

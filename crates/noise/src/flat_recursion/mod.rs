@@ -1,6 +1,5 @@
 //! Recursions as streams run them: checked, without nesting.
 
-mod checks;
 mod flat;
 mod leaf;
 mod retained;

@@ -55,54 +55,45 @@ impl<T: Real> Blt<T> {
 }
 
 per_isa! {
-    fn recall[T: Real](coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) = recall_body
-}
-
-#[inline(always)]
-fn recall_body<T: Real>(coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) {
-    let len = out.len();
-    out.fill(T::default());
-    let (fours, rest) = coefficients.as_chunks::<4>();
-    let (four_buffers, rest_buffers) = buffers.split_at(4 * len * fours.len());
-    for (&[a, b, c, d], m) in fours.iter().zip(four_buffers.chunks_exact(4 * len)) {
-        let m: [&[T]; 4] = std::array::from_fn(|i| &m[i * len..][..len]);
-        for j in 0..len {
-            let x = b.0.times_plus(m[1][j], a.0.times_plus(m[0][j], out[j]));
-            out[j] = d.0.times_plus(m[3][j], c.0.times_plus(m[2][j], x));
+    fn recall[T: Real](coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) {
+        let len = out.len();
+        out.fill(T::default());
+        let (fours, rest) = coefficients.as_chunks::<4>();
+        let (four_buffers, rest_buffers) = buffers.split_at(4 * len * fours.len());
+        for (&[a, b, c, d], m) in fours.iter().zip(four_buffers.chunks_exact(4 * len)) {
+            let m: [&[T]; 4] = std::array::from_fn(|i| &m[i * len..][..len]);
+            for j in 0..len {
+                let x = b.0.times_plus(m[1][j], a.0.times_plus(m[0][j], out[j]));
+                out[j] = d.0.times_plus(m[3][j], c.0.times_plus(m[2][j], x));
+            }
         }
-    }
-    for (&(scale, _), m) in rest.iter().zip(rest_buffers.chunks_exact(len)) {
-        for (out, m) in out.iter_mut().zip(m) {
-            *out = scale.times_plus(*m, *out);
+        for (&(scale, _), m) in rest.iter().zip(rest_buffers.chunks_exact(len)) {
+            for (out, m) in out.iter_mut().zip(m) {
+                *out = scale.times_plus(*m, *out);
+            }
         }
     }
 }
 
 per_isa! {
-    fn keep[T: Real](coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) = keep_body
-}
-
-#[inline(always)]
-fn keep_body<T: Real>(coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) {
-    for (&(_, rate), m) in coefficients.iter().zip(buffers.chunks_exact_mut(noise.len())) {
-        for (m, noise) in m.iter_mut().zip(noise) {
-            *m = rate.times_plus(*m, *m + *noise);
+    fn keep[T: Real](coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) {
+        for (&(_, rate), m) in coefficients.iter().zip(buffers.chunks_exact_mut(noise.len())) {
+            for (m, noise) in m.iter_mut().zip(noise) {
+                *m = rate.times_plus(*m, *m + *noise);
+            }
         }
     }
 }
 
 per_isa! {
-    fn step[T: Real](coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) = step_body
-}
-
-#[inline(always)]
-fn step_body<T: Real>(coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) {
-    match *coefficients {
-        [a] => fused([a], z, buffers, out),
-        [a, b] => fused([a, b], z, buffers, out),
-        [a, b, c] => fused([a, b, c], z, buffers, out),
-        [a, b, c, d] => fused([a, b, c, d], z, buffers, out),
-        _ => unreachable!("`is_fused` was asked"),
+    fn step[T: Real](coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) {
+        match *coefficients {
+            [a] => fused([a], z, buffers, out),
+            [a, b] => fused([a, b], z, buffers, out),
+            [a, b, c] => fused([a, b, c], z, buffers, out),
+            [a, b, c, d] => fused([a, b, c, d], z, buffers, out),
+            _ => unreachable!("`is_fused` was asked"),
+        }
     }
 }
 

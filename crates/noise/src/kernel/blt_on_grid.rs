@@ -39,13 +39,13 @@ pub(super) fn run(
         let streamed = ahead.beyond_cache;
         let mut rows: [&mut [i32]; MOST_STEPS] = Default::default();
         ahead.find(steps.positions, &mut rows);
-        whole_points(isa, &made, past, &mut rows[..count], streamed);
+        make(isa, &made, past, &mut rows[..count], streamed);
         return true;
     }
     let mut rows = scratch.noise.chunks_mut(TILE);
     let mut out: [&mut [f64]; MOST_STEPS] =
         std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
-    noise(isa, &made, past, &mut out[..count], false);
+    make(isa, &made, past, &mut out[..count], false);
     false
 }
 
@@ -83,23 +83,15 @@ impl Points for i32 {
 type Exact<'a> = &'a dyn Fn(usize, usize) -> DoubleDouble;
 
 per_isa! {
-    /// out\[s\] = the noise on the grid of step s; the buffers go on by all steps.
-    fn noise(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [f64]], streamed: bool) = steps_body
-}
-
-per_isa! {
-    /// The same in whole points, which must fit.
-    fn whole_points(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [i32]], streamed: bool) = steps_body
-}
-
-#[inline(always)]
-fn steps_body<R: Points>(made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
-    match *made.coefficients {
-        [a] => all([a], made, buffers, out, streamed),
-        [a, b] => all([a, b], made, buffers, out, streamed),
-        [a, b, c] => all([a, b, c], made, buffers, out, streamed),
-        [a, b, c, d] => all([a, b, c, d], made, buffers, out, streamed),
-        _ => unreachable!("`Kernel::fused_blt` was asked"),
+    /// out\[s\] = the noise on the grid of step s, or its whole points, which must fit; the buffers go on by all steps.
+    fn make[R: Points](made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
+        match *made.coefficients {
+            [a] => all([a], made, buffers, out, streamed),
+            [a, b] => all([a, b], made, buffers, out, streamed),
+            [a, b, c] => all([a, b, c], made, buffers, out, streamed),
+            [a, b, c, d] => all([a, b, c, d], made, buffers, out, streamed),
+            _ => unreachable!("`Kernel::fused_blt` was asked"),
+        }
     }
 }
 
@@ -247,7 +239,7 @@ mod tests {
                 let mut rows: Vec<&mut [f64]> = found.iter_mut().map(Vec::as_mut_slice).collect();
                 let grids = &[grid; MOST_STEPS];
                 let made = Made { coefficients: &blt, grids, z: &z, exact: &exact };
-                noise(isa, &made, &mut buffers, &mut rows, false);
+                make(isa, &made, &mut buffers, &mut rows, false);
                 assert_eq!(found, expected, "order {order} on {isa:?}");
             }
         }

@@ -95,30 +95,27 @@ pub(super) fn exact_at(keystream: &Keystream, start: u64) -> impl Fn(usize) -> D
 
 per_isa! {
     /// Rounds as far as double precision decides; the largest [`distance`] of a sum from its point.
-    fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64]) -> f64 = round_all_body
-}
-
-#[inline(always)]
-fn round_all_body(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
-    let StepGrid { per_unit, unit } = grid;
-    let mut furthest = [0f64; LANES];
-    let (lines, rest) = out.as_chunks_mut::<LANES>();
-    let (z_lines, z_rest) = z.as_chunks::<LANES>();
-    for (out, z) in lines.iter_mut().zip(z_lines) {
-        for i in 0..LANES {
-            let points = weight.mul_add(z[i], out[i]) * per_unit;
-            let rounded = points.round_ties_even();
-            out[i] = rounded * unit;
-            furthest[i] = larger(distance(points, points - rounded), furthest[i]);
+    fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
+        let StepGrid { per_unit, unit } = grid;
+        let mut furthest = [0f64; LANES];
+        let (lines, rest) = out.as_chunks_mut::<LANES>();
+        let (z_lines, z_rest) = z.as_chunks::<LANES>();
+        for (out, z) in lines.iter_mut().zip(z_lines) {
+            for i in 0..LANES {
+                let points = weight.mul_add(z[i], out[i]) * per_unit;
+                let rounded = points.round_ties_even();
+                out[i] = rounded * unit;
+                furthest[i] = larger(distance(points, points - rounded), furthest[i]);
+            }
         }
+        for (out, z) in rest.iter_mut().zip(z_rest) {
+            let points = weight.mul_add(*z, *out) * per_unit;
+            let rounded = points.round_ties_even();
+            *out = rounded * unit;
+            furthest[0] = larger(distance(points, points - rounded), furthest[0]);
+        }
+        furthest.into_iter().fold(0.0, larger)
     }
-    for (out, z) in rest.iter_mut().zip(z_rest) {
-        let points = weight.mul_add(*z, *out) * per_unit;
-        let rounded = points.round_ties_even();
-        *out = rounded * unit;
-        furthest[0] = larger(distance(points, points - rounded), furthest[0]);
-    }
-    furthest.into_iter().fold(0.0, larger)
 }
 
 /// How far `points` may be from the grid point that it is `off`, given what rounding may have taken from it.
@@ -140,34 +137,25 @@ pub(super) fn whole(sum: f64) -> i32 {
 }
 
 per_isa! {
-    fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) = whole_points_body
-}
-
-#[inline(always)]
-fn whole_points_body(per_unit: f64, noise: &[f64], points: &mut [i32]) {
-    for (points, noise) in points.iter_mut().zip(noise) {
-        *points = whole(noise.mul_add(per_unit, WHOLE));
+    fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
+        for (points, noise) in points.iter_mut().zip(noise) {
+            *points = whole(noise.mul_add(per_unit, WHOLE));
+        }
     }
 }
 
 per_isa! {
     /// As `release`, with noise in whole points.
-    pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) = release_points_body
-}
-
-#[inline(always)]
-fn release_points_body(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
-    release_each(spacing, sum, noise, f64::from, out);
+    pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
+        release_each(spacing, sum, noise, f64::from, out);
+    }
 }
 
 per_isa! {
     /// out = spacing (sum / spacing, rounded, + noise in whole points), or the noise alone without a sum.
-    pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) = release_body
-}
-
-#[inline(always)]
-fn release_body(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
-    release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
+    pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
+        release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
+    }
 }
 
 #[inline(always)]

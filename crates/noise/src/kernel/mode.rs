@@ -22,8 +22,8 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     type Number: Normal;
     /// What a row waits as until it is handed out.
     type Row: Number;
-    /// What a row is written over or added to.
-    type Target<'a>: Copy + Send + Sync;
+    /// What a row is written over, which is the default, or added to.
+    type Target<'a>: Copy + Default + Send + Sync;
 
     /// Tiles of noise that a step works in.
     const ROOM: usize;

@@ -16,13 +16,14 @@ use crate::simd::Isa;
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// What is done with a row of a plain stream.
-#[derive(Debug, Clone, Copy)]
-pub enum Add {
-    /// It takes the place of what is there.
-    Nothing,
-    /// It is added to what is there, times a number.
-    Times(f32),
+/// What a row of a plain stream takes the place of, or is added to.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Target {
+    /// It takes the place of the output.
+    #[default]
+    Overwrite,
+    /// It is added to the output, times a number.
+    Add(f32),
 }
 
 impl Mode for Plain {}
@@ -30,7 +31,7 @@ impl Mode for Plain {}
 impl Steps for Plain {
     type Number = f32;
     type Row = f32;
-    type Target<'a> = Add;
+    type Target<'a> = Target;
 
     const ROOM: usize = 1;
 
@@ -75,15 +76,15 @@ impl Steps for Plain {
     }
 
     fn hand_out_padding(target: Self::Target<'_>, out: &mut [f32]) {
-        if let Add::Nothing = target {
+        if let Target::Overwrite = target {
             out.fill(0.0);
         }
     }
 
     fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f32], out: &mut [f32]) {
         match how.target {
-            Add::Nothing => write_scaled(isa, how.large, how.factor as f32, noise, out),
-            Add::Times(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
+            Target::Overwrite => write_scaled(isa, how.large, how.factor as f32, noise, out),
+            Target::Add(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
         }
     }
 

@@ -61,16 +61,13 @@ impl<T: Real> Ring<T> {
 
 per_isa! {
     /// out += w_0 x_0 + w_1 x_1 + w_2 x_2 + w_3 x_3, in this order.
-    pub(super) fn accumulate_four[T: Real](w: [T; 4], x: [&[T]; 4], out: &mut [T]) = accumulate_four_body
-}
-
-#[inline(always)]
-fn accumulate_four_body<T: Real>(w: [T; 4], x: [&[T]; 4], out: &mut [T]) {
-    let [a, b, c, d] = x.map(|x| &x[..out.len()]);
-    for j in 0..out.len() {
-        let y = w[0].times_plus(a[j], out[j]);
-        let y = w[1].times_plus(b[j], y);
-        let y = w[2].times_plus(c[j], y);
-        out[j] = w[3].times_plus(d[j], y);
+    pub(super) fn accumulate_four[T: Real](w: [T; 4], x: [&[T]; 4], out: &mut [T]) {
+        let [a, b, c, d] = x.map(|x| &x[..out.len()]);
+        for j in 0..out.len() {
+            let y = w[0].times_plus(a[j], out[j]);
+            let y = w[1].times_plus(b[j], y);
+            let y = w[2].times_plus(c[j], y);
+            out[j] = w[3].times_plus(d[j], y);
+        }
     }
 }

@@ -13,12 +13,9 @@ pub(crate) struct Term {
 
 per_isa! {
     /// out += weight x.
-    pub(super) fn accumulate[T: Real](weight: T, x: &[T], out: &mut [T]) = accumulate_body
-}
-
-#[inline(always)]
-fn accumulate_body<T: Real>(weight: T, x: &[T], out: &mut [T]) {
-    for (out, x) in out.iter_mut().zip(x) {
-        *out = weight.times_plus(*x, *out);
+    pub(super) fn accumulate[T: Real](weight: T, x: &[T], out: &mut [T]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = weight.times_plus(*x, *out);
+        }
     }
 }

@@ -65,25 +65,27 @@ impl Description {
     }
 
     /// Appends a text, its length first.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.count(text.len());
         self.0.update(text);
+        self
     }
 
     /// Appends a whole number.
-    pub(crate) fn count(&mut self, count: usize) {
+    pub(crate) fn count(&mut self, count: usize) -> &mut Self {
         self.0.update((count as u64).to_le_bytes());
+        self
     }
 
     /// Appends a number, every bit of it.
-    pub(crate) fn number(&mut self, number: f64) {
+    pub(crate) fn number(&mut self, number: f64) -> &mut Self {
         self.0.update(number.to_bits().to_le_bytes());
+        self
     }
 
     /// Appends a list of numbers, its length first.
-    pub(crate) fn numbers(&mut self, numbers: &[f64]) {
-        self.count(numbers.len());
-        numbers.iter().for_each(|&x| self.number(x));
+    pub(crate) fn numbers(&mut self, numbers: &[f64]) -> &mut Self {
+        numbers.iter().fold(self.count(numbers.len()), |to, &x| to.number(x))
     }
 
     pub(crate) fn digest(self) -> [u8; BYTES] {
@@ -146,7 +148,7 @@ mod tests {
     fn lists_of_numbers_are_told_apart_by_their_cuts_and_bits() {
         let digest = |lists: &[&[f64]]| {
             let mut description = Description::new("test");
-            lists.iter().for_each(|list| description.numbers(list));
+            lists.iter().fold(&mut description, |to, list| to.numbers(list));
             description.digest()
         };
         let mut seen = std::collections::HashSet::new();

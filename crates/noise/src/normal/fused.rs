@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use super::transform::{FUSED_GROUPS, Normal};
 use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
-use crate::simd::{Aligned, Avx512, Transfer, VectorAes, advance_body};
+use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 
 /// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
 const BATCH: usize = FUSED_GROUPS;
@@ -57,20 +57,20 @@ fn normals_by_vectors<T: Normal>(
         let (third, fourth) = right.split_at_mut(T::PER_GROUP);
         apply::<1, 4>(&mut blocks, &rounds);
         T::group(set, &bits.0[0], first, &mut extremes);
-        advance_body(set, transfer, &portion);
+        transfer.advance(set, &portion);
         apply::<4, 7>(&mut blocks, &rounds);
         T::group(set, &bits.0[1], second, &mut extremes);
-        advance_body(set, transfer, &portion);
+        transfer.advance(set, &portion);
         apply::<7, 10>(&mut blocks, &rounds);
         T::group(set, &bits.0[2], third, &mut extremes);
-        advance_body(set, transfer, &portion);
+        transfer.advance(set, &portion);
         apply::<10, 14>(&mut blocks, &rounds);
         T::group(set, &bits.0[3], fourth, &mut extremes);
         if T::has_rare(&extremes) {
             refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
         }
         finish(blocks, rounds[14], &mut bits.0);
-        advance_body(set, transfer, &portion);
+        transfer.advance(set, &portion);
     }
     wipe(&mut bits);
 }

@@ -33,14 +33,11 @@ pub trait Normal: Real {
 
 per_isa! {
     /// Normals of whole groups of bits; true when some are rare.
-    pub(super) fn groups[T: Normal](bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool = groups_body, given set
-}
-
-#[inline(always)]
-fn groups_body<T: Normal>(set: impl Instructions, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
-    let mut extremes = T::NONE_SEEN;
-    for (bits, out) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)) {
-        T::group(set, bits, out, &mut extremes);
+    pub(super) fn groups<set>[T: Normal](bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
+        let mut extremes = T::NONE_SEEN;
+        for (bits, out) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)) {
+            T::group(set, bits, out, &mut extremes);
+        }
+        T::has_rare(&extremes)
     }
-    T::has_rare(&extremes)
 }

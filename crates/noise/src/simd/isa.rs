@@ -81,22 +81,24 @@ impl Isa {
     }
 }
 
-/// Defines a function that takes an [`Isa`] first and runs `$body`, an `#[inline(always)]` function, compiled for it.
-/// `$body, given set` passes the proof of the instruction set as the first argument.
+/// Defines a function that takes an [`Isa`] first and is compiled once for each. Written `name<set>[T: Bound](..)`, its
+/// body has the proof of the instruction set as `set`.
 macro_rules! per_isa {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$t:ident: $bound:path])? ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?
-     = $body:path $(, given $set:ident)?) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$set:ident>)? $([$t:ident: $bound:path])?
+     ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         $vis fn $name $(<$t: $bound>)? (isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[inline(always)]
+            fn body $(<$t: $bound>)? ($($set: impl $crate::simd::Instructions,)? $($arg: $ty),*) $(-> $ret)? $body
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
             fn avx512 $(<$t: $bound>)? ($($set: $crate::simd::Avx512,)? $($arg: $ty),*) $(-> $ret)? {
-                $body($($set,)? $($arg),*)
+                body($($set,)? $($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             fn avx2 $(<$t: $bound>)? ($($set: $crate::simd::Avx2,)? $($arg: $ty),*) $(-> $ret)? {
-                $body($($set,)? $($arg),*)
+                body($($set,)? $($arg),*)
             }
             match isa {
                 #[cfg(target_arch = "x86_64")]
@@ -105,7 +107,7 @@ macro_rules! per_isa {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: as above.
                 $crate::simd::Isa::Avx2(_set) => unsafe { avx2($({ let $set = _set; $set },)? $($arg),*) },
-                $crate::simd::Isa::Portable(_set) => $body($({ let $set = _set; $set },)? $($arg),*),
+                $crate::simd::Isa::Portable(_set) => body($({ let $set = _set; $set },)? $($arg),*),
             }
         }
     };

@@ -1,25 +1,22 @@
-//! What is written for each instruction set: looking up polynomials and tables, and stores past the caches.
+//! What is written for each instruction set: polynomials and tables that are looked up, and copies past the caches.
 
 use super::isa::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
-#[cfg(target_arch = "x86_64")]
-use super::memory::stream_lines;
+use super::memory::Lines;
 use crate::number::Number;
 
+/// A vector's numbers.
+pub type F32s = [f32; 16];
+
 /// Coefficients by power, then by piece.
-pub type Pieces<const POWERS: usize> = [[f32; 32]; POWERS];
+pub type Pieces<const P: usize> = [[f32; 32]; P];
 
 /// The operations that differ between instruction sets. All give the same bits: polynomials are evaluated in the same
 /// order of operations.
 pub trait Instructions: Copy {
     /// Evaluates polynomials that are looked up by the low five bits of `piece`.
-    fn polynomial<const POWERS: usize>(
-        self,
-        table: &Pieces<POWERS>,
-        piece: &[u32; 16],
-        t: &[f32; 16],
-    ) -> [f32; 16];
+    fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s;
 
     /// Looks up numbers by the low four bits of `index`.
     #[inline(always)]
@@ -27,30 +24,28 @@ pub trait Instructions: Copy {
         std::array::from_fn(|i| table[index[i] as usize % 16])
     }
 
-    /// True where [`Instructions::copy_lines`] writes past the caches.
-    const STREAMS: bool = false;
-
-    /// Copies whole cache lines to `to`, which must start at one where lines are written past the caches.
+    /// True where [`Instructions::write_lines`] writes past the caches.
     #[inline(always)]
-    fn copy_lines<T: Number>(self, from: &[T], to: &mut [T]) {
-        to.copy_from_slice(from);
+    fn streams(self) -> bool {
+        false
+    }
+
+    /// Writes whole cache lines.
+    #[inline(always)]
+    fn write_lines<T: Number>(self, from: &[T], to: Lines<'_, T>) {
+        to.write(from);
     }
 }
 
 #[inline(always)]
-fn polynomial_at<const POWERS: usize>(table: &Pieces<POWERS>, piece: u32, t: f32) -> f32 {
+fn polynomial_at<const P: usize>(table: &Pieces<P>, piece: u32, t: f32) -> f32 {
     let at = |power: usize| table[power][piece as usize % 32];
-    (0..POWERS - 1).rev().fold(at(POWERS - 1), |z, power| z.mul_add(t, at(power)))
+    (0..P - 1).rev().fold(at(P - 1), |z, power| z.mul_add(t, at(power)))
 }
 
 impl Instructions for Portable {
     #[inline(always)]
-    fn polynomial<const POWERS: usize>(
-        self,
-        table: &Pieces<POWERS>,
-        piece: &[u32; 16],
-        t: &[f32; 16],
-    ) -> [f32; 16] {
+    fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
         std::array::from_fn(|i| polynomial_at(table, piece[i], t[i]))
     }
 }
@@ -59,12 +54,7 @@ impl Instructions for Portable {
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx512 {
     #[inline(always)]
-    fn polynomial<const POWERS: usize>(
-        self,
-        table: &Pieces<POWERS>,
-        piece: &[u32; 16],
-        t: &[f32; 16],
-    ) -> [f32; 16] {
+    fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
         use std::arch::x86_64::{
             _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutex2var_ps, _mm512_storeu_ps,
         };
@@ -77,8 +67,8 @@ impl Instructions for Avx512 {
                 let row = table[power].as_ptr();
                 _mm512_permutex2var_ps(_mm512_loadu_ps(row), piece, _mm512_loadu_ps(row.add(16)))
             };
-            let mut z = at(POWERS - 1);
-            for power in (0..POWERS - 1).rev() {
+            let mut z = at(P - 1);
+            for power in (0..P - 1).rev() {
                 z = _mm512_fmadd_ps(z, t, at(power));
             }
             _mm512_storeu_ps(found.as_mut_ptr(), z);
@@ -102,11 +92,14 @@ impl Instructions for Avx512 {
         found
     }
 
-    const STREAMS: bool = true;
+    #[inline(always)]
+    fn streams(self) -> bool {
+        true
+    }
 
     #[inline(always)]
-    fn copy_lines<T: Number>(self, from: &[T], to: &mut [T]) {
-        stream_lines(self, from, to);
+    fn write_lines<T: Number>(self, from: &[T], to: Lines<'_, T>) {
+        to.stream(self, from);
     }
 }
 
@@ -114,12 +107,7 @@ impl Instructions for Avx512 {
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx2 {
     #[inline(always)]
-    fn polynomial<const POWERS: usize>(
-        self,
-        table: &Pieces<POWERS>,
-        piece: &[u32; 16],
-        t: &[f32; 16],
-    ) -> [f32; 16] {
+    fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
         use std::arch::x86_64::*;
         const FIRST: usize = 12;
         let mut found = [0.0; 16];
@@ -139,8 +127,8 @@ impl Instructions for Avx2 {
                     let change = _mm256_permutevar8x32_ps(_mm256_xor_ps(lower, higher), place);
                     _mm256_xor_ps(_mm256_permutevar8x32_ps(lower, place), _mm256_and_ps(change, upper))
                 };
-                let mut z = at(POWERS - 1);
-                for power in (0..POWERS - 1).rev() {
+                let mut z = at(P - 1);
+                for power in (0..P - 1).rev() {
                     z = _mm256_fmadd_ps(z, t, at(power));
                 }
                 _mm256_storeu_ps(found.as_mut_ptr().add(half), z);

@@ -96,23 +96,50 @@ pub(crate) fn prefetch<T>(numbers: &[T]) {
     let _ = numbers;
 }
 
-/// Copies whole lines past the caches, so that those of `to` are not read first.
-///
-/// # Panics
-/// Where `to` does not start at a line.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn stream_lines<T: Number>(_: Avx512, from: &[T], to: &mut [T]) {
-    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
-    assert!(to.as_ptr().addr().is_multiple_of(LINE));
-    let per_line = const {
-        assert!(LINE.is_multiple_of(size_of::<T>()));
-        per_line::<T>()
-    };
-    for (from, to) in from.chunks_exact(per_line).zip(to.chunks_exact_mut(per_line)) {
-        // SAFETY: both hold the 64 bytes of a line, checked when this was compiled; `to` starts at one, since the first
-        // does, checked above, and each is as long as a line. The argument proves AVX-512.
-        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+/// Whole cache lines of numbers: [`Lines::split`] and [`Lines::take`] alone make one, and see to it that it starts at one.
+pub struct Lines<'a, T>(&'a mut [T]);
+
+impl<'a, T: Number> Lines<'a, T> {
+    /// The numbers before the first line, the whole lines, and the numbers after the last.
+    pub(crate) fn split(numbers: &'a mut [T]) -> (&'a mut [T], Self, &'a mut [T]) {
+        let head = numbers.as_ptr().align_offset(LINE).min(numbers.len());
+        let (head, rest) = numbers.split_at_mut(head);
+        let (lines, tail) = rest.split_at_mut(rest.len() / per_line::<T>() * per_line::<T>());
+        (head, Self(lines), tail)
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.0.len() / per_line::<T>()
+    }
+
+    /// Takes the first ones, `count` or all.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, count: usize) -> Self {
+        let numbers = self.0.len().min(count * per_line::<T>());
+        let (taken, rest) = std::mem::take(&mut self.0).split_at_mut(numbers);
+        self.0 = rest;
+        Self(taken)
+    }
+
+    /// Writes as many numbers as there are.
+    #[inline(always)]
+    pub(super) fn write(self, from: &[T]) {
+        self.0.copy_from_slice(from);
+    }
+
+    /// The same past the caches, so that the lines are not read first.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn stream(self, _: Avx512, from: &[T]) {
+        use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+        const { assert!(LINE.is_multiple_of(size_of::<T>())) };
+        let per_line = per_line::<T>();
+        for (from, to) in from.chunks_exact(per_line).zip(self.0.chunks_exact_mut(per_line)) {
+            // SAFETY: both hold the 64 bytes of a line, `to` is one, as all of `self`, and the argument proves AVX-512.
+            unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+        }
     }
 }
 

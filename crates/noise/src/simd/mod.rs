@@ -10,6 +10,6 @@ pub(crate) use isa::{Avx2, Avx512, VectorAes};
 pub(crate) use isa::{Isa, per_isa};
 pub(crate) use lookup::Instructions;
 pub(crate) use memory::{
-    Aligned, AlignedNumbers, BEYOND_CACHE, LINE, fence, is_large, per_line, stream_block,
+    Aligned, AlignedNumbers, BEYOND_CACHE, LINE, Lines, fence, is_large, per_line, stream_block,
 };
-pub(crate) use transfer::{LongCopy, Transfer, advance_body};
+pub(crate) use transfer::{LongCopy, Transfer};

@@ -4,75 +4,75 @@ use zeroize::Zeroize;
 
 use super::isa::{Isa, per_isa};
 use super::lookup::Instructions;
-use super::memory::{LINE, fence, per_line, prefetch};
+use super::memory::{LINE, Lines, fence, per_line, prefetch};
 use crate::number::Number;
 
 /// A copy past the caches, and numbers to be brought near, both to go on beside other work.
 pub(crate) struct Transfer<'a, T> {
     from: &'a [T],
-    to: &'a mut [T],
+    lines: Lines<'a, T>,
+    /// What lies behind the lines.
+    tail: &'a mut [T],
     fetched: &'a [T],
 }
 
-/// Numbers to be copied and to be fetched at a time: whole lines, too few for either to wait.
+/// What is done at a time, too little to be waited for: lines to be copied and numbers to be fetched.
 pub(crate) struct Portion {
-    copied: usize,
+    lines: usize,
     fetched: usize,
 }
 
 impl<'a, T: Number> Transfer<'a, T> {
     /// Nothing to copy, and `numbers` to be fetched.
     pub(crate) fn fetching(numbers: &'a [T]) -> Self {
-        Self { from: &[], to: &mut [], fetched: numbers }
+        Self { fetched: numbers, ..Self::copying(&[], &mut []) }
     }
 
     /// Copies what lies before the first whole line of `to` at once.
     pub(crate) fn copying(from: &'a [T], to: &'a mut [T]) -> Self {
-        let head = to.as_ptr().align_offset(LINE).min(to.len());
-        let (first, to) = to.split_at_mut(head);
-        let (from_first, from) = from.split_at(head);
-        copy_few(from_first, first);
-        Self { from, to, fetched: &[] }
+        let (head, lines, tail) = Lines::split(to);
+        let (first, from) = from.split_at(head.len());
+        copy_few(first, head);
+        Self { from, lines, tail, fetched: &[] }
     }
 
     /// What is left in `parts` portions, about equal.
     pub(crate) fn portion(&self, parts: usize) -> Portion {
-        let numbers = |left: usize| left.div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
-        Portion { copied: numbers(self.to.len()), fetched: numbers(self.fetched.len()) }
+        let fetched = self.fetched.len().div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
+        Portion { lines: self.lines.count().div_ceil(parts), fetched }
+    }
+
+    /// A portion, or what is left of it.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, set: impl Instructions, portion: &Portion) {
+        if portion.fetched > 0 {
+            let (now, rest) = self.fetched.split_at(portion.fetched.min(self.fetched.len()));
+            prefetch(now);
+            self.fetched = rest;
+        }
+        if portion.lines == 0 {
+            return;
+        }
+        let lines = self.lines.take(portion.lines);
+        let (from, rest) = self.from.split_at(lines.count() * per_line::<T>());
+        set.write_lines(from, lines);
+        self.from = rest;
     }
 
     /// All that is left.
     pub(crate) fn finish(mut self, isa: Isa) {
         let portion = self.portion(1);
-        advance(isa, &mut self, &portion);
-        copy_few(self.from, self.to);
+        if portion.lines + portion.fetched > 0 {
+            advance(isa, &mut self, &portion);
+        }
+        copy_few(self.from, self.tail);
     }
 }
 
 per_isa! {
-    fn advance[T: Number](transfer: &mut Transfer<'_, T>, portion: &Portion) = advance_body, given set
-}
-
-/// A portion of `transfer`, or what is left of it: whole lines only of a copy.
-#[inline(always)]
-pub(crate) fn advance_body<T: Number>(
-    set: impl Instructions,
-    transfer: &mut Transfer<'_, T>,
-    portion: &Portion,
-) {
-    if portion.fetched > 0 {
-        let (now, rest) = transfer.fetched.split_at(portion.fetched.min(transfer.fetched.len()));
-        prefetch(now);
-        transfer.fetched = rest;
+    fn advance<set>[T: Number](transfer: &mut Transfer<'_, T>, portion: &Portion) {
+        transfer.advance(set, portion);
     }
-    if portion.copied == 0 {
-        return;
-    }
-    let numbers = portion.copied.min(transfer.to.len() / per_line::<T>() * per_line::<T>());
-    let (from, from_rest) = transfer.from.split_at(numbers);
-    let (to, to_rest) = std::mem::take(&mut transfer.to).split_at_mut(numbers);
-    set.copy_lines(from, to);
-    (transfer.from, transfer.to) = (from_rest, to_rest);
 }
 
 /// A copy of mostly nothing, for which a call would take longer.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
 use crate::error::NoiseError;
-use crate::kernel::{Add, Mode, OnGrid, Plain};
+use crate::kernel::{Mode, OnGrid, Plain, Target};
 use crate::key::{RunId, RunKey};
 use crate::keystream::{KeyedRng, Purpose};
 use crate::placement::Placement;
@@ -58,15 +58,6 @@ pub type NoiseStream = Stream<Plain>;
 pub type GridStream = Stream<OnGrid>;
 
 impl Stream<Plain> {
-    /// Writes the next row into `out`, which has one place for each output of the shard.
-    ///
-    /// # Errors
-    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
-    /// `out` are then unchanged.
-    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
-        self.hand_out(out, Add::Nothing)
-    }
-
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
@@ -74,7 +65,7 @@ impl Stream<Plain> {
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
         range::scale(scale, self.spec.noise_std)?;
-        self.hand_out(gradient, Add::Times(scale))
+        self.hand_out(gradient, Target::Add(scale))
     }
 }
 
@@ -94,18 +85,19 @@ impl Stream<OnGrid> {
         }
         self.hand_out(out, Some(sum))
     }
+}
 
-    /// Writes the step's noise alone, as [`GridStream::release`] of zeros.
+impl<M: Mode> Stream<M> {
+    /// Writes the next row into `out`, which has one place for each output of the shard: on a grid, the release of a sum
+    /// of zeros.
     ///
     /// # Errors
     /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
-        self.hand_out(out, None)
+        self.hand_out(out, M::Target::default())
     }
-}
 
-impl<M: Mode> Stream<M> {
     /// Makes `step` the next one.
     ///
     /// ```
