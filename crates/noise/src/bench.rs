@@ -7,10 +7,7 @@ use antinoise_input::{at_least, between};
 use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use crate::error::NoiseError;
-use crate::key::Key;
-use crate::placement::{Placement, State};
-use crate::stream::{NoiseStream, StreamBuilder};
+use crate::{Key, NoiseError, NoiseStream, Placement, State, StreamBuilder};
 
 /// The time of a warm step of a stream.
 #[derive(Debug, Clone, Copy)]

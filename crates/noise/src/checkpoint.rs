@@ -14,9 +14,9 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::error::NoiseError;
-use crate::key::{BYTES, Key};
+use crate::key::BYTES;
 use crate::number::Number;
+use crate::{Key, NoiseError};
 
 /// Raised whenever the same key would make other noise.
 const VERSION: &str = "antinoise-noise 4";

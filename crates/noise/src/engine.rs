@@ -2,19 +2,17 @@
 
 use std::ops::Range;
 
-use crate::error::NoiseError;
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
-use crate::kernel::{HandOut, Kernel, Mode, Scratch, slot};
-use crate::key::Key;
+use crate::kernel::{HandOut, Kernel, Scratch, ScratchOf, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
-use crate::placement::{Limits, Numbers, Placement, State};
-use crate::range;
+use crate::placement::{Limits, Numbers};
 use crate::shard::{Tile, Tiles};
 use crate::simd::{AlignedNumbers, Isa, fence, is_large};
 use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
+use crate::{Key, Mode, NoiseError, Placement, State, range};
 
 /// Steps that a seek makes in one pass over the state.
 const SEEK_PASS: usize = 256;
@@ -34,22 +32,12 @@ pub(crate) struct Engine<M: Mode> {
     ahead: AlignedNumbers<M::Row>,
     stagger: Stagger,
     window: Window,
-    scratch: Vec<Scratch<M::Number, M::Row>>,
+    scratch: Vec<ScratchOf<M>>,
 }
 
 impl<M: Mode> Engine<M> {
     /// The engine of the stream whose own key is `key`.
     pub(crate) fn new(
-        mode: M,
-        spec: &Spec,
-        key: &Key,
-        limits: Limits,
-        threads: usize,
-    ) -> Result<Self, NoiseError> {
-        Self::on(Isa::detect(), mode, spec, key, limits, threads)
-    }
-
-    pub(crate) fn on(
         isa: Isa,
         mode: M,
         spec: &Spec,
@@ -132,7 +120,7 @@ impl<M: Mode> Engine<M> {
         let source = self.source(step);
         let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
         let (mode, past_vectors) = (*mode, stored.0);
-        let work = |scratch: &mut Scratch<M::Number, M::Row>, tile: Tile, parts: Parts<'_, M>| {
+        let work = |scratch: &mut ScratchOf<M>, tile: Tile, parts: Parts<'_, M>| {
             let Parts { past, ahead, out, following } = parts;
             let target = M::part(target, tile.output, tile.len);
             let Some(start) = tile.start else { return M::hand_out_padding(target, out) };
@@ -196,7 +184,7 @@ impl<M: Mode> Engine<M> {
             self.window.prepare(&self.flat, self.placement.state, first..end);
             let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
             let (mode, past_vectors) = (*mode, stored.0);
-            let work = |scratch: &mut Scratch<M::Number, M::Row>, tile: Tile, parts: Parts<'_, M>| {
+            let work = |scratch: &mut ScratchOf<M>, tile: Tile, parts: Parts<'_, M>| {
                 let Parts { past, ahead, following, .. } = parts;
                 let made = |next: usize| stagger.made(tile.number, next);
                 let steps = first.max(made(now))..end.min(made(step));
@@ -248,14 +236,17 @@ impl<'a, M: Mode> Parts<'a, M> {
     }
 }
 
+/// What is done with a tile.
+type Work<'a, M> = dyn Fn(&mut ScratchOf<M>, Tile, Parts<'_, M>) + Sync + 'a;
+
 /// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
 fn each_tile<M: Mode>(
-    scratch: &mut [Scratch<M::Number, M::Row>],
+    scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,
     numbers: Range<usize>,
     mut parts: Parts<'_, M>,
     stored: (usize, usize),
-    work: &(dyn Fn(&mut Scratch<M::Number, M::Row>, Tile, Parts<'_, M>) + Sync),
+    work: &Work<'_, M>,
 ) {
     if scratch.len() == 1 || numbers.len() <= 1 {
         for tile in numbers.map(|number| tiles.get(number)) {

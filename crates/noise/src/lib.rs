@@ -66,6 +66,7 @@
 //! window: which steps, from which seeds
 //! engine, checkpoint: all tiles on all threads; a state in a file
 //! stream: what users hold
+//! builder: how it is described
 //! bench: timings
 //! ```
 
@@ -73,6 +74,7 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_mut, unused_variables))]
 
 pub mod bench;
+mod builder;
 mod checkpoint;
 mod engine;
 mod error;
@@ -92,6 +94,7 @@ mod stream;
 mod window;
 
 pub use antinoise_mechanism::Grid;
+pub use builder::StreamBuilder;
 pub use error::NoiseError;
 pub use kernel::{Mode, OnGrid, Plain};
 pub use key::{Key, RunId};
@@ -99,4 +102,4 @@ pub use keystream::{Cipher, KeyedRng, Purpose};
 pub use normal::SeedNoise;
 pub use placement::{Placement, State};
 pub use shard::Shard;
-pub use stream::{GridStream, NoiseStream, Stream, StreamBuilder};
+pub use stream::{GridStream, NoiseStream, Stream};

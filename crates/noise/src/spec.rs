@@ -3,8 +3,7 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use crate::key::{BYTES, Description};
-use crate::keystream::Cipher;
-use crate::shard::Shard;
+use crate::{Cipher, Shard};
 
 /// Every number that a bit of the noise depends on, but for the grid, which belongs to the mode of the stream.
 #[derive(Debug, Clone)]
@@ -22,15 +21,15 @@ impl Spec {
     pub(crate) fn describe(&self, grid: Option<Grid>) -> [u8; BYTES] {
         let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
         let mut description = Description::new("antinoise stream 1");
-        describe_recursion(recursion, &mut description);
         // No grid has spacing 0.
         let spacing = grid.map_or(0.0, Grid::spacing);
-        description.count(*steps).count(*dim).number(*noise_std).number(spacing).text(cipher.name());
+        describe_recursion(recursion, &mut description).count(*steps).count(*dim).number(*noise_std);
+        description.number(spacing).text(cipher.name());
         description.digest()
     }
 }
 
-fn describe_recursion(recursion: &Recursion, to: &mut Description) {
+fn describe_recursion<'a>(recursion: &Recursion, to: &'a mut Description) -> &'a mut Description {
     match recursion {
         Recursion::Independent => to.text("independent"),
         Recursion::MovingAverage { taps } => to.text("moving-average").numbers(taps),
@@ -44,11 +43,9 @@ fn describe_recursion(recursion: &Recursion, to: &mut Description) {
             }
             to
         }
-        Recursion::Scaled { inner, factors } => {
-            return describe_recursion(inner, to.text("scaled").numbers(factors));
-        }
+        Recursion::Scaled { inner, factors } => describe_recursion(inner, to.text("scaled").numbers(factors)),
         Recursion::Restarted { inner, period } => {
-            return describe_recursion(inner, to.text("restarted").count(*period));
+            describe_recursion(inner, to.text("restarted").count(*period))
         }
-    };
+    }
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::flat_recursion::{FlatRecursion, Leaf, Position};
-use crate::kernel::{Kernel, LookAhead, Mode, Scratch, Term, TileSteps, store_rows};
+use crate::kernel::{Kernel, LookAhead, ScratchOf, Term, TileSteps, store_rows};
 use crate::keystream::{KeySource, Keystream};
-use crate::placement::{Placement, State};
 use crate::simd::BEYOND_CACHE;
+use crate::{Mode, Placement, State};
 
 /// Bytes of the next tile's past that are fetched while this tile makes a step: more would be waited for.
 const FETCHED_A_STEP: usize = 32 << 10;
@@ -89,7 +89,7 @@ impl Window {
         &self,
         mode: M,
         kernel: &Kernel<M::Number>,
-        scratch: &mut Scratch<M::Number, M::Row>,
+        scratch: &mut ScratchOf<M>,
         tile: TileRun<'_, M>,
     ) {
         let TileRun { start, len, past, ahead, steps, first_row, fetched } = tile;

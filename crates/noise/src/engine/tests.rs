@@ -1,16 +1,14 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use super::*;
-use crate::kernel::{OnGrid, Plain};
-use crate::keystream::Cipher;
-use crate::shard::Shard;
+use crate::{Cipher, OnGrid, Plain, Shard};
 
 /// The rows of coordinates 3, 4, ... on an instruction set, under one key whatever the recursion.
 fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, steps: usize, dim: usize) -> Vec<f32> {
     let (shard, cipher) = (Shard::of_range(3..dim as u64), Cipher::default());
     let spec = Spec { recursion, steps, dim, noise_std: 1.0, shard, cipher };
     let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX };
-    let mut engine = Engine::on(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap();
+    let mut engine = Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap();
     let mut rows = vec![0.5; steps * (dim - 3)];
     rows.chunks_exact_mut(dim - 3).for_each(|row| engine.hand_out(row, M::Target::default()));
     rows

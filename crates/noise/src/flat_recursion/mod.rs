@@ -3,9 +3,7 @@
 mod flat;
 mod leaf;
 mod retained;
-mod weights;
 
 pub(crate) use flat::{FlatRecursion, Position};
-pub(crate) use leaf::Leaf;
+pub(crate) use leaf::{History, Leaf, Weights};
 pub(crate) use retained::RetainedRow;
-pub(crate) use weights::{History, Weights};

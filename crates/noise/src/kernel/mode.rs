@@ -69,6 +69,9 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [f32]);
 }
 
+/// What a thread of this mode works in.
+pub(crate) type ScratchOf<M> = Scratch<<M as Steps>::Number, <M as Steps>::Row>;
+
 /// How the noise of one step is handed out.
 #[derive(Debug, Clone, Copy)]
 pub struct HandOut<T> {
@@ -95,7 +98,7 @@ pub struct TileSteps<'a, T> {
 /// Stores the rows of noise of these steps; where none are stored apart, the last one is put first.
 pub(crate) fn store_rows<M: Steps>(
     mode: M,
-    scratch: &mut Scratch<M::Number, M::Row>,
+    scratch: &mut ScratchOf<M>,
     steps: &[Position],
     ahead: &mut LookAhead<'_, M::Row>,
 ) {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ring::accumulate_four;
-use super::sum::accumulate;
+use super::sum::weighted_sum;
 use crate::flat_recursion::{Position, RetainedRow};
 use crate::number::Real;
 use crate::simd::Isa;
@@ -25,17 +24,9 @@ impl Retained {
 
     /// out = the weighted sum of the past, oldest first.
     pub(super) fn recall<T: Real>(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
-        let len = out.len();
-        let of = |slot: usize| &past[slot * len..][..len];
-        out.fill(T::default());
-        let (fours, rest) = self.rows[position.local].past.as_chunks::<4>();
-        for four in fours {
-            let (weights, seeds) = (four.map(|(_, w)| T::rounded(w)), four.map(|(slot, _)| of(slot)));
-            accumulate_four(isa, weights, seeds, out);
-        }
-        for &(slot, weight) in rest {
-            accumulate(isa, T::rounded(weight), of(slot), out);
-        }
+        let (terms, len) = (&self.rows[position.local].past, out.len());
+        let term = |k: usize| (T::rounded(terms[k].1), &past[terms[k].0 * len..][..len]);
+        weighted_sum(isa, terms.len(), term, out);
     }
 
     /// Keeps this step's seed.

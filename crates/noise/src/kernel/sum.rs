@@ -1,7 +1,8 @@
-//! Weighted sums of seeds, made anew: dense, tree and Fourier mechanisms, and any banded C^-1 without memory.
+//! Weighted sums: of past vectors, and of seeds that are made anew (dense, tree and Fourier mechanisms, and any banded
+//! C^-1 without memory).
 
 use crate::number::Real;
-use crate::simd::per_isa;
+use crate::simd::{Isa, per_isa};
 
 /// One term of a sum: row `row` of a window reads seed `seed` with `weight`.
 #[derive(Debug, Clone, Copy)]
@@ -17,5 +18,36 @@ per_isa! {
         for (out, x) in out.iter_mut().zip(x) {
             *out = weight.times_plus(*x, *out);
         }
+    }
+}
+
+per_isa! {
+    /// out += w_0 x_0 + w_1 x_1 + w_2 x_2 + w_3 x_3, in this order.
+    fn accumulate_four[T: Real](w: [T; 4], x: [&[T]; 4], out: &mut [T]) {
+        let [a, b, c, d] = x.map(|x| &x[..out.len()]);
+        for j in 0..out.len() {
+            let y = w[0].times_plus(a[j], out[j]);
+            let y = w[1].times_plus(b[j], y);
+            let y = w[2].times_plus(c[j], y);
+            out[j] = w[3].times_plus(d[j], y);
+        }
+    }
+}
+
+/// out = the sum of `count` vectors times their weights, in this order.
+pub(super) fn weighted_sum<'a, T: Real>(
+    isa: Isa,
+    count: usize,
+    term: impl Fn(usize) -> (T, &'a [T]),
+    out: &mut [T],
+) {
+    out.fill(T::default());
+    let fours = count / 4 * 4;
+    for k in (0..fours).step_by(4) {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|i| term(k + i));
+        accumulate_four(isa, [a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1], out);
+    }
+    for (weight, x) in (fours..count).map(term) {
+        accumulate(isa, weight, x, out);
     }
 }

@@ -153,5 +153,5 @@ mod tests {
         }
     }
 
-    include!("exact_goldens.rs");
+    include!("../../tests/golden/exact_normals.rs");
 }

@@ -4,9 +4,10 @@ use std::fmt;
 
 use super::tile::NormalTile;
 use super::transform::Normal;
-use crate::key::{Derived, Key};
-use crate::keystream::{Cipher, KeySource, Keystream};
+use crate::key::Derived;
+use crate::keystream::{KeySource, Keystream};
 use crate::simd::{Isa, LongCopy, is_large};
+use crate::{Cipher, Key};
 
 /// The seed noise itself: standard normals z_s\[j\] addressed by (seed s, coordinate j).
 ///

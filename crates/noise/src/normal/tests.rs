@@ -1,9 +1,9 @@
 use super::tile::{NormalTile, TILE};
 use super::transform::groups;
-use super::{SeedNoise, exact, single};
-use crate::key::Key;
-use crate::keystream::{Cipher, GROUP_BYTES, KeySource};
+use super::{exact, single};
+use crate::keystream::{GROUP_BYTES, KeySource};
 use crate::simd::Isa;
+use crate::{Cipher, Key};
 
 fn bytes_of(words: impl Iterator<Item = u64>) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
@@ -149,20 +149,4 @@ fn every_instruction_set_makes_the_same_normals() {
     };
     let reference = run(Isa::available()[Isa::available().len() - 1]);
     assert!(Isa::available().iter().all(|&isa| run(isa) == reference));
-}
-
-/// Large outputs leave past the caches, whole lines at a time, wherever they start; small ones do not.
-#[test]
-fn large_outputs_hold_the_same_normals_wherever_they_start() {
-    let len = (9 << 20) / 4;
-    let mut noise = SeedNoise::new(&Key::from_seed_insecure(5), Cipher::default());
-    let mut expected = vec![0f32; len + 64];
-    expected.chunks_mut(5000).enumerate().for_each(|(i, part)| noise.fill(3, 5000 * i as u64, part));
-    let mut room = vec![0f32; len + 64];
-    for (place, start) in [(0, 0), (1, 0), (3, 33), (4, 1), (15, 64), (16, 31)] {
-        room.fill(7.0);
-        noise.fill(3, start as u64, &mut room[place..place + len]);
-        assert!(room[place..place + len] == expected[start..start + len], "{place} {start}");
-        assert!(room[..place].iter().chain(&room[place + len..]).all(|&x| x == 7.0));
-    }
 }

@@ -2,7 +2,8 @@
 
 use zeroize::Zeroize;
 
-use super::isa::{Isa, per_isa};
+use super::dispatch::per_isa;
+use super::isa::Isa;
 use super::lookup::Instructions;
 use super::memory::{LINE, Lines, fence, per_line, prefetch};
 use crate::number::Number;

@@ -9,13 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
-use crate::error::NoiseError;
-use crate::kernel::{Mode, OnGrid, Plain, Target};
-use crate::key::{RunId, RunKey};
-use crate::keystream::{KeyedRng, Purpose};
-use crate::placement::Placement;
-use crate::range;
+use crate::kernel::Target;
+use crate::key::RunKey;
 use crate::spec::Spec;
+use crate::{KeyedRng, Mode, NoiseError, OnGrid, Placement, Plain, Purpose, RunId, range};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
 /// [`GridStream`].
@@ -23,14 +20,14 @@ use crate::spec::Spec;
 /// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
 /// difference of the two releases would have none.
 pub struct Stream<M: Mode> {
-    pub(super) spec: Spec,
-    pub(super) run: RunId,
-    pub(super) context: [u8; 32],
+    pub(crate) spec: Spec,
+    pub(crate) run: RunId,
+    pub(crate) context: [u8; 32],
     /// Of the spec and the grid.
-    pub(super) description: [u8; 32],
-    pub(super) key: RunKey,
-    pub(super) engine: Engine<M>,
-    pub(super) pool: Option<ThreadPool>,
+    pub(crate) description: [u8; 32],
+    pub(crate) key: RunKey,
+    pub(crate) engine: Engine<M>,
+    pub(crate) pool: Option<ThreadPool>,
 }
 
 /// A stream of noise in single precision, to be added to floating-point sums.
@@ -252,7 +249,7 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Brings a stream that was just built to where it was when the checkpoint was written.
-    pub(super) fn restore(&mut self, reader: Reader<'_, M::Number, M::Row>) -> Result<(), NoiseError> {
+    pub(crate) fn restore(&mut self, reader: Reader<'_, M::Number, M::Row>) -> Result<(), NoiseError> {
         let refused = reader.refuse("it was written in another context: for another plan, data set or model");
         let (start, step) = (reader.label.start, reader.label.step);
         let commitment = reader.label.commitment.clone();
@@ -269,7 +266,7 @@ impl<M: Mode> Stream<M> {
 }
 
 /// A digest of everything that a part of a stream is a function of, apart from key and run.
-pub(super) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
+pub(crate) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
     hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
 }
 

@@ -6,18 +6,17 @@ use antinoise_input::{at_least, between};
 use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use super::state::{GridStream, NoiseStream, Stream, fingerprint};
 use crate::checkpoint::Reader;
 use crate::engine::Engine;
-use crate::error::NoiseError;
-use crate::kernel::{Mode, OnGrid, Plain};
-use crate::key::{Key, RunId, RunKey};
-use crate::keystream::Cipher;
-use crate::normal::SeedNoise;
+use crate::key::RunKey;
 use crate::placement::{self, Limits};
-use crate::range;
-use crate::shard::Shard;
+use crate::simd::Isa;
 use crate::spec::Spec;
+use crate::stream::fingerprint;
+use crate::{
+    Cipher, GridStream, Key, Mode, NoiseError, NoiseStream, OnGrid, Plain, RunId, SeedNoise, Shard, Stream,
+    range,
+};
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
 ///
@@ -209,7 +208,7 @@ impl StreamBuilder {
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
         let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
         let description = spec.describe(mode.grid());
-        let engine = Engine::new(mode, &spec, &key.of_noise(&description), limits, threads)?;
+        let engine = Engine::new(Isa::detect(), mode, &spec, &key.of_noise(&description), limits, threads)?;
         Ok(Stream { spec, run, context, description, key, engine, pool })
     }
 
