@@ -124,9 +124,9 @@ impl StreamBuilder {
         self
     }
 
-    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, parts of
-    /// the shard take turns, so that every step takes about the same time; seed noise made again is made for all
-    /// steps of a pass when the first of them is asked for.
+    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, tiles look
+    /// ahead at different steps, so that every step takes about the same time; seed noise made again is made for all steps
+    /// of a pass when the first of them is asked for.
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;

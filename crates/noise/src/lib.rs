@@ -70,9 +70,6 @@
 //! bench: timings
 //! ```
 
-// What only the faster paths of x86-64 use is idle elsewhere.
-#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_mut, unused_variables))]
-
 pub mod bench;
 mod builder;
 mod checkpoint;

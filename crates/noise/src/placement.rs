@@ -24,7 +24,7 @@ pub struct Placement {
     pub state: State,
     /// Steps made in one pass over the state, tile by tile in cache: noise does not depend on data.
     pub look_ahead: usize,
-    /// Vectors of the shard's size that are kept: past ones and, beyond one step of look-ahead, coming ones.
+    /// Vectors of the shard's size that are stored: past ones and, beyond one step of look-ahead, coming ones.
     pub vectors: usize,
     /// Bytes of these vectors.
     pub bytes: u64,
@@ -64,11 +64,11 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be kept, and is asked only
+    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be stored, and is asked only
     /// where there would be any.
     ///
     /// # Errors
-    /// When seeds that have to be kept take more memory than that.
+    /// When seeds that have to be stored take more memory than that.
     pub(crate) fn choose(
         flat: &FlatRecursion,
         steps: usize,
@@ -127,7 +127,7 @@ impl Placement {
     }
 }
 
-/// Rows kept apart when so many steps are made at a time.
+/// Rows stored apart from the past when so many steps are made at a time.
 fn apart(look_ahead: usize) -> usize {
     if look_ahead > 1 { look_ahead } else { 0 }
 }

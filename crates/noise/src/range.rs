@@ -65,10 +65,7 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
             return Err(InvalidParameter::new("noise", got, must_be));
         }
     }
-    match grid {
-        Some(grid) => check_grid(flat, spec.steps, spec.noise_std / grid.spacing()),
-        None => Ok(()),
-    }
+    grid.map_or(Ok(()), |grid| check_grid(flat, spec.steps, spec.noise_std / grid.spacing()))
 }
 
 /// Refuses what cannot be released on a grid.

@@ -3,13 +3,13 @@
 //! What is in memory is a function of two numbers, the step that comes next and the step that all tiles were last brought
 //! to: all that a checkpoint says beside the numbers.
 
-/// Tile i makes its noise at steps s with (s + i) mod look_ahead = 0, its turns, up to the next one: every step then takes the
-/// same time, and the memory that most tiles wait for arrives while the others compute.
+/// Tile i computes at the steps s with (s + i) mod look_ahead = 0, each time all rows before the next such step. So every
+/// step takes the same time, and the memory that most tiles wait for arrives while the others compute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stagger {
     pub(crate) steps: usize,
     look_ahead: usize,
-    /// False where all tiles take their turn at the same steps.
+    /// False where all tiles compute at the same steps.
     staggered: bool,
     /// The step that every tile was brought to, with nothing made ahead.
     pub(crate) start: usize,
@@ -22,7 +22,7 @@ impl Stagger {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
-    /// As after `next` - `start` steps from `start` on.
+    /// As after the steps from `start` to `next`.
     pub(crate) fn restore(&mut self, start: usize, next: usize) {
         (self.start, self.next) = (start, next);
     }
@@ -32,8 +32,8 @@ impl Stagger {
         if next == self.start {
             return next;
         }
-        let past_turn = (next + if self.staggered { tile } else { 0 }) % self.look_ahead;
-        self.steps.min(next + (self.look_ahead - past_turn) % self.look_ahead)
+        let since = (next + if self.staggered { tile } else { 0 }) % self.look_ahead;
+        self.steps.min(next + (self.look_ahead - since) % self.look_ahead)
     }
 
     /// The step up to which tiles make their noise at the latest, when `step` is handed out.
@@ -41,12 +41,12 @@ impl Stagger {
         if self.staggered { self.steps.min(step + self.look_ahead) } else { self.made(0, step + 1) }
     }
 
-    /// True when one of so many tiles takes its turn at `step`.
+    /// True when one of so many tiles computes at `step`.
     pub(crate) fn is_due(&self, step: usize, tiles: usize) -> bool {
         (0..tiles.min(self.look_ahead)).any(|tile| self.made(tile, step) == step)
     }
 
-    /// How many tiles after one that takes its turn at `step` do not.
+    /// How many tiles after one that computes at `step` do not.
     pub(crate) fn idle(&self, step: usize) -> usize {
         if self.staggered && step != self.start { self.look_ahead - 1 } else { 0 }
     }
@@ -66,7 +66,6 @@ mod tests {
                 for step in start..23 {
                     let due: Vec<_> = (0..9).filter(|&tile| stagger.made(tile, step) == step).collect();
                     assert_eq!(stagger.is_due(step, 9), !due.is_empty());
-                    // Spread evenly.
                     assert!(due.windows(2).all(|pair| pair[1] - pair[0] == 1 + stagger.idle(step)));
                     for (tile, made) in made.iter_mut().enumerate() {
                         assert_eq!(*made, stagger.made(tile, step));

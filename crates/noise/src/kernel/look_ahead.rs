@@ -6,7 +6,7 @@ use crate::flat_recursion::Position;
 use crate::number::Number;
 use crate::simd::{Isa, Transfer};
 
-/// The rows of a tile of `len` coordinates that wait to be handed out; none where they are not stored.
+/// The rows of a tile of `len` coordinates that are handed out later; none where they are not stored apart.
 pub struct LookAhead<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) len: usize,
@@ -16,7 +16,7 @@ pub struct LookAhead<'a, R> {
     pub(crate) beyond_cache: bool,
 }
 
-/// Where the row of `step` waits.
+/// Where the row of `step` is stored.
 pub(crate) fn slot(step: usize, slots: usize) -> usize {
     step % slots
 }

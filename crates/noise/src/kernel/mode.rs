@@ -18,7 +18,7 @@ pub trait Mode: Steps {}
 pub trait Steps: Copy + Send + Sync + Sized + 'static {
     /// The precision of the noise.
     type Number: Normal;
-    /// What a row waits as until it is handed out.
+    /// What a row is stored as until it is handed out.
     type Row: Number;
     /// What a row is written over, which is the default, or added to.
     type Target<'a>: Copy + Default + Send + Sync;
@@ -45,7 +45,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
         ahead: &mut LookAhead<'_, Self::Row>,
     );
 
-    /// A row of noise as it waits, in `room` if it is not what it was.
+    /// A row of noise as it is stored, in `room` where that is something else.
     fn as_row<'a>(
         self,
         isa: Isa,
@@ -63,7 +63,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     /// Hands out noise of unit variance.
     fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[Self::Number], out: &mut [f32]);
 
-    /// Hands out a row that waited.
+    /// Hands out a row that was stored.
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [f32]);
 }
 

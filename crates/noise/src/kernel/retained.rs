@@ -25,8 +25,8 @@ impl Retained {
     /// out = the weighted sum of the past, oldest first.
     pub(super) fn recall<T: Real>(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
         let (terms, len) = (&self.rows[position.local].past, out.len());
-        let term = |k: usize| (T::rounded(terms[k].1), &past[terms[k].0 * len..][..len]);
-        weighted_sum(isa, terms.len(), term, out);
+        let (w, x) = (|k: usize| T::rounded(terms[k].1), |k: usize| &past[terms[k].0 * len..][..len]);
+        weighted_sum(isa, terms.len(), w, x, out);
     }
 
     /// Keeps this step's seed.

@@ -28,7 +28,7 @@ impl<T: Real> Ring<T> {
         let (weights, len) = (self.weights.row(position.local), out.len());
         let of = |lag: usize| &past[(position.step + self.slots - lag) % self.slots * len..][..len];
         let most = weights.len() - 1;
-        weighted_sum(isa, most, |k| (weights[most - k], of(most - k)), out);
+        weighted_sum(isa, most, |k| weights[most - k], |k| of(most - k), out);
     }
 
     /// Puts this step's vector where the oldest one was.

@@ -8,8 +8,7 @@ use crate::normal::{Normal, NormalTile, TILE};
 use crate::number::Number;
 use crate::simd::{AlignedNumbers, Isa};
 
-/// A tile's seed noise and correlated noise, for as many steps as are made at once, and, when replaying, its past;
-/// wiped on drop.
+/// A tile's seed noise, correlated noise and, when replaying, past; all wiped on drop.
 pub struct Scratch<T: Normal, R: Number> {
     pub(crate) isa: Isa,
     /// Seed noise, of each step.

@@ -35,19 +35,21 @@ per_isa! {
 }
 
 /// out = the sum of `count` vectors times their weights, in this order.
+#[inline(always)]
 pub(super) fn weighted_sum<'a, T: Real>(
     isa: Isa,
     count: usize,
-    term: impl Fn(usize) -> (T, &'a [T]),
+    w: impl Fn(usize) -> T,
+    x: impl Fn(usize) -> &'a [T],
     out: &mut [T],
 ) {
     out.fill(T::default());
     let fours = count / 4 * 4;
     for k in (0..fours).step_by(4) {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|i| term(k + i));
-        accumulate_four(isa, [a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1], out);
+        let w = [w(k), w(k + 1), w(k + 2), w(k + 3)];
+        accumulate_four(isa, w, [x(k), x(k + 1), x(k + 2), x(k + 3)], out);
     }
-    for (weight, x) in (fours..count).map(term) {
-        accumulate(isa, weight, x, out);
+    for k in fours..count {
+        accumulate(isa, w(k), x(k), out);
     }
 }

@@ -40,7 +40,7 @@ impl<T: Normal> NormalTile<T> {
         self.make_fetching(keystream, start, len, &[])
     }
 
-    /// The same, for a caller that works on in their place, while `fetched` is brought into the cache.
+    /// The same, to be changed in place, while `fetched` is brought into the cache.
     pub(crate) fn make_fetching(
         &mut self,
         keystream: &Keystream,
@@ -90,6 +90,7 @@ impl<T: Normal> NormalTile<T> {
 
 /// Makes the normals of whole batches of groups without ever writing their bits to memory, while `transfer` goes on;
 /// false, and nothing is done, where the processor cannot.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn fuse<T: Normal>(
     isa: Isa,
     keystream: &Keystream,

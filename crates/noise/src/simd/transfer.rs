@@ -6,7 +6,7 @@ use super::lookup::Instructions;
 use super::memory::{Lines, per_line, prefetch};
 use crate::number::Number;
 
-/// A copy past the caches, and numbers to be brought near, both to go on beside other work.
+/// A copy past the caches, and numbers to be fetched into them, both to go on beside other work.
 pub(crate) struct Transfer<'a, T> {
     from: &'a [T],
     lines: Lines<'a, T>,
