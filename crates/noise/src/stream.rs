@@ -150,8 +150,8 @@ impl<M: Mode> Stream<M> {
     }
 
     /// What ties files to each other: a digest, keyed by the run's key, of run, description,
-    /// [context](StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
-    /// of the rest of the run that stores it can tell, after [`StreamBuilder::resume`] and a seek to its own
+    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
+    /// of the rest of the run that stores it can tell, after [`resume`](crate::StreamBuilder::resume) and a seek to its own
     /// step, that the noise is its own.
     ///
     /// ```
