@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/noise/src/gaussian/exact_goldens.rs (needs mpmath): the Box-Muller parts of 128-bit words."""
+"""Writes crates/noise/tests/golden/exact_normals.rs (needs mpmath): the Box-Muller parts of 128-bit words."""
 from pathlib import Path
 
 from mpmath import cos, log, mp, mpf, pi, sin, sqrt
@@ -26,7 +26,7 @@ def pair(x):
 
 
 def main():
-    path = Path(__file__).resolve().parents[2] / "crates/noise/src/gaussian/exact_goldens.rs"
+    path = Path(__file__).resolve().parents[2] / "crates/noise/tests/golden/exact_normals.rs"
     lines = ["/// (word, high part, low part) of the radius.", "const RADII: [(u128, f64, f64); %d] = [" % len(WORDS)]
     for w in WORDS:
         lines.append(f"    ({w:#x}, {pair(sqrt(-2 * log((mpf(w) + 0.5) / mpf(2) ** 128)))[1:]},")

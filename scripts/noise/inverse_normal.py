@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/noise/src/gaussian/single_table.rs (needs mpmath): the inverse normal distribution, piece by piece.
+"""Writes crates/noise/src/normal/single_table.rs (needs mpmath): the inverse normal distribution, piece by piece.
 
 A word w, as a signed number, becomes s = (w (1 - 2^-24) + 1/2) 2^-16; the normal is the sign of s times z(p), where
 p = (|w + 1/2|) 2^-32 and z(p) is the point beyond which a standard normal lies with probability p. Pieces are halves
@@ -76,7 +76,7 @@ def main():
     lines += ["]);", "", "/// r - z by power of 1 / r, lowest first."]
     lines += [f"pub(super) const TAIL: [f64; {TAIL_DEGREE + 1}] = ["]
     lines += [f"    {float(c)!r}," for c in reversed(far)] + ["];", ""]
-    path = Path(__file__).resolve().parents[2] / "crates/noise/src/gaussian/single_table.rs"
+    path = Path(__file__).resolve().parents[2] / "crates/noise/src/normal/single_table.rs"
     path.write_text("\n".join(lines))
 
 

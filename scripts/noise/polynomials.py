@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the polynomial coefficients of crates/noise/src/gaussian/double.rs (needs mpmath).
+"""Prints the polynomial coefficients of crates/noise/src/normal/double.rs (needs mpmath).
 
 Each is the near-minimax fit (interpolation at Chebyshev nodes, in 60 digits) of the smooth remainder that the
 code multiplies by a power of its argument, so that relative accuracy holds at 0.

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use antinoise_input::{at_least, between};
-use antinoise_mechanism::Recursion;
+use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use crate::{Grid, Key, NoiseError, NoiseStream, Placement, State, StreamBuilder};
+use crate::{Key, NoiseError, NoiseStream, Placement, State, StreamBuilder};
 
 /// The time of a warm step of a stream.
 #[derive(Debug, Clone, Copy)]

@@ -3,15 +3,20 @@
 use std::path::Path;
 
 use antinoise_input::{at_least, between};
-use antinoise_mechanism::Recursion;
+use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use crate::correlator::Step;
+use crate::checkpoint::Reader;
 use crate::engine::Engine;
+use crate::key::RunKey;
 use crate::placement::{self, Limits};
-use crate::run::{RunId, RunKey, describe};
-use crate::stream::{Core, NoiseStream};
-use crate::{Cipher, Grid, Key, NoiseError, SeedNoise, Shard, range};
+use crate::simd::Isa;
+use crate::spec::Spec;
+use crate::stream::fingerprint;
+use crate::{
+    Cipher, GridStream, Key, Mode, NoiseError, NoiseStream, OnGrid, Plain, RunId, SeedNoise, Shard, Stream,
+    range,
+};
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
 ///
@@ -30,7 +35,7 @@ use crate::{Cipher, Grid, Key, NoiseError, SeedNoise, Shard, range};
 /// ```
 #[derive(Debug, Clone)]
 pub struct StreamBuilder {
-    plan: Plan,
+    spec: Spec,
     run: RunId,
     context: [u8; 32],
     memory_budget: Option<u64>,
@@ -38,24 +43,26 @@ pub struct StreamBuilder {
     threads: Option<usize>,
 }
 
-/// What the noise of a stream is a function of, apart from its key and its run.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) recursion: Recursion,
-    pub(crate) steps: usize,
-    pub(crate) dim: usize,
-    pub(crate) noise_std: f64,
-    pub(crate) shard: Shard,
-    pub(crate) cipher: Cipher,
-    pub(crate) grid: Option<Grid>,
-}
+impl Stream<Plain> {
+    /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] names the parameter that cannot be used.
+    pub fn new(
+        recursion: Recursion,
+        steps: usize,
+        dim: usize,
+        noise_std: f64,
+        key: Key,
+    ) -> Result<Self, NoiseError> {
+        Self::builder(recursion, steps, dim, noise_std).build(key)
+    }
 
-impl StreamBuilder {
-    pub(crate) fn new(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> Self {
-        let shard = Shard::of_range(0..dim as u64);
-        let plan = Plan { recursion, steps, dim, noise_std, shard, cipher: Cipher::default(), grid: None };
-        Self {
-            plan,
+    /// The same with options, which are checked when the stream is built; a [`GridStream`] is built so too.
+    pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
+        let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
+        StreamBuilder {
+            spec: Spec { recursion, steps, dim, noise_std, shard, cipher },
             run: RunId::default(),
             context: [0; 32],
             memory_budget: None,
@@ -63,18 +70,20 @@ impl StreamBuilder {
             threads: None,
         }
     }
+}
 
+impl StreamBuilder {
     /// Only these coordinates; all of them if not called.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
-        self.plan.shard = shard;
+        self.spec.shard = shard;
         self
     }
 
     /// The cipher; AES-256 in counter mode if not called.
     #[must_use]
     pub fn cipher(mut self, cipher: Cipher) -> Self {
-        self.plan.cipher = cipher;
+        self.spec.cipher = cipher;
         self
     }
 
@@ -115,9 +124,9 @@ impl StreamBuilder {
         self
     }
 
-    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, parts of
-    /// the shard take turns, so that every step takes about the same time; seed noise made again is made for all
-    /// steps of a pass when the first of them is asked for.
+    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, tiles look
+    /// ahead at different steps, so that every step takes about the same time; seed noise made again is made for all steps
+    /// of a pass when the first of them is asked for.
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;
@@ -136,12 +145,28 @@ impl StreamBuilder {
     /// # Errors
     /// [`NoiseError::Input`] names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
-        self.on(None).core(key).map(NoiseStream)
+        let key = RunKey::new(&key, &self.run);
+        self.start(Plain, key)
+    }
+
+    /// The stream at step 0, for releases on `grid`.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
+    /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
+    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream, NoiseError> {
+        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
+        self.start(mode, key)
     }
 
     /// The stream's seed noise itself: the Z of noise_std C^-1 Z, in single precision.
     pub fn seed_noise(self, key: Key) -> SeedNoise {
-        self.on(None).seeds(&key)
+        self.seeds(&key, None)
+    }
+
+    /// The same for a stream on `grid`: in double precision, [`SeedNoise::fill_f64`].
+    pub fn seed_noise_on_grid(self, grid: Grid, key: Key) -> SeedNoise {
+        self.seeds(&key, Some(grid))
     }
 
     /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
@@ -151,27 +176,27 @@ impl StreamBuilder {
     /// [`NoiseError::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
     /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
-        Core::resume(self.on(None), path.as_ref()).map(NoiseStream)
+        self.resume_in(Plain, path.as_ref())
     }
 
-    pub(crate) fn on(mut self, grid: Option<Grid>) -> Self {
-        self.plan.grid = grid;
-        self
+    /// The same for a stream on a grid.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
+    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream, NoiseError> {
+        let mode = OnGrid::new(grid, self.spec.noise_std);
+        self.resume_in(mode, path.as_ref())
     }
 
-    pub(crate) fn seeds(&self, key: &Key) -> SeedNoise {
-        SeedNoise::of(&RunKey::new(key, &self.run).of_noise(&describe(&self.plan)), self.plan.cipher)
+    fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {
+        let key = RunKey::new(key, &self.run).of_noise(&self.spec.describe(grid));
+        SeedNoise::of(&key, self.spec.cipher)
     }
 
-    pub(crate) fn core<T: Step>(self, key: Key) -> Result<Core<T>, NoiseError> {
-        let key = RunKey::new(&key, &self.run);
-        self.core_of(key)
-    }
-
-    pub(crate) fn core_of<T: Step>(self, key: RunKey) -> Result<Core<T>, NoiseError> {
-        let Self { plan, run, context, .. } = self;
-        range::noise_std(plan.noise_std)?;
-        between("dim", plan.dim, 1, 1 << 56, "2^56")?;
+    fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>, NoiseError> {
+        let Self { spec, run, context, .. } = self;
+        range::noise_std(spec.noise_std)?;
+        between("dim", spec.dim, 1, 1 << 56, "2^56")?;
         if let Some(threads) = self.threads {
             between("threads", threads, 1, 1 << 12, "2^12")?;
         }
@@ -182,13 +207,29 @@ impl StreamBuilder {
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
         let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
-        let description = describe(&plan);
-        let engine = Engine::new(&plan, &key.of_noise(&description), limits, threads)?;
-        Ok(Core { plan, run, context, description, key, engine, pool })
+        let description = spec.describe(mode.grid());
+        let engine = Engine::new(Isa::detect(), mode, &spec, &key.of_noise(&description), limits, threads)?;
+        Ok(Stream { spec, run, context, description, key, engine, pool })
     }
 
-    /// What is described, for which run.
-    pub(crate) fn parts(&self) -> (&Plan, &RunId) {
-        (&self.plan, &self.run)
+    fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>, NoiseError> {
+        let mut reader = Reader::open::<M::Number, M::Row>(path)?;
+        let label = &reader.label;
+        if label.run != self.run.as_str() {
+            return Err(reader.refuse(format!("it is of run {:?}, not {:?}", label.run, self.run.as_str())));
+        }
+        if label.stream != fingerprint(&self.spec, self.spec.describe(mode.grid())) {
+            return Err(
+                reader.refuse("it was written for another recursion, size, noise, grid, shard or cipher")
+            );
+        }
+        let (start, step, steps) = (label.start, label.step, self.spec.steps);
+        if step > steps || start > step {
+            return Err(reader.refuse(format!("step {step} from {start} lies outside 0..={steps}")));
+        }
+        let key = RunKey::restored(reader.key()?);
+        let mut stream = self.start(mode, key)?;
+        stream.restore(reader)?;
+        Ok(stream)
     }
 }

@@ -20,44 +20,83 @@
 //! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher: threads, shards,
 //! instruction sets, memory budgets, seeking and resuming never change a bit of it. Streams that differ in run or
 //! description share no bit.
+//!
+//! # How a step flows
+//!
+//! ```text
+//! key, run, description            which stream this is
+//!   |  HMAC
+//! stream's key
+//!   |  cipher, of seed s
+//! keystream of seed s              random bits, from any place on
+//!   |  transform, of coordinates j, ..., j + 1023
+//! seed noise z_s                   standard normals; on a grid in double precision
+//!   |
+//! kernel  <---------------> past   earlier rows or seeds, or buffers
+//!   |  z~_t = w z_t + what the past adds; on a grid rounded, and the rounding fed back into the past
+//! row z~_t                         handed out now, or stored: a row made ahead
+//!   |  times noise_std and the step's factor
+//! output                           written over, added to, or released with the sum
+//! ```
+//!
+//! Words of this crate:
+//!
+//! - **tile**: up to 1024 consecutive coordinates. All of the above happens to one tile after the other, in cache.
+//! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored, or made again (*regenerated*
+//!   seeds, a *replayed* recursion) where the memory budget is smaller; [`Placement`] says which.
+//! - **look-ahead**: a tile makes several steps at a time, since noise does not depend on data, so that its past
+//!   crosses the memory bus once for all of them. Their rows wait to be handed out.
+//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time.
+//! - **window**: the steps that one pass over the tiles makes.
+//! - **leaf**: a recursion that is not made of another; scaled and restarted ones are flattened to one.
+//! - **mode**: [`Plain`] or [`OnGrid`].
+//!
+//! # Layers
+//!
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
+//!
+//! ```layers
+//! error, number: what can go wrong; arithmetic, bytes and wiping of numbers
+//! simd, key: instruction sets and memory; secrets and what is derived from them
+//! keystream: ciphers, and uniform random numbers
+//! normal: standard normals from keystreams
+//! shard, flat_recursion: which coordinates; recursions without nesting
+//! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
+//! range, kernel: what has room in a precision; a step of a tile in either mode
+//! window: which steps, from which seeds
+//! engine, checkpoint: all tiles on all threads; a state in a file
+//! stream: what users hold
+//! builder: how it is described
+//! bench: timings
+//! ```
 
-// What only the faster paths of x86-64 use is idle elsewhere.
-#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_mut, unused_variables))]
-
-mod aligned;
 pub mod bench;
 mod builder;
 mod checkpoint;
-mod cipher;
-mod correlator;
-mod derive;
 mod engine;
 mod error;
-mod gaussian;
-mod kept;
+mod flat_recursion;
+mod kernel;
 mod key;
-mod pass;
+mod keystream;
+mod normal;
+mod number;
 mod placement;
 mod range;
-mod recipe;
-mod release;
-mod rng;
-mod run;
 mod shard;
 mod simd;
+mod spec;
+mod stagger;
 mod stream;
-mod turns;
-#[cfg(target_arch = "x86_64")]
-mod vaes;
+mod window;
 
+pub use antinoise_mechanism::Grid;
 pub use builder::StreamBuilder;
-pub use cipher::Cipher;
 pub use error::NoiseError;
-pub use gaussian::SeedNoise;
-pub use key::Key;
+pub use kernel::{Mode, OnGrid, Plain};
+pub use key::{Key, RunId};
+pub use keystream::{Cipher, KeyedRng, Purpose};
+pub use normal::SeedNoise;
 pub use placement::{Placement, State};
-pub use release::{Grid, GridStream};
-pub use rng::{KeyedRng, Purpose};
-pub use run::RunId;
 pub use shard::Shard;
-pub use stream::NoiseStream;
+pub use stream::{GridStream, NoiseStream, Stream};

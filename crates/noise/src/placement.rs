@@ -4,7 +4,7 @@ use std::fmt;
 
 use antinoise_input::InvalidParameter;
 
-use crate::recipe::{Keeps, Leaf, Recipe};
+use crate::flat_recursion::{FlatRecursion, History, Leaf};
 
 /// Where a stream's past lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Placement {
     pub state: State,
     /// Steps made in one pass over the state, tile by tile in cache: noise does not depend on data.
     pub look_ahead: usize,
-    /// Vectors of the shard's size that are kept: past ones and, beyond one step of look-ahead, coming ones.
+    /// Vectors of the shard's size that are stored: past ones and, beyond one step of look-ahead, coming ones.
     pub vectors: usize,
     /// Bytes of these vectors.
     pub bytes: u64,
@@ -44,12 +44,13 @@ pub(crate) struct Limits {
     pub(crate) look_ahead: usize,
 }
 
-/// How many numbers a vector has, and of what kind.
+/// How many numbers a vector has, and of what size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     pub(crate) outputs: usize,
+    /// Of a number of the past.
     pub(crate) bytes: u64,
-    /// Those of a number in a row made ahead.
+    /// Of a number in a row made ahead.
     pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
 }
@@ -63,13 +64,13 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be kept, and is asked only
+    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be stored, and is asked only
     /// where there would be any.
     ///
     /// # Errors
-    /// When seeds that have to be kept take more memory than that.
+    /// When seeds that have to be stored take more memory than that.
     pub(crate) fn choose(
-        recipe: &Recipe,
+        flat: &FlatRecursion,
         steps: usize,
         numbers: Numbers,
         limits: Limits,
@@ -78,18 +79,18 @@ impl Placement {
         let vector = numbers.outputs as u64 * numbers.bytes;
         let row = numbers.outputs as u64 * numbers.row_bytes;
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
-        let stored = history(&recipe.leaf);
+        let stored = flat.leaf.past_vectors();
         let is_affordable = stored <= affordable(vector);
         let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
         let made_again = |state| {
             let look_ahead = if rows_fit() { ahead.min(affordable(row)).max(1) } else { 1 };
             (state, look_ahead, 0, apart(look_ahead))
         };
-        let (state, look_ahead, past, rows) = match &recipe.leaf {
+        let (state, look_ahead, past, rows) = match &flat.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
-            Leaf::Kept { .. } if is_affordable => (State::Stored, 1, stored, 0),
+            Leaf::Retained { .. } if is_affordable => (State::Stored, 1, stored, 0),
             // Run again, they would take the square of the steps so far.
-            Leaf::Kept { .. } => {
+            Leaf::Retained { .. } => {
                 let needed = stored as u128 * u128::from(vector);
                 let must_be = format!(
                     "at least {needed} bytes, in which a sum of seeds on a grid keeps {stored} past seeds of {} outputs",
@@ -101,16 +102,16 @@ impl Placement {
                     must_be,
                 ));
             }
-            Leaf::Ring { keeps: Keeps::Outputs, .. } if is_affordable => {
+            Leaf::Ring { history: History::Outputs, .. } if is_affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
             // A few seeds are read faster than made; more of them, made once for many steps, are not.
-            Leaf::Ring { keeps: Keeps::Seeds, .. }
+            Leaf::Ring { history: History::Seeds, .. }
                 if is_affordable && (stored <= FEW_SEEDS || numbers.on_grid) =>
             {
                 (State::Stored, 1, stored, 0)
             }
-            Leaf::Ring { keeps: Keeps::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
+            Leaf::Ring { history: History::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
             Leaf::Blt { .. } if is_affordable => {
                 // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
                 let wanted = if numbers.on_grid { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
@@ -126,19 +127,9 @@ impl Placement {
     }
 }
 
-/// Rows kept apart when so many steps are made at a time.
+/// Rows stored apart from the past when so many steps are made at a time.
 fn apart(look_ahead: usize) -> usize {
     if look_ahead > 1 { look_ahead } else { 0 }
-}
-
-/// Past vectors that one step needs.
-pub(crate) fn history(leaf: &Leaf) -> usize {
-    match leaf {
-        Leaf::Ring { weights, .. } => weights.bands() - 1,
-        Leaf::Blt { scale, .. } => scale.len(),
-        Leaf::Kept { slots, .. } => *slots,
-        Leaf::Sum { .. } => 0,
-    }
 }
 
 impl fmt::Display for Placement {

@@ -1,18 +1,17 @@
 //! What a stream must be for its noise to be numbers: neither lost below the smallest nor beyond the largest of the
-//! precision that it is made in.
+//! precision that it is made in, nor too large for a grid.
 
 use antinoise_input::{InvalidParameter, largest};
-use antinoise_mechanism::{Recursion, RowNorms, toeplitz};
+use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
-use crate::builder::Plan;
-use crate::kept::KeptRow;
-use crate::recipe::{Keeps, Leaf, Recipe, Weights};
+use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow};
+use crate::spec::Spec;
 
 /// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
 const LEAST: f64 = 1.0 / MOST;
 const MOST: f64 = (1u128 << 100) as f64;
 /// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
-pub(crate) const LARGEST_NORMAL: f64 = 14.0;
+const LARGEST_NORMAL: f64 = 14.0;
 /// No number of single precision, nor a sum of a few, reaches 2^128 if each is below this.
 const LARGEST: f64 = (1u128 << 120) as f64;
 /// Whole points of a grid up to this are added exactly.
@@ -35,14 +34,11 @@ pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter>
 }
 
 /// Refuses a stream some of whose rows could be lost, infinite or mostly rounding.
-pub(crate) fn check(recipe: &Recipe, plan: &Plan) -> Result<(), InvalidParameter> {
-    let reach = Reach::of(&recipe.leaf, &plan.recursion, recipe.run_steps);
+pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Result<(), InvalidParameter> {
+    let reach = Reach::of(&flat.leaf, &spec.recursion, flat.run_steps);
     // Half of the digits, so that roundings that the recursion feeds back stay small beside the noise.
-    let (largest, gain) = if plan.grid.is_some() {
-        (LARGEST.powi(8), (1u64 << 51) as f64)
-    } else {
-        (LARGEST, (1u64 << 22) as f64)
-    };
+    let (largest, gain) =
+        if grid.is_some() { (LARGEST.powi(8), (1u64 << 51) as f64) } else { (LARGEST, (1u64 << 22) as f64) };
     let most = LARGEST_NORMAL * reach.row;
     let fits =
         most * reach.weights.max(1.0) <= largest && (!reach.feeds_back || reach.row * reach.weights <= gain);
@@ -55,21 +51,51 @@ pub(crate) fn check(recipe: &Recipe, plan: &Plan) -> Result<(), InvalidParameter
         let must_be = "one that single precision (double on a grid) can run: C^-1 must not explode";
         return Err(InvalidParameter::new("recursion", got, must_be));
     }
-    for step in 0..plan.steps {
-        let place = recipe.place(step);
-        let scale = plan.noise_std * place.factor.abs();
-        let fresh = fresh_weight(&recipe.leaf, place.local);
+    for step in 0..spec.steps {
+        let position = flat.position(step);
+        let scale = spec.noise_std * position.factor.abs();
+        let fresh = flat.leaf.fresh_weight(position.local);
         within(|| format!("noise_std times the factor of step {step}"), scale)?;
         within(|| format!("the weight of the fresh noise of step {step}"), fresh)?;
         within(|| format!("the deviation of the fresh noise of step {step}"), scale * fresh)?;
-        let points = plan.grid.map_or(0.0, |grid| most * scale / grid.spacing());
+        let points = grid.map_or(0.0, |grid| most * scale / grid.spacing());
         if most * scale > LARGEST || points > MOST_POINTS {
             let got = format!("of size up to {:.1e} at step {step}", most * scale);
             let must_be = "at most 2^120, and 2^51 grid steps where there is a grid";
             return Err(InvalidParameter::new("noise", got, must_be));
         }
     }
+    grid.map_or(Ok(()), |grid| check_grid(flat, spec.steps, spec.noise_std / grid.spacing()))
+}
+
+/// Refuses what cannot be released on a grid.
+fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
+    for step in 0..steps {
+        let position = flat.position(step);
+        let points = (per_unit * position.factor * flat.leaf.fresh_weight(position.local)).abs();
+        if points * Grid::FINEST > 1.0 {
+            let got = format!("1 / {points:e} of the fresh noise of step {step}");
+            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 of it"));
+        }
+    }
     Ok(())
+}
+
+/// True when every row of noise, in whole points of the grid, if there is one, is sure to fit in 4 bytes.
+pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
+    /// Responses longer than this are not added up.
+    const MOST_STEPS: usize = 1 << 24;
+    let Some(grid) = grid else { return true };
+    if flat.run_steps > MOST_STEPS {
+        return false;
+    }
+    let Some((first, sum)) = flat.leaf.response(flat.run_steps) else { return false };
+    let per_unit = spec.noise_std / grid.spacing();
+    let factors = (0..spec.steps).map(|step| per_unit * flat.position(step).factor.abs());
+    let (least, most) = factors.fold((f64::INFINITY, 0.0f64), |(least, most), x| (least.min(x), most.max(x)));
+    // Seed noise is moved by the rounding of its own step: half a point.
+    let seed = LARGEST_NORMAL + 0.5 / (least * first.abs());
+    most * seed * sum < f64::from(i32::MAX)
 }
 
 fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, InvalidParameter> {
@@ -78,16 +104,6 @@ fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, Inv
     } else {
         let must_be = "from 2^-100 to 2^100 (7.9e-31 to 1.3e30), where single precision has room for noise";
         Err(InvalidParameter::new(parameter(), format!("{deviation:e}"), must_be))
-    }
-}
-
-/// The size of what this step's fresh noise is multiplied by; for a sum of seeds, the deviation of the whole row.
-fn fresh_weight(leaf: &Leaf, local: usize) -> f64 {
-    match leaf {
-        Leaf::Ring { weights, .. } => weights.row(local)[0].abs(),
-        Leaf::Blt { .. } => 1.0,
-        Leaf::Sum { rows } => rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs(),
-        Leaf::Kept { rows, .. } => rows[local].fresh.abs(),
     }
 }
 
@@ -106,20 +122,20 @@ impl Reach {
     fn of(leaf: &Leaf, recursion: &Recursion, steps: usize) -> Self {
         let size = |weights: &[f64]| weights.iter().map(|w| w.abs()).sum::<f64>();
         match leaf {
-            Leaf::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Seeds } => {
-                Self { row: size(weights), weights: size(weights), feeds_back: false }
-            }
-            Leaf::Ring { weights: Weights::SameEveryStep(weights), keeps: Keeps::Outputs } => {
-                let denominator: Vec<f64> =
-                    std::iter::once(1.0).chain(weights[1..].iter().map(|w| -w)).collect();
-                let response = toeplitz::divide(&weights[..1], &denominator, steps);
-                Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
-            }
-            Leaf::Ring { weights, .. } => {
-                let most = largest((0..steps).map(|t| size(&weights.row(t)[1..])));
-                let row = RowNorms::new(recursion, steps).inner.1;
-                Self { row, weights: most, feeds_back: true }
-            }
+            Leaf::Ring { weights, history } => match (weights.of_every_step(), history) {
+                (Some(weights), History::Seeds) => Self::of_seeds(size(weights)),
+                (Some(weights), History::Outputs) => {
+                    let denominator: Vec<f64> =
+                        std::iter::once(1.0).chain(weights[1..].iter().map(|w| -w)).collect();
+                    let response = toeplitz::divide(&weights[..1], &denominator, steps);
+                    Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
+                }
+                (None, _) => {
+                    let most = largest((0..steps).map(|t| size(&weights.row(t)[1..])));
+                    let row = RowNorms::new(recursion, steps).inner.1;
+                    Self { row, weights: most, feeds_back: true }
+                }
+            },
             Leaf::Blt { scale, rate } => {
                 let row = leaf.response(steps).map_or(f64::NAN, |(_, sum)| sum);
                 let buffers =
@@ -130,9 +146,9 @@ impl Reach {
                 let sizes = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum());
                 Self::of_seeds(largest(sizes))
             }
-            Leaf::Kept { rows, .. } => {
+            Leaf::Retained { rows, .. } => {
                 let size =
-                    |row: &KeptRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
+                    |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
                 Self::of_seeds(largest(rows.iter().map(size)))
             }
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, between};
 
-use crate::gaussian::TILE;
+use crate::normal::TILE;
 
 /// A part of the coordinates 0..dim, as pieces in the order of the output: ranges of coordinates (in any order, of
 /// any size) and padding, whose noise is 0.
@@ -73,22 +73,21 @@ impl Shard {
         self.len() == 0
     }
 
-    /// The pieces cut into tiles, after a check that every coordinate is below `dim` and is made once.
-    pub(crate) fn tiles(&self, dim: usize) -> Result<Vec<Tile>, InvalidParameter> {
+    /// The shard's tiles, after a check that every coordinate is below `dim` and is made once.
+    pub(crate) fn tiles(&self, dim: usize) -> Result<Tiles, InvalidParameter> {
         self.check(dim)?;
-        let (mut tiles, mut output) = (Vec::new(), 0);
-        for piece in &self.pieces {
-            for offset in (0..piece.len()).step_by(TILE) {
-                let len = TILE.min(piece.len() - offset);
-                let start = match piece {
-                    Piece::Coordinates(range) => Some(range.start + offset as u64),
-                    Piece::Padding(_) => None,
-                };
-                tiles.push(Tile { number: tiles.len(), start, len, output });
-                output += len;
-            }
-        }
-        Ok(tiles)
+        let (mut count, mut outputs) = (0, 0);
+        let place = |piece: &Piece| {
+            let start = match piece {
+                Piece::Coordinates(range) => Some(range.start),
+                Piece::Padding(_) => None,
+            };
+            let placed = Placed { start, len: piece.len(), first_output: outputs, first_tile: count };
+            (count, outputs) = (count + placed.len.div_ceil(TILE), outputs + placed.len);
+            placed
+        };
+        let pieces = self.pieces.iter().filter(|piece| piece.len() > 0).map(place).collect();
+        Ok(Tiles { pieces, count, outputs })
     }
 
     fn check(&self, dim: usize) -> Result<(), InvalidParameter> {
@@ -140,4 +139,53 @@ pub(crate) struct Tile {
     pub(crate) len: usize,
     /// The first output.
     pub(crate) output: usize,
+}
+
+/// The tiles of a shard: computed when they are asked for, since large shards have more than memory could list.
+pub(crate) struct Tiles {
+    pieces: Vec<Placed>,
+    pub(crate) count: usize,
+    pub(crate) outputs: usize,
+}
+
+/// A piece that is not empty, and where it lies in the shard.
+struct Placed {
+    start: Option<u64>,
+    len: usize,
+    first_output: usize,
+    first_tile: usize,
+}
+
+impl Tiles {
+    /// Tile `number`, which is below the count.
+    pub(crate) fn get(&self, number: usize) -> Tile {
+        let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];
+        let offset = (number - piece.first_tile) * TILE;
+        Tile {
+            number,
+            start: piece.start.map(|start| start + offset as u64),
+            len: TILE.min(piece.len - offset),
+            output: piece.first_output + offset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_the_pieces_cut_one_after_the_other() {
+        let shard = Shard::of_range(5..5).and_range(9000..9001).and_padding(1025).and_range(7..2055);
+        let tiles = shard.and_padding(0).tiles(10_000).unwrap();
+        let found = (0..tiles.count).map(|i| tiles.get(i)).map(|t| (t.number, t.start, t.len, t.output));
+        let expected = [
+            (0, Some(9000), 1, 0),
+            (1, None, 1024, 1),
+            (2, None, 1, 1025),
+            (3, Some(7), 1024, 1026),
+            (4, Some(1031), 1024, 2050),
+        ];
+        assert_eq!((found.collect(), tiles.outputs), (expected.to_vec(), 3074));
+    }
 }

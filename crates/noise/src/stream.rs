@@ -3,60 +3,94 @@
 use std::fmt;
 use std::path::Path;
 
-use antinoise_input::between;
-use antinoise_mechanism::Recursion;
+use antinoise_input::{between, hex};
 use rayon::ThreadPool;
+use sha2::{Digest, Sha256};
 
-use crate::builder::{Plan, StreamBuilder};
-use crate::correlator::{Emit, Step};
+use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
-use crate::run::{RunId, RunKey};
-use crate::{Key, KeyedRng, NoiseError, Placement, Purpose, checkpoint, range};
+use crate::kernel::Target;
+use crate::key::RunKey;
+use crate::spec::Spec;
+use crate::{KeyedRng, Mode, NoiseError, OnGrid, Placement, Plain, Purpose, RunId, range};
 
-/// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step.
+/// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
+/// [`GridStream`].
 ///
 /// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
 /// difference of the two releases would have none.
-#[derive(Debug)]
-pub struct NoiseStream(pub(crate) Core<f32>);
+pub struct Stream<M: Mode> {
+    pub(crate) spec: Spec,
+    pub(crate) run: RunId,
+    pub(crate) context: [u8; 32],
+    /// Of the spec and the grid.
+    pub(crate) description: [u8; 32],
+    pub(crate) key: RunKey,
+    pub(crate) engine: Engine<M>,
+    pub(crate) pool: Option<ThreadPool>,
+}
 
-impl NoiseStream {
-    /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
-    ///
-    /// # Errors
-    /// [`NoiseError::Input`] names the parameter that cannot be used.
-    pub fn new(
-        recursion: Recursion,
-        steps: usize,
-        dim: usize,
-        noise_std: f64,
-        key: Key,
-    ) -> Result<Self, NoiseError> {
-        Self::builder(recursion, steps, dim, noise_std).build(key)
-    }
+/// A stream of noise in single precision, to be added to floating-point sums.
+pub type NoiseStream = Stream<Plain>;
 
-    /// The same with options, which are checked when the stream is built.
-    pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
-        StreamBuilder::new(recursion, steps, dim, noise_std)
-    }
+/// A stream whose releases lie on a [`Grid`](crate::Grid); see
+/// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
+///
+/// Floating-point sums G + noise leak: which sums are representable depends on G. Here sum and noise lie on a grid, and what
+/// rounding did is fed back, so that the releases are a function of C G + Z alone; `docs/noise.md` has the proof.
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Grid, Key, NoiseStream};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
+/// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).build_on_grid(grid, Key::from_os()?)?;
+/// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
+/// stream.release(&gradient_sum, &mut release)?;
+/// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+pub type GridStream = Stream<OnGrid>;
 
-    /// Writes the next row into `out`, which has one place for each output of the shard.
-    ///
-    /// # Errors
-    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
-    /// `out` are then unchanged.
-    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
-        self.0.emit(out, Emit::Write)
-    }
-
+impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
     /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
-        range::scale(scale, self.0.parts().0.noise_std)?;
-        self.0.emit(gradient, Emit::Add(scale))
+        range::scale(scale, self.spec.noise_std)?;
+        self.hand_out(gradient, Target::Add(scale))
+    }
+}
+
+impl Stream<OnGrid> {
+    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
+    /// rounded to single precision (a function of the whole number alone).
+    ///
+    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
+    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
+    /// as the lower one.
+    ///
+    /// # Errors
+    /// As [`GridStream::next_into`], and for a `sum` of another length.
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<(), NoiseError> {
+        if sum.len() != self.len() {
+            return Err(NoiseError::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
+        }
+        self.hand_out(out, Some(sum))
+    }
+}
+
+impl<M: Mode> Stream<M> {
+    /// Writes the next row into `out`, which has one place for each output of the shard: on a grid, the release of a sum
+    /// of zeros.
+    ///
+    /// # Errors
+    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
+    /// `out` are then unchanged.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+        self.hand_out(out, M::Target::default())
     }
 
     /// Makes `step` the next one.
@@ -78,7 +112,13 @@ impl NoiseStream {
     /// # Errors
     /// [`NoiseError::Input`] for a step above the number of steps.
     pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
-        self.0.seek(step)
+        between("step", step, 0, self.spec.steps, "steps")?;
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.seek(step)),
+            None => engine.seek(step),
+        }
+        Ok(())
     }
 
     /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
@@ -105,12 +145,13 @@ impl NoiseStream {
     /// # Errors
     /// [`NoiseError::Io`] when it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
-        self.0.save(path.as_ref())
+        let (past, rows) = self.engine.memory();
+        Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
     }
 
     /// What ties files to each other: a digest, keyed by the run's key, of run, description,
-    /// [context](StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
-    /// of the rest of the run that stores it can tell, after [`StreamBuilder::resume`] and a seek to its own
+    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
+    /// of the rest of the run that stores it can tell, after [`resume`](crate::StreamBuilder::resume) and a seek to its own
     /// step, that the noise is its own.
     ///
     /// ```
@@ -128,13 +169,13 @@ impl NoiseStream {
     /// # Ok::<(), antinoise_noise::NoiseError>(())
     /// ```
     pub fn commitment(&self) -> [u8; 32] {
-        self.0.commitment()
+        self.key.commitment(&self.description, &self.context, self.step())
     }
 
     /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must
     /// agree on it.
     pub fn description(&self) -> [u8; 32] {
-        self.0.description()
+        self.description
     }
 
     /// Random numbers from the run's key, other bits than its noise: for the sampler of the run that the noise
@@ -150,22 +191,22 @@ impl NoiseStream {
     /// # Ok::<(), antinoise_noise::NoiseError>(())
     /// ```
     pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
-        self.0.rng(purpose, step)
+        KeyedRng::of(&self.key, purpose, step)
     }
 
     /// The step that comes next, from 0; after the last it is the number of steps.
     pub fn step(&self) -> usize {
-        self.0.step()
+        self.engine.stagger.next
     }
 
     /// Steps of the whole stream.
     pub fn steps(&self) -> usize {
-        self.0.plan.steps
+        self.spec.steps
     }
 
     /// Outputs a step.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.engine.tiles.outputs
     }
 
     /// True when the shard has no output.
@@ -175,96 +216,61 @@ impl NoiseStream {
 
     /// The choice between memory and time that was made.
     pub fn placement(&self) -> Placement {
-        self.0.placement()
+        self.engine.placement
     }
-}
 
-/// A stream in the precision of its noise: single, or double on a grid.
-pub(crate) struct Core<T: Step> {
-    pub(crate) plan: Plan,
-    pub(crate) run: RunId,
-    pub(crate) context: [u8; 32],
-    /// Of the plan.
-    pub(crate) description: [u8; 32],
-    pub(crate) key: RunKey,
-    pub(crate) engine: Engine<T>,
-    pub(crate) pool: Option<ThreadPool>,
-}
-
-impl<T: Step> Core<T> {
-    pub(crate) fn emit(&mut self, out: &mut [f32], emit: Emit<'_>) -> Result<(), NoiseError> {
+    fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<(), NoiseError> {
         if out.len() != self.len() {
             return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
         }
-        if self.step() == self.plan.steps {
-            return Err(NoiseError::Exhausted { steps: self.plan.steps });
+        if self.step() == self.spec.steps {
+            return Err(NoiseError::Exhausted { steps: self.spec.steps });
         }
         let engine = &mut self.engine;
         match &self.pool {
-            Some(pool) => pool.install(|| engine.emit(out, emit)),
-            None => engine.emit(out, emit),
+            Some(pool) => pool.install(|| engine.hand_out(out, target)),
+            None => engine.hand_out(out, target),
         }
         Ok(())
     }
 
-    pub(crate) fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
-        between("step", step, 0, self.plan.steps, "steps")?;
-        let engine = &mut self.engine;
-        match &self.pool {
-            Some(pool) => pool.install(|| engine.seek(step)),
-            None => engine.seek(step),
+    /// What a checkpoint says of this stream.
+    fn label(&self) -> Label {
+        Label {
+            run: self.run.to_string(),
+            stream: fingerprint(&self.spec, self.description),
+            commitment: hex(&self.commitment()),
+            placement: self.placement().to_string(),
+            step: self.step(),
+            start: self.engine.stagger.start,
         }
-        Ok(())
     }
 
-    pub(crate) fn save(&self, path: &Path) -> Result<(), NoiseError> {
-        checkpoint::write(path, self)
-    }
-
-    pub(crate) fn resume(builder: StreamBuilder, path: &Path) -> Result<Self, NoiseError> {
-        checkpoint::read(path, builder)
-    }
-
-    pub(crate) fn step(&self) -> usize {
-        self.engine.turns().next()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.engine.outputs()
-    }
-
-    pub(crate) fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
-        KeyedRng::of(&self.key, purpose, step)
-    }
-
-    pub(crate) fn commitment(&self) -> [u8; 32] {
-        self.key.commitment(&self.description, &self.context, self.step())
-    }
-
-    pub(crate) fn description(&self) -> [u8; 32] {
-        self.description
-    }
-
-    pub(crate) fn run(&self) -> &RunId {
-        &self.run
-    }
-
-    pub(crate) fn placement(&self) -> Placement {
-        self.engine.placement()
-    }
-
-    pub(crate) fn parts(&self) -> (&Plan, &RunKey, &Engine<T>) {
-        (&self.plan, &self.key, &self.engine)
-    }
-
-    pub(crate) fn restore(&mut self, start: usize, step: usize) -> (&mut [T], &mut [T::Row]) {
-        self.engine.restore(start, step)
+    /// Brings a stream that was just built to where it was when the checkpoint was written.
+    pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<(), NoiseError> {
+        let refused = reader.refuse("it was written in another context: for another plan, data set or model");
+        let (start, step) = (reader.label.start, reader.label.step);
+        let commitment = reader.label.commitment.clone();
+        if self.placement().to_string() == reader.label.placement {
+            let (past, rows) = self.engine.restore(start, step);
+            reader.read(past, rows)?;
+        } else {
+            // Another budget stores other vectors: these are made again from the key.
+            reader.skip::<M::Number, M::Row>()?;
+            self.seek(step)?;
+        }
+        if hex(&self.commitment()) == commitment { Ok(()) } else { Err(refused) }
     }
 }
 
-impl<T: Step> fmt::Debug for Core<T> {
+/// A digest of everything that a part of a stream is a function of, apart from key and run.
+pub(crate) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
+    hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
+}
+
+impl<M: Mode> fmt::Debug for Stream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { steps, dim, .. } = self.plan;
-        write!(f, "step {} of {steps}, dim {dim}, {}", self.step(), self.placement())
+        let Spec { steps, dim, .. } = self.spec;
+        write!(f, "Stream(step {} of {steps}, dim {dim}, {})", self.step(), self.placement())
     }
 }

@@ -221,3 +221,28 @@ fn a_commitment_is_of_key_run_description_context_and_step() {
     let part = builder(&blt()).shard(Shard::part(0, 2, DIM).unwrap()).build(key()).unwrap();
     assert_eq!(part.commitment(), start().commitment());
 }
+
+#[test]
+fn runs_purposes_and_steps_draw_different_numbers_and_none_repeats() {
+    let key = Key::from_seed_insecure(1);
+    let mut seen = std::collections::HashSet::new();
+    for run in [RunId::default(), RunId::from(1)] {
+        for purpose in [Purpose::BatchSampling, Purpose::DataOrder, Purpose::Initialization] {
+            for step in 0..10 {
+                let mut rng = KeyedRng::new(&key, &run, purpose, step);
+                assert!((0..100).all(|_| seen.insert(rng.next_u64())));
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_are_the_same_in_any_portions() {
+    let key = Key::from_seed_insecure(2);
+    let (mut whole, mut parts) = ([0; 300], [0; 300]);
+    let start = || KeyedRng::new(&key, &RunId::default(), Purpose::DataOrder, 0);
+    start().fill_bytes(&mut whole);
+    let mut rng = start();
+    parts.chunks_mut(7).for_each(|part| rng.fill_bytes(part));
+    assert_eq!(whole, parts);
+}

@@ -3,7 +3,7 @@
 //! The key is fixed, so the test passes once and for all; each statistic's bound would fail a perfect generator
 //! with probability below 1e-5 (5 standard deviations: 6e-7), the whole test with probability below 2e-4.
 
-use antinoise_noise::{Key, SeedNoise};
+use antinoise_noise::{Cipher, Key, SeedNoise};
 use rayon::prelude::*;
 
 const SEEDS: u64 = 250;
@@ -164,4 +164,20 @@ fn distribution(bins: &[u64]) {
     assert!(darling < 11.0, "Anderson-Darling {darling}");
     let freedom = cells as f64 - 1.0;
     assert!((square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "chi-square {square} for {freedom}");
+}
+
+/// Large outputs leave past the caches, whole lines at a time, wherever they start; small ones do not.
+#[test]
+fn large_outputs_hold_the_same_normals_wherever_they_start() {
+    let len = (9 << 20) / 4;
+    let mut noise = SeedNoise::new(&Key::from_seed_insecure(5), Cipher::default());
+    let mut expected = vec![0f32; len + 64];
+    expected.chunks_mut(5000).enumerate().for_each(|(i, part)| noise.fill(3, 5000 * i as u64, part));
+    let mut room = vec![0f32; len + 64];
+    for (place, start) in [(0, 0), (1, 0), (3, 33), (4, 1), (15, 64), (16, 31)] {
+        room.fill(7.0);
+        noise.fill(3, start as u64, &mut room[place..place + len]);
+        assert!(room[place..place + len] == expected[start..start + len], "{place} {start}");
+        assert!(room[..place].iter().chain(&room[place + len..]).all(|&x| x == 7.0));
+    }
 }

@@ -1,0 +1,239 @@
+//! The recursions that are not made of another, checked: what has to be computed at a step of a run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use antinoise_input::{InvalidParameter, at_least, below_one};
+use antinoise_mechanism::Recursion;
+
+use super::retained::RetainedRow;
+use crate::number::Real;
+
+/// The recursion at the bottom of any nesting of scaled and restarted ones.
+pub(crate) enum Leaf {
+    /// A weighted sum of this step's seed noise and a few past vectors.
+    Ring { weights: Weights, history: History },
+    /// z~ = z - sum_i scale_i M_i; M_i <- M_i - rate_i M_i + z~, rate = 1 - decay.
+    Blt { scale: Vec<f64>, rate: Vec<f64> },
+    /// A weighted sum of seeds, listed by step in rising order.
+    Sum { rows: Vec<Vec<(usize, f64)>> },
+    /// The same where each step reads one fresh seed, and past seeds are retained as what rounding made of them.
+    Retained { rows: Arc<[RetainedRow]>, slots: usize },
+}
+
+/// Which past vectors a recursion reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum History {
+    /// Earlier rows of z~.
+    Outputs,
+    /// Earlier seed noise.
+    Seeds,
+}
+
+/// Weights by lag: lag 0 multiplies this step's seed noise.
+pub struct Weights<T = f64> {
+    pub(crate) bands: usize,
+    /// One row, or one a step.
+    rows: Vec<T>,
+}
+
+impl<T> Weights<T> {
+    fn same_every_step(row: Vec<T>) -> Self {
+        Self { bands: row.len(), rows: row }
+    }
+
+    /// The weights of every step, where steps do not differ.
+    pub(crate) fn of_every_step(&self) -> Option<&[T]> {
+        (self.rows.len() == self.bands).then_some(&self.rows)
+    }
+
+    /// The weights of the run's step `local`, cut to the lags that exist.
+    pub(crate) fn row(&self, local: usize) -> &[T] {
+        let first = if self.rows.len() == self.bands { 0 } else { local * self.bands };
+        &self.rows[first..][..self.bands.min(local + 1)]
+    }
+}
+
+impl Weights {
+    /// The same in the precision of the noise.
+    pub(crate) fn rounded<T: Real>(&self) -> Weights<T> {
+        Weights { bands: self.bands, rows: self.rows.iter().map(|&w| T::rounded(w)).collect() }
+    }
+}
+
+impl Leaf {
+    /// Past vectors that one step needs.
+    pub(crate) fn past_vectors(&self) -> usize {
+        match self {
+            Self::Ring { weights, .. } => weights.bands - 1,
+            Self::Blt { scale, .. } => scale.len(),
+            Self::Retained { slots, .. } => *slots,
+            Self::Sum { .. } => 0,
+        }
+    }
+
+    /// The size of what this step's fresh noise is multiplied by; for a sum of seeds, the deviation of the whole row.
+    pub(crate) fn fresh_weight(&self, local: usize) -> f64 {
+        match self {
+            Self::Ring { weights, .. } => weights.row(local)[0].abs(),
+            Self::Blt { .. } => 1.0,
+            Self::Sum { rows } => {
+                rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs()
+            }
+            Self::Retained { rows, .. } => rows[local].fresh.abs(),
+        }
+    }
+
+    /// What a seed of 1 at the first of `steps` steps gives there, and the sum of what it gives at each, without
+    /// signs; none where steps differ.
+    pub(crate) fn response(&self, steps: usize) -> Option<(f64, f64)> {
+        match self {
+            Self::Ring { weights, history } => {
+                let weights = weights.of_every_step()?;
+                if *history == History::Seeds {
+                    return Some((weights[0], weights.iter().map(|w| w.abs()).sum()));
+                }
+                let mut recent = VecDeque::from([weights[0]]);
+                let mut sum = weights[0].abs();
+                for _ in 1..steps {
+                    let next = weights[1..].iter().zip(&recent).map(|(w, x)| w * x).sum::<f64>();
+                    sum += next.abs();
+                    recent.push_front(next);
+                    recent.truncate(weights.len());
+                }
+                Some((weights[0], sum))
+            }
+            Self::Blt { scale, rate } => {
+                let mut buffers = vec![0.0; scale.len()];
+                let (mut seed, mut sum) = (1.0, 0.0);
+                for _ in 0..steps {
+                    let next = seed - scale.iter().zip(&buffers).map(|(a, m)| a * m).sum::<f64>();
+                    buffers.iter_mut().zip(rate).for_each(|(m, rate)| *m += next - rate * *m);
+                    (seed, sum) = (0.0, sum + next.abs());
+                }
+                Some((1.0, sum))
+            }
+            Self::Sum { .. } | Self::Retained { .. } => None,
+        }
+    }
+}
+
+impl Leaf {
+    /// The leaf that `recursion`, which is neither scaled nor restarted, is over `steps`.
+    pub(super) fn new(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
+        match recursion {
+            Recursion::Independent => {
+                Ok(Leaf::Ring { weights: Weights::same_every_step(vec![1.0]), history: History::Seeds })
+            }
+            Recursion::MovingAverage { taps } => {
+                check_taps(taps)?;
+                let taps = taps[..taps.len().min(steps)].to_vec();
+                Ok(Leaf::Ring { weights: Weights::same_every_step(taps), history: History::Seeds })
+            }
+            Recursion::AutoRegressive { taps } => {
+                check_taps(taps)?;
+                let weights = solve_for_output(&taps[..taps.len().min(steps)]);
+                Ok(Leaf::Ring { weights: Weights::same_every_step(weights), history: History::Outputs })
+            }
+            Recursion::Banded { bands, rows } => check_banded(*bands, rows, steps),
+            Recursion::Blt { scale, decay } => {
+                if scale.len() != decay.len() {
+                    return Err(InvalidParameter::new(
+                        "scale",
+                        scale.len(),
+                        format!("as many as decay = {}", decay.len()),
+                    ));
+                }
+                for (&alpha, &lambda) in scale.iter().zip(decay) {
+                    finite("scale", alpha)?;
+                    below_one("decay", lambda)?;
+                }
+                Ok(Leaf::Blt {
+                    scale: scale.clone(),
+                    rate: decay.iter().map(|lambda| 1.0 - lambda).collect(),
+                })
+            }
+            Recursion::Combination { rows } => check_combination(rows, steps),
+            Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
+        }
+    }
+}
+
+fn check_taps(taps: &[f64]) -> Result<(), InvalidParameter> {
+    at_least("taps", taps.len(), 1)?;
+    for &tap in taps {
+        finite("taps", tap)?;
+    }
+    nonzero("taps[0]", taps[0]).map(|_| ())
+}
+
+/// From a row c_0, c_1, ... of C to the weights of z~_t = z_t / c_0 - sum_tau (c_tau / c_0) z~_{t-tau}.
+fn solve_for_output(row: &[f64]) -> Vec<f64> {
+    std::iter::once(1.0 / row[0]).chain(row[1..].iter().map(|c| -c / row[0])).collect()
+}
+
+fn check_banded(bands: usize, rows: &[f64], steps: usize) -> Result<Leaf, InvalidParameter> {
+    at_least("bands", bands, 1)?;
+    at_least("rows", rows.len() / bands, steps)?;
+    let mut weights = Vec::with_capacity(steps * bands);
+    for (t, row) in rows.chunks_exact(bands).take(steps).enumerate() {
+        nonzero("rows (diagonal)", row[0])?;
+        for &c in &row[..bands.min(t + 1)] {
+            finite("rows", c)?;
+        }
+        weights.extend(solve_for_output(row));
+    }
+    Ok(Leaf::Ring { weights: Weights { bands, rows: weights }, history: History::Outputs })
+}
+
+fn check_combination(rows: &[Vec<(usize, f64)>], steps: usize) -> Result<Leaf, InvalidParameter> {
+    at_least("rows", rows.len(), steps)?;
+    let mut sorted = Vec::with_capacity(steps);
+    for row in &rows[..steps] {
+        for &(_, weight) in row {
+            finite("rows", weight)?;
+        }
+        let mut row: Vec<_> = row.iter().copied().filter(|&(_, weight)| weight != 0.0).collect();
+        row.sort_by_key(|&(seed, _)| seed);
+        sorted.push(row);
+    }
+    Ok(Leaf::Sum { rows: sorted })
+}
+
+fn finite(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
+    if got.is_finite() { Ok(got) } else { Err(InvalidParameter::new(parameter, got, "finite numbers")) }
+}
+
+pub(super) fn nonzero(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
+    if got.is_finite() && got != 0.0 {
+        Ok(got)
+    } else {
+        Err(InvalidParameter::new(parameter, got, "finite and not 0"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_response_sums_a_column_of_the_inverse() {
+        const STEPS: usize = 9;
+        for recursion in [
+            Recursion::Independent,
+            Recursion::MovingAverage { taps: vec![1.5, -0.4, 0.2] },
+            Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] },
+            Recursion::Blt { scale: vec![0.3, -0.1], decay: vec![0.9, 0.4] },
+        ] {
+            let seed: Vec<f64> = (0..STEPS).map(|t| if t == 0 { 1.0 } else { 0.0 }).collect();
+            let column = recursion.apply(STEPS, &seed);
+            let leaf = Leaf::new(&recursion, STEPS).unwrap();
+            let (first, sum) = leaf.response(STEPS).unwrap();
+            let expected: f64 = column.iter().map(|x| x.abs()).sum();
+            assert!((first - column[0]).abs() < 1e-15 && (sum - expected).abs() < 1e-14);
+        }
+        let rows = (0..STEPS * 2).map(|i| 1.0 / (1 + i) as f64).collect();
+        let leaf = Leaf::new(&Recursion::Banded { bands: 2, rows }, STEPS).unwrap();
+        assert!(leaf.response(STEPS).is_none());
+    }
+}

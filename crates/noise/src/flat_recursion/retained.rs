@@ -1,0 +1,75 @@
+//! Sums of seeds that are retained: which of them each step needs, and where they lie.
+
+use std::sync::Arc;
+
+/// One step: fresh z_t + sum over the past of weight z'_s, where z'_s lies in a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RetainedRow {
+    /// The weight of the step's own seed.
+    pub(crate) fresh: f64,
+    /// (slot, weight) of the past seeds, the oldest first.
+    pub(crate) past: Vec<(usize, f64)>,
+    /// Where the step's own seed is retained, if a later step uses it.
+    pub(crate) retained_at: Option<usize>,
+}
+
+/// Slots for `rows` whose row t is the first to use seed t, and uses earlier ones: as few as the seeds that are awaited
+/// at a time, because a seed's slot is free once no later row uses it.
+pub(crate) fn retained_rows(rows: &[Vec<(usize, f64)>]) -> (Arc<[RetainedRow]>, usize) {
+    let mut last_use: Vec<usize> = (0..rows.len()).collect();
+    for (t, row) in rows.iter().enumerate() {
+        row.iter().for_each(|&(seed, _)| last_use[seed] = t);
+    }
+    let (mut slots, mut free) = (0, Vec::new());
+    let mut slot_of = vec![0; rows.len()];
+    let kept = rows.iter().enumerate().map(|(t, row)| {
+        let past = row.iter().filter(|&&(seed, _)| seed < t);
+        let past: Vec<_> = past.map(|&(seed, weight)| (slot_of[seed], weight)).collect();
+        // The step reads the past before it history its own seed.
+        free.extend(
+            row.iter().filter(|&&(seed, _)| seed < t && last_use[seed] == t).map(|&(seed, _)| slot_of[seed]),
+        );
+        let retained_at = (last_use[t] > t).then(|| {
+            free.pop().unwrap_or_else(|| {
+                slots += 1;
+                slots - 1
+            })
+        });
+        slot_of[t] = retained_at.unwrap_or_default();
+        let fresh = row.last().map_or(0.0, |&(_, weight)| weight);
+        RetainedRow { fresh, past, retained_at }
+    });
+    let kept = kept.collect();
+    (kept, slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A memory of slots gives every row the seeds that it asked for.
+    #[test]
+    fn no_slot_is_taken_before_its_last_use() {
+        for period in [1, 2, 5, 40] {
+            let rows: Vec<Vec<(usize, f64)>> = (0..40)
+                .map(|t: usize| {
+                    (0..=t)
+                        .filter(|s| s + period >= t && (s * t) % 3 != 1 || *s == t)
+                        .map(|s| (s, 1.0))
+                        .collect()
+                })
+                .collect();
+            let (kept, slots) = retained_rows(&rows);
+            assert!(slots <= period);
+            let mut memory = vec![usize::MAX; slots];
+            for (t, (row, kept)) in rows.iter().zip(kept.iter()).enumerate() {
+                let found: Vec<usize> = kept.past.iter().map(|&(slot, _)| memory[slot]).collect();
+                let wanted: Vec<usize> = row.iter().map(|&(seed, _)| seed).filter(|&seed| seed < t).collect();
+                assert_eq!(found, wanted, "step {t}");
+                if let Some(slot) = kept.retained_at {
+                    memory[slot] = t;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! BLT: z~ = z - sum_i alpha_i M_i, then M_i <- M_i - (1 - lambda_i) M_i + z~; O(order) a coordinate.
+//!
+//! The rate 1 - lambda is rounded, not lambda: for long runs lambda is so near 1 that single precision would
+//! round its distance from 1 away.
+
+use crate::flat_recursion::Position;
+use crate::number::Real;
+use crate::simd::{Isa, per_isa};
+
+/// (-alpha_i, -(1 - lambda_i)) of each buffer.
+pub struct Blt<T> {
+    coefficients: Vec<(T, T)>,
+}
+
+impl<T: Real> Blt<T> {
+    pub(super) fn new(scale: &[f64], rate: &[f64]) -> Self {
+        Self {
+            coefficients: scale.iter().zip(rate).map(|(&a, &r)| (T::rounded(-a), T::rounded(-r))).collect(),
+        }
+    }
+
+    /// Clears the buffers where a run starts.
+    pub(super) fn start(&self, position: &Position, past: &mut [T]) {
+        if position.local == 0 {
+            past.fill(T::default());
+        }
+    }
+
+    /// out = -sum_i alpha_i M_i, the buffers cleared first where a run starts.
+    pub(super) fn recall(&self, isa: Isa, position: &Position, past: &mut [T], out: &mut [T]) {
+        self.start(position, past);
+        recall(isa, &self.coefficients, past, out);
+    }
+
+    /// M_i <- M_i - (1 - lambda_i) M_i + z~.
+    pub(super) fn keep(&self, isa: Isa, noise: &[T], past: &mut [T]) {
+        keep(isa, &self.coefficients, noise, past);
+    }
+
+    /// True where [`Blt::step`] can take the place of `recall` and `keep`.
+    pub(super) fn is_fused(&self) -> bool {
+        (1..=4).contains(&self.coefficients.len())
+    }
+
+    /// (-alpha_i, -(1 - lambda_i)).
+    pub(super) fn coefficients(&self) -> &[(T, T)] {
+        &self.coefficients
+    }
+
+    /// The whole step with every buffer read once: the same operations in the same order.
+    pub(super) fn step(&self, isa: Isa, position: &Position, z: &[T], past: &mut [T], out: &mut [T]) {
+        self.start(position, past);
+        step(isa, &self.coefficients, z, past, out);
+    }
+}
+
+per_isa! {
+    fn recall[T: Real](coefficients: &[(T, T)], buffers: &[T], out: &mut [T]) {
+        let len = out.len();
+        out.fill(T::default());
+        let (fours, rest) = coefficients.as_chunks::<4>();
+        let (four_buffers, rest_buffers) = buffers.split_at(4 * len * fours.len());
+        for (&[a, b, c, d], m) in fours.iter().zip(four_buffers.chunks_exact(4 * len)) {
+            let m: [&[T]; 4] = std::array::from_fn(|i| &m[i * len..][..len]);
+            for j in 0..len {
+                let x = b.0.times_plus(m[1][j], a.0.times_plus(m[0][j], out[j]));
+                out[j] = d.0.times_plus(m[3][j], c.0.times_plus(m[2][j], x));
+            }
+        }
+        for (&(scale, _), m) in rest.iter().zip(rest_buffers.chunks_exact(len)) {
+            for (out, m) in out.iter_mut().zip(m) {
+                *out = scale.times_plus(*m, *out);
+            }
+        }
+    }
+}
+
+per_isa! {
+    fn keep[T: Real](coefficients: &[(T, T)], noise: &[T], buffers: &mut [T]) {
+        for (&(_, rate), m) in coefficients.iter().zip(buffers.chunks_exact_mut(noise.len())) {
+            for (m, noise) in m.iter_mut().zip(noise) {
+                *m = rate.times_plus(*m, *m + *noise);
+            }
+        }
+    }
+}
+
+per_isa! {
+    fn step[T: Real](coefficients: &[(T, T)], z: &[T], buffers: &mut [T], out: &mut [T]) {
+        match *coefficients {
+            [a] => fused([a], z, buffers, out),
+            [a, b] => fused([a, b], z, buffers, out),
+            [a, b, c] => fused([a, b, c], z, buffers, out),
+            [a, b, c, d] => fused([a, b, c, d], z, buffers, out),
+            _ => unreachable!("`is_fused` was asked"),
+        }
+    }
+}
+
+/// The first D vectors of `len` numbers in `buffers`.
+#[inline(always)]
+pub(super) fn vectors<T, const D: usize>(buffers: &mut [T], len: usize) -> [&mut [T]; D] {
+    let mut rest = buffers;
+    std::array::from_fn(|_| {
+        let (first, tail) = std::mem::take(&mut rest).split_at_mut(len);
+        rest = tail;
+        first
+    })
+}
+
+#[inline(always)]
+fn fused<T: Real, const D: usize>(coefficients: [(T, T); D], z: &[T], buffers: &mut [T], out: &mut [T]) {
+    let len = out.len();
+    let z = &z[..len];
+    let m: [&mut [T]; D] = vectors(buffers, len);
+    for j in 0..len {
+        let mut x = T::default();
+        for i in 0..D {
+            x = coefficients[i].0.times_plus(m[i][j], x);
+        }
+        x = z[j] + x;
+        for i in 0..D {
+            m[i][j] = coefficients[i].1.times_plus(m[i][j], m[i][j] + x);
+        }
+        out[j] = x;
+    }
+}

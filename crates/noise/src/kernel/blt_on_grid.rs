@@ -1,0 +1,245 @@
+//! A BLT on a grid, several steps of a few coordinates at a time: their buffers stay in registers all the while.
+
+use super::blt::{Blt, vectors};
+use super::grid::{StepGrid, WHOLE, distance, larger, whole};
+use super::{LookAhead, Scratch, TileSteps};
+use crate::normal::{DoubleDouble, TILE, exact_normal};
+use crate::simd::{LINE, per_isa, stream_block};
+
+/// Most steps that are made at a time.
+pub(crate) const MOST_STEPS: usize = 4;
+/// Coordinates made at a time: two registers for each buffer.
+const LANES: usize = 16;
+
+/// The steps of a BLT of order up to 4; true where they are stored as whole points, false where their noise is left in
+/// the scratch.
+pub(super) fn run(
+    blt: &Blt<f64>,
+    grid: StepGrid,
+    scratch: &mut Scratch<f64, i32>,
+    steps: &TileSteps<'_, f64>,
+    past: &mut [f64],
+    ahead: &mut LookAhead<'_, i32>,
+) -> bool {
+    let (count, len, isa) = (steps.positions.len(), steps.len, scratch.isa);
+    blt.start(&steps.positions[0], past);
+    let mut fetched = steps.fetched.chunks(steps.fetched.len().div_ceil(count).max(1));
+    let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
+    for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
+        *z = tile.make_fetching(seed, steps.start, len, fetched.next().unwrap_or_default());
+    }
+    let mut grids = [grid; MOST_STEPS];
+    grids.iter_mut().zip(steps.positions).for_each(|(grid, position)| *grid = grid.at(position));
+    let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.start + j as u64);
+    let made =
+        Made { coefficients: blt.coefficients(), grids: &grids[..count], z: &z[..count], exact: &exact };
+    if ahead.wants(steps.positions) {
+        let streamed = ahead.beyond_cache;
+        let mut rows: [&mut [i32]; MOST_STEPS] = Default::default();
+        ahead.find(steps.positions, &mut rows);
+        make(isa, &made, past, &mut rows[..count], streamed);
+        return true;
+    }
+    let mut rows = scratch.noise.chunks_mut(TILE);
+    let mut out: [&mut [f64]; MOST_STEPS] =
+        std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
+    make(isa, &made, past, &mut out[..count], false);
+    false
+}
+
+/// What steps are made of.
+struct Made<'a> {
+    coefficients: &'a [(f64, f64)],
+    /// Of each step, as is `z`, its seed noise.
+    grids: &'a [StepGrid],
+    z: &'a [&'a [f64]],
+    exact: Exact<'a>,
+}
+
+/// What a row is made of: noise, or its whole points.
+trait Points: Copy {
+    /// Puts a block of noise where `sums` are its points + [`WHOLE`], past the caches if `streamed`.
+    fn put<const L: usize>(sums: &[f64; L], noise: &[f64; L], out: &mut [Self; L], streamed: bool);
+}
+
+impl Points for f64 {
+    #[inline(always)]
+    fn put<const L: usize>(_: &[f64; L], noise: &[f64; L], out: &mut [f64; L], _: bool) {
+        *out = *noise;
+    }
+}
+
+impl Points for i32 {
+    #[inline(always)]
+    fn put<const L: usize>(sums: &[f64; L], _: &[f64; L], out: &mut [i32; L], streamed: bool) {
+        let points: [i32; L] = std::array::from_fn(|l| whole(sums[l]));
+        if streamed { stream_block(&points, out) } else { *out = points }
+    }
+}
+
+/// The exact normal of a step at an offset of the tile.
+type Exact<'a> = &'a dyn Fn(usize, usize) -> DoubleDouble;
+
+per_isa! {
+    /// out\[s\] = the noise on the grid of step s, or its whole points, which must fit; the buffers go on by all steps.
+    fn make[R: Points](made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
+        match *made.coefficients {
+            [a] => all([a], made, buffers, out, streamed),
+            [a, b] => all([a, b], made, buffers, out, streamed),
+            [a, b, c] => all([a, b, c], made, buffers, out, streamed),
+            [a, b, c, d] => all([a, b, c, d], made, buffers, out, streamed),
+            _ => unreachable!("`Kernel::fused_blt` was asked"),
+        }
+    }
+}
+
+#[inline(always)]
+fn all<R: Points, const D: usize>(
+    coefficients: [(f64, f64); D],
+    made: &Made<'_>,
+    buffers: &mut [f64],
+    out: &mut [&mut [R]],
+    streamed: bool,
+) {
+    let coefficients = coefficients.map(|(scale, rate)| (scale, 1.0 + rate));
+    let len = made.z[0].len();
+    let mut m: [&mut [f64]; D] = vectors(buffers, len);
+    let doubt = made.grids.iter().fold(0.0, |most, grid| larger(grid.doubt(1.0), most));
+    let streamed = streamed && out.iter().all(|row| row.as_ptr().addr().is_multiple_of(LINE));
+    let whole = len / LANES * LANES;
+    for from in (0..whole).step_by(LANES) {
+        block::<R, D, LANES>(&coefficients, made, doubt, from, &mut m, out, streamed);
+    }
+    for from in whole..len {
+        block::<R, D, 1>(&coefficients, made, doubt, from, &mut m, out, false);
+    }
+}
+
+#[inline(always)]
+fn lanes<T, const L: usize>(row: &[T], from: usize) -> &[T; L] {
+    row[from..].first_chunk().expect("a block lies in its row")
+}
+
+#[inline(always)]
+fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
+    row[from..].first_chunk_mut().expect("a block lies in its row")
+}
+
+// Each line works on all lanes before the next: loops over lanes of several lines are not vectorised.
+#[inline(always)]
+fn block<R: Points, const D: usize, const L: usize>(
+    coefficients: &[(f64, f64); D],
+    made: &Made<'_>,
+    doubt: f64,
+    from: usize,
+    m: &mut [&mut [f64]; D],
+    out: &mut [&mut [R]],
+    streamed: bool,
+) {
+    let mut now: [[f64; L]; D] = std::array::from_fn(|i| *lanes(m[i], from));
+    let mut furthest = [0.0; L];
+    for ((grid, z), out) in made.grids.iter().zip(made.z).zip(out.iter_mut()) {
+        let z: &[f64; L] = lanes(z, from);
+        let mut x = [0.0; L];
+        for i in 0..D {
+            x = std::array::from_fn(|l| coefficients[i].0.mul_add(now[i][l], x[l]));
+        }
+        let value: [f64; L] = std::array::from_fn(|l| z[l] + x[l]);
+        let sums: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, WHOLE));
+        let points: [f64; L] = std::array::from_fn(|l| sums[l] - WHOLE);
+        let off: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, -points[l]));
+        furthest = std::array::from_fn(|l| larger(distance(points[l], off[l]), furthest[l]));
+        let noise: [f64; L] = std::array::from_fn(|l| points[l] * grid.unit);
+        for i in 0..D {
+            now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
+        }
+        R::put(&sums, &noise, lanes_mut(out, from), streamed);
+    }
+    if furthest.iter().any(|far| far + doubt >= 0.5) {
+        now = decide(coefficients, made, from, std::array::from_fn(|i| *lanes(m[i], from)), out);
+    }
+    for i in 0..D {
+        *lanes_mut(m[i], from) = now[i];
+    }
+}
+
+/// The same where double precision does not decide for all, point by point.
+#[cold]
+#[inline(never)]
+fn decide<R: Points, const D: usize, const L: usize>(
+    coefficients: &[(f64, f64); D],
+    made: &Made<'_>,
+    from: usize,
+    mut now: [[f64; L]; D],
+    out: &mut [&mut [R]],
+) -> [[f64; L]; D] {
+    for (step, (grid, (z, out))) in made.grids.iter().zip(made.z.iter().zip(out.iter_mut())).enumerate() {
+        let mut noise: [f64; L] =
+            std::array::from_fn(|l| (0..D).fold(0.0, |x, i| coefficients[i].0.mul_add(now[i][l], x)));
+        grid.decide(1.0, &z[from..from + L], &mut noise, &|l| (made.exact)(step, from + l));
+        for i in 0..D {
+            now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
+        }
+        R::put(&noise.map(|noise| noise.mul_add(grid.per_unit, WHOLE)), &noise, lanes_mut(out, from), false);
+    }
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::keystream::{Cipher, KeySource};
+    use crate::normal::NormalTile;
+    use crate::simd::Isa;
+
+    const LEN: usize = 1000;
+
+    /// Every sum decided by exact normals, one step and one coordinate after the other.
+    fn one_by_one(blt: &[(f64, f64)], grid: StepGrid, z: &[&[f64]], exact: Exact<'_>) -> Vec<Vec<f64>> {
+        let mut m = vec![vec![0.0; LEN]; blt.len()];
+        let mut rows = Vec::new();
+        for step in 0..z.len() {
+            let mut row = vec![0.0; LEN];
+            for j in 0..LEN {
+                let past = blt.iter().zip(&m).fold(0.0, |x: f64, ((scale, _), m)| scale.mul_add(m[j], x));
+                let sum = exact(step, j).plus(DoubleDouble::of(past)).times(DoubleDouble::of(grid.per_unit));
+                let down = sum.hi.floor();
+                let above = sum.plus(DoubleDouble::of(-(down + 0.5)));
+                let points = if above.hi + above.lo > 0.0 { down + 1.0 } else { down };
+                row[j] = points * grid.unit;
+            }
+            for ((_, rate), m) in blt.iter().zip(&mut m) {
+                m.iter_mut().zip(&row).for_each(|(m, x)| *m = (1.0 + rate).mul_add(*m, *x));
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// On a grid this fine every tenth sum or so needs more digits, and double precision alone gets a few wrong.
+    #[test]
+    fn several_steps_at_once_are_the_steps_decided_one_by_one() {
+        let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());
+        let seeds: Vec<_> = (0..MOST_STEPS as u64).map(|step| keys.keystream(step)).collect();
+        let z: Vec<Vec<f64>> = seeds
+            .iter()
+            .map(|seed| NormalTile::<f64>::new(Isa::detect()).make(seed, 0, LEN).to_vec())
+            .collect();
+        let z: Vec<&[f64]> = z.iter().map(Vec::as_slice).collect();
+        let exact = |step: usize, j: usize| exact_normal(&seeds[step], j as u64);
+        let grid = StepGrid::new(2f64.powi(42));
+        for order in 1..=4 {
+            let blt: Vec<(f64, f64)> = (0..order).map(|i| (-0.3 / (1 + i) as f64, -0.1 * i as f64)).collect();
+            let expected = one_by_one(&blt, grid, &z, &exact);
+            for &isa in Isa::available() {
+                let (mut buffers, mut found) = (vec![0.0; order * LEN], vec![vec![0.0; LEN]; MOST_STEPS]);
+                let mut rows: Vec<&mut [f64]> = found.iter_mut().map(Vec::as_mut_slice).collect();
+                let grids = &[grid; MOST_STEPS];
+                let made = Made { coefficients: &blt, grids, z: &z, exact: &exact };
+                make(isa, &made, &mut buffers, &mut rows, false);
+                assert_eq!(found, expected, "order {order} on {isa:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Rounding to the grid of a release, decided exactly, and fed back as if the seed noise had been that much larger.
+
+use crate::flat_recursion::Position;
+use crate::keystream::Keystream;
+use crate::normal::{DoubleDouble, exact_normal};
+use crate::simd::{Isa, per_isa};
+
+/// Seed noise in double precision is nearer than this to the exact normal of its bits (tested).
+pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
+/// Coordinates that one vector holds.
+const LANES: usize = 8;
+/// From here on neighbouring numbers are 1 apart: adding it rounds to whole points, ties to even.
+pub(super) const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
+/// A few roundings of a number lose less than this part of it.
+const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
+
+/// A step's grid, in the units of unit-variance seed noise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepGrid {
+    /// Grid points a unit.
+    pub(super) per_unit: f64,
+    /// The distance of neighbouring points: 1 / per_unit.
+    pub(super) unit: f64,
+}
+
+impl StepGrid {
+    pub(crate) fn new(per_unit: f64) -> Self {
+        Self { per_unit, unit: 1.0 / per_unit }
+    }
+
+    /// The grid of the step at `position`, if this is that of a step whose noise is multiplied by 1.
+    pub(crate) fn at(self, position: &Position) -> Self {
+        Self::new(self.per_unit * position.factor)
+    }
+
+    /// Rounds weight z + f to the grid, f being what `out` holds: the nearest point to the exact sum, where `weight`,
+    /// f and the bits of z are taken as they are. `recall` brings f back if the first attempt is undecided.
+    pub(super) fn round(
+        self,
+        isa: Isa,
+        weight: f64,
+        z: &[f64],
+        out: &mut [f64],
+        recall: impl FnOnce(&mut [f64]),
+        exact: impl Fn(usize) -> DoubleDouble,
+    ) {
+        if round_all(isa, self, weight, z, out) + self.doubt(weight) < 0.5 {
+            return;
+        }
+        recall(out);
+        self.decide(weight, z, out, &exact);
+    }
+
+    /// The same where double precision does not decide for all, point by point.
+    #[cold]
+    pub(super) fn decide(
+        self,
+        weight: f64,
+        z: &[f64],
+        out: &mut [f64],
+        exact: &dyn Fn(usize) -> DoubleDouble,
+    ) {
+        let doubt = self.doubt(weight);
+        for (j, (out, &z)) in out.iter_mut().zip(z).enumerate() {
+            let points = weight.mul_add(z, *out) * self.per_unit;
+            let mut rounded = points.round_ties_even();
+            if distance(points, points - rounded) + doubt >= 0.5 {
+                let sum = exact(j)
+                    .times(DoubleDouble::of(weight))
+                    .plus(DoubleDouble::of(*out))
+                    .times(DoubleDouble::of(self.per_unit));
+                let middle = points.floor() + 0.5;
+                let above = sum.plus(DoubleDouble::of(-middle));
+                rounded = middle + if above.hi + above.lo > 0.0 { 0.5 } else { -0.5 };
+            }
+            *out = rounded * self.unit;
+        }
+    }
+
+    /// What the error of a normal can move a sum by, in points.
+    pub(super) fn doubt(self, weight: f64) -> f64 {
+        (self.per_unit * weight).abs() * NORMAL_ERROR
+    }
+}
+
+/// The exact normal at offset j of a tile.
+pub(super) fn exact_at(keystream: &Keystream, start: u64) -> impl Fn(usize) -> DoubleDouble {
+    move |j| exact_normal(keystream, start + j as u64)
+}
+
+per_isa! {
+    /// Rounds as far as double precision decides; the largest [`distance`] of a sum from its point.
+    fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
+        let StepGrid { per_unit, unit } = grid;
+        let mut furthest = [0f64; LANES];
+        let (lines, rest) = out.as_chunks_mut::<LANES>();
+        let (z_lines, z_rest) = z.as_chunks::<LANES>();
+        for (out, z) in lines.iter_mut().zip(z_lines) {
+            for i in 0..LANES {
+                let points = weight.mul_add(z[i], out[i]) * per_unit;
+                let rounded = points.round_ties_even();
+                out[i] = rounded * unit;
+                furthest[i] = larger(distance(points, points - rounded), furthest[i]);
+            }
+        }
+        for (out, z) in rest.iter_mut().zip(z_rest) {
+            let points = weight.mul_add(*z, *out) * per_unit;
+            let rounded = points.round_ties_even();
+            *out = rounded * unit;
+            furthest[0] = larger(distance(points, points - rounded), furthest[0]);
+        }
+        furthest.into_iter().fold(0.0, larger)
+    }
+}
+
+/// How far `points` may be from the grid point that it is `off`, given what rounding may have taken from it.
+#[inline(always)]
+pub(super) fn distance(points: f64, off: f64) -> f64 {
+    points.abs().mul_add(ROUNDING, off.abs())
+}
+
+/// `f64::max` without its rule for NaN, which takes three instructions.
+#[inline(always)]
+pub(super) fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The number of points whose sum with [`WHOLE`] this is: its last bits.
+#[inline(always)]
+pub(super) fn whole(sum: f64) -> i32 {
+    sum.to_bits() as i32
+}
+
+per_isa! {
+    /// Noise on a grid in whole points, all of which must fit.
+    pub(super) fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
+        for (points, noise) in points.iter_mut().zip(noise) {
+            *points = whole(noise.mul_add(per_unit, WHOLE));
+        }
+    }
+}
+
+per_isa! {
+    /// As `release`, with noise in whole points.
+    pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
+        release_each(spacing, sum, noise, f64::from, out);
+    }
+}
+
+per_isa! {
+    /// out = spacing (sum / spacing, rounded, + noise in whole points), or the noise alone without a sum.
+    pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
+        release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
+    }
+}
+
+#[inline(always)]
+fn release_each<N: Copy>(
+    spacing: f64,
+    sum: Option<&[f64]>,
+    noise: &[N],
+    points: impl Fn(N) -> f64,
+    out: &mut [f32],
+) {
+    match sum {
+        Some(sum) => {
+            for ((out, noise), sum) in out.iter_mut().zip(noise).zip(sum) {
+                *out = released(spacing, *sum, points(*noise));
+            }
+        }
+        None => {
+            out.iter_mut().zip(noise).for_each(|(out, noise)| *out = released(spacing, 0.0, points(*noise)))
+        }
+    }
+}
+
+/// spacing (given / spacing, rounded, + noise), where noise is in whole points.
+#[inline(always)]
+fn released(spacing: f64, given: f64, noise: f64) -> f32 {
+    /// Sums of two whole numbers up to this are exact.
+    const BOUND: f64 = (1u64 << 51) as f64;
+    // Exact: the spacing is a power of two.
+    let per_spacing = 1.0 / spacing;
+    let points = (given * per_spacing).round_ties_even();
+    // Not `clamp`, which would let NaN through.
+    let points = if points > -BOUND { points } else { -BOUND };
+    let points = if points < BOUND { points } else { BOUND };
+    ((points + noise) * spacing) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::keystream::{Cipher, KeySource};
+    use crate::normal::NormalTile;
+
+    /// Past values are put so that sums fall next to a middle of the grid; the point must be that of the exact sum.
+    #[test]
+    fn sums_near_a_middle_are_decided_by_further_digits() {
+        let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default()).keystream(0);
+        let (weight, grid) = (1.0, StepGrid::new(1024.0));
+        let z = NormalTile::<f64>::new(Isa::detect()).make(&keystream, 0, 512).to_vec();
+        let (mut up, mut down) = (0, 0);
+        for tiny in [0.0, 2f64.powi(-50), -2f64.powi(-50), 2f64.powi(-49), -2f64.powi(-49)] {
+            let f: Vec<f64> = z.iter().map(|z| 0.5 / 1024.0 - z + tiny).collect();
+            let mut out = f.clone();
+            let exact = exact_at(&keystream, 0);
+            grid.round(Isa::detect(), weight, &z, &mut out, |out| out.copy_from_slice(&f), &exact);
+            for j in 0..512 {
+                let above = exact(j).plus(DoubleDouble::of(f[j])).plus(DoubleDouble::of(-0.5 / 1024.0));
+                let expected = if above.hi > 0.0 { 1.0 / 1024.0 } else { 0.0 };
+                assert_eq!(out[j], expected);
+                if expected > 0.0 { up += 1 } else { down += 1 }
+            }
+        }
+        assert!(up > 500 && down > 500, "{up} {down}");
+    }
+}

@@ -1,0 +1,26 @@
+//! One step of a recursion on one tile, in either mode. The order of operations on a coordinate is fixed (oldest first),
+//! so that every way to run a stream gives the same bits.
+
+mod blt;
+mod blt_on_grid;
+mod grid;
+mod look_ahead;
+mod mode;
+mod on_grid;
+mod output;
+mod plain;
+mod retained;
+mod ring;
+mod scratch;
+mod step;
+mod sum;
+
+pub(crate) use look_ahead::{LookAhead, slot};
+pub use mode::Mode;
+pub(crate) use mode::{HandOut, ScratchOf, Steps, TileSteps, store_rows};
+pub use on_grid::OnGrid;
+pub use plain::Plain;
+pub(crate) use plain::Target;
+pub(crate) use scratch::Scratch;
+pub(crate) use step::Kernel;
+pub(crate) use sum::Term;

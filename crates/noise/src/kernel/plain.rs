@@ -1,0 +1,91 @@
+//! Plain streams: noise in single precision, written or added as it is made.
+
+use antinoise_mechanism::{Grid, Recursion};
+
+use super::output::{add_scaled, write_scaled};
+use super::sum::accumulate;
+use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
+use crate::error::NoiseError;
+use crate::flat_recursion::{FlatRecursion, Position};
+use crate::simd::Isa;
+
+/// The mode of [`NoiseStream`](crate::NoiseStream): floating-point noise, for floating-point sums.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain;
+
+/// What a row of a plain stream takes the place of, or is added to.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Target {
+    /// It takes the place of the output.
+    #[default]
+    Overwrite,
+    /// It is added to the output, times a number.
+    Add(f32),
+}
+
+impl Mode for Plain {}
+
+impl Steps for Plain {
+    type Number = f32;
+    type Row = f32;
+    type Target<'a> = Target;
+
+    const ROOM: usize = 1;
+
+    fn grid(self) -> Option<Grid> {
+        None
+    }
+
+    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion, NoiseError> {
+        Ok(FlatRecursion::in_single_precision(recursion, steps)?)
+    }
+
+    fn at_once(_: &Kernel<f32>) -> usize {
+        1
+    }
+
+    fn run(
+        self,
+        scratch: &mut Scratch<f32, f32>,
+        steps: &TileSteps<'_, f32>,
+        past: &mut [f32],
+        ahead: &mut LookAhead<'_, f32>,
+    ) {
+        let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
+        let (position, seed, kernel) = (&steps.positions[0], &steps.seeds[0], steps.kernel);
+        let z = scratch.normals[0].make_fetching(seed, steps.start, steps.len, steps.fetched);
+        if let Some(blt) = kernel.fused_blt() {
+            blt.step(isa, position, z, past, out);
+        } else {
+            kernel.recall(isa, position, past, out);
+            accumulate(isa, kernel.weight(position), z, out);
+            kernel.keep(isa, position, z, out, past);
+        }
+        store_rows(self, scratch, steps.positions, ahead);
+    }
+
+    fn as_row<'a>(self, _: Isa, _: &Position, noise: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
+        noise
+    }
+
+    fn part<'a>(target: Self::Target<'a>, _: usize, _: usize) -> Self::Target<'a> {
+        target
+    }
+
+    fn hand_out_padding(target: Self::Target<'_>, out: &mut [f32]) {
+        if let Target::Overwrite = target {
+            out.fill(0.0);
+        }
+    }
+
+    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f32], out: &mut [f32]) {
+        match how.target {
+            Target::Overwrite => write_scaled(isa, how.large, how.factor as f32, noise, out),
+            Target::Add(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
+        }
+    }
+
+    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[f32], out: &mut [f32]) {
+        self.hand_out(isa, how, row, out);
+    }
+}

@@ -1,0 +1,38 @@
+//! Sums of seeds on a grid: every seed that a later step uses is retained as what rounding made of it.
+
+use std::sync::Arc;
+
+use super::sum::weighted_sum;
+use crate::flat_recursion::{Position, RetainedRow};
+use crate::number::Real;
+use crate::simd::Isa;
+
+/// Which seeds each step reads, and where they lie.
+pub struct Retained {
+    rows: Arc<[RetainedRow]>,
+}
+
+impl Retained {
+    pub(super) fn new(rows: &Arc<[RetainedRow]>) -> Self {
+        Self { rows: rows.clone() }
+    }
+
+    /// The weight of this step's seed noise.
+    pub(super) fn weight<T: Real>(&self, position: &Position) -> T {
+        T::rounded(self.rows[position.local].fresh)
+    }
+
+    /// out = the weighted sum of the past, oldest first.
+    pub(super) fn recall<T: Real>(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
+        let (terms, len) = (&self.rows[position.local].past, out.len());
+        let (w, x) = (|k: usize| T::rounded(terms[k].1), |k: usize| &past[terms[k].0 * len..][..len]);
+        weighted_sum(isa, terms.len(), w, x, out);
+    }
+
+    /// Keeps this step's seed.
+    pub(super) fn keep<T: Real>(&self, position: &Position, seed: &[T], past: &mut [T]) {
+        if let Some(slot) = self.rows[position.local].retained_at {
+            past[slot * seed.len()..][..seed.len()].copy_from_slice(seed);
+        }
+    }
+}

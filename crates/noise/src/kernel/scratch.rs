@@ -1,0 +1,49 @@
+//! What one thread works in.
+
+use zeroize::Zeroizing;
+
+use super::sum::{Term, accumulate};
+use crate::keystream::Keystream;
+use crate::normal::{Normal, NormalTile, TILE};
+use crate::number::Number;
+use crate::simd::{AlignedNumbers, Isa};
+
+/// A tile's seed noise, correlated noise and, when replaying, past; all wiped on drop.
+pub struct Scratch<T: Normal, R: Number> {
+    pub(crate) isa: Isa,
+    /// Seed noise, of each step.
+    pub(super) normals: Vec<NormalTile<T>>,
+    /// Rows of noise.
+    pub(crate) noise: AlignedNumbers<T>,
+    /// A row as it is stored until it is handed out.
+    pub(super) row: AlignedNumbers<R>,
+    /// The past, where it is replayed.
+    pub(crate) past: Zeroizing<Vec<T>>,
+}
+
+impl<T: Normal, R: Number> Scratch<T, R> {
+    /// Room for the seed noise of `at_once` steps, `rows` rows of noise and `past_vectors` replayed vectors.
+    pub(crate) fn new(isa: Isa, at_once: usize, rows: usize, past_vectors: usize) -> Self {
+        let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
+        let (noise, row) = (AlignedNumbers::zeros(rows * TILE), AlignedNumbers::zeros(TILE));
+        Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE].into() }
+    }
+
+    /// Row k of the noise = sum over terms (seed, k, weight) of weight z_seed, for `rows` rows of one tile.
+    pub(crate) fn sum<'a>(
+        &mut self,
+        terms: &[Term],
+        rows: usize,
+        seed: impl Fn(u64) -> &'a Keystream,
+        (start, len): (u64, usize),
+    ) {
+        self.noise[..rows * TILE].fill(T::default());
+        for same_seed in terms.chunk_by(|a, b| a.seed == b.seed) {
+            let z = self.normals[0].make(seed(same_seed[0].seed), start, len);
+            for term in same_seed {
+                let row = &mut self.noise[term.row * TILE..][..len];
+                accumulate(self.isa, T::rounded(term.weight), z, row);
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Secrets: the caller's key, and the keys derived from it for a run and for each of its purposes.
+
+mod derive;
+mod run;
+mod secret;
+
+pub(crate) use derive::{BYTES, Derived, Description};
+pub use run::RunId;
+pub(crate) use run::RunKey;
+pub use secret::Key;

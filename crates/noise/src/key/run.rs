@@ -1,0 +1,108 @@
+//! Runs: the part of a key's use that a caller names.
+
+use std::fmt;
+
+use antinoise_input::InvalidParameter;
+
+use super::derive::{BYTES, Derived};
+use super::secret::Key;
+
+/// The name of a run: under one key, two runs never share a bit, be it of noise or of samples.
+///
+/// ```
+/// use antinoise_noise::RunId;
+/// assert_eq!(RunId::default(), RunId::new("0")?);
+/// assert_eq!(RunId::from(17).to_string(), "17");
+/// assert!(RunId::new("").is_err());
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunId(String);
+
+impl RunId {
+    /// The run of this name, compared byte by byte.
+    ///
+    /// # Errors
+    /// For a name that is empty, longer than 256 bytes, or has characters that cannot be seen.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidParameter> {
+        let name = name.into();
+        if (1..=256).contains(&name.len()) && !name.chars().any(char::is_control) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidParameter::new(
+                "run",
+                format!("{name:?}"),
+                "a name of 1 to 256 bytes that can be seen",
+            ))
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for RunId {
+    fn default() -> Self {
+        Self::from(0)
+    }
+}
+
+impl From<u64> for RunId {
+    fn from(number: u64) -> Self {
+        Self(number.to_string())
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::str::FromStr for RunId {
+    type Err = InvalidParameter;
+
+    fn from_str(name: &str) -> Result<Self, InvalidParameter> {
+        Self::new(name)
+    }
+}
+
+/// The key of one run: what its streams' keys and its samplers' are derived from, and what checkpoints hold.
+pub(crate) struct RunKey(Key);
+
+impl RunKey {
+    pub(crate) fn new(key: &Key, run: &RunId) -> Self {
+        Self(key.derive(Derived::Run(&run.0)))
+    }
+
+    /// The run's key itself, as a checkpoint kept it.
+    pub(crate) fn restored(key: Key) -> Self {
+        Self(key)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; BYTES] {
+        self.0.bytes()
+    }
+
+    /// The key of the noise that `description` describes.
+    pub(crate) fn of_noise(&self, description: &[u8; BYTES]) -> Key {
+        self.0.derive(Derived::Noise(description))
+    }
+
+    /// The key of the random numbers for one purpose.
+    pub(crate) fn of_sampler(&self, purpose: &str) -> Key {
+        self.0.derive(Derived::Sampler(purpose))
+    }
+
+    /// What ties a state to this key, a description, the caller's context and a step, and tells nothing of the key.
+    pub(crate) fn commitment(
+        &self,
+        description: &[u8; BYTES],
+        context: &[u8; BYTES],
+        step: usize,
+    ) -> [u8; BYTES] {
+        *self.0.derive(Derived::Commitment(description, context, step as u64)).bytes()
+    }
+}

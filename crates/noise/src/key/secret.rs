@@ -1,0 +1,142 @@
+//! The secret that all noise and all samples of a run are made from.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use super::derive::{BYTES, Derived, derive};
+use crate::error::NoiseError;
+
+/// Longer key files are not read to their end.
+const LONGEST_FILE: u64 = 1024;
+
+/// A 256-bit secret: whoever knows it can subtract the noise, so it is overwritten on drop, never printed and written
+/// nowhere but, derived for one run, to checkpoints. It cannot be cloned, and a stream consumes it.
+///
+/// No bit of noise is made from it directly: a stream's own key is derived from it, from the run
+/// ([`RunId`](crate::RunId)) and from all that describes the stream; that of random numbers from the run and their
+/// [`Purpose`](crate::Purpose).
+///
+/// ```
+/// let key = antinoise_noise::Key::from_os()?;
+/// assert_eq!(format!("{key:?}"), "Key(..)");
+/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// ```
+pub struct Key(Box<Zeroizing<[u8; BYTES]>>);
+
+impl Key {
+    /// A fresh key from the operating system's random source, for one run.
+    ///
+    /// # Errors
+    /// [`NoiseError::Entropy`] when the system has none to give.
+    pub fn from_os() -> Result<Self, NoiseError> {
+        let mut key = Self::zeros();
+        getrandom::fill(key.0.as_mut_slice()).map_err(NoiseError::Entropy)?;
+        Ok(key)
+    }
+
+    /// The key in a file of 32 bytes, or of 64 hexadecimal digits and optional white space around them. It serves many
+    /// runs: streams that differ in anything but shard, threads and memory share no bit, and neither do those of
+    /// two [runs](crate::StreamBuilder::run). The same description and run are the same stream: give each data set
+    /// and each repetition a run of its own.
+    ///
+    /// # Errors
+    /// [`NoiseError::Io`] when the file cannot be read; [`NoiseError::Input`] when it is not a regular file, others than
+    /// its owner may read or write it (`chmod 600`; a link is followed), it holds anything else, or one byte over and over.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, NoiseError> {
+        let path = path.as_ref();
+        let text = read_private(path)?;
+        let refused =
+            |got: &str| NoiseError::input("key file", format!("{} with {got}", path.display()), MUST_HOLD);
+        let mut key = Self::zeros();
+        let digits = text.trim_ascii();
+        if text.len() == BYTES {
+            key.0.copy_from_slice(&text);
+        } else if digits.len() == 2 * BYTES {
+            for (byte, pair) in key.0.iter_mut().zip(digits.chunks_exact(2)) {
+                let digit = |c: u8| (c as char).to_digit(16).ok_or_else(|| refused("other characters"));
+                *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+            }
+        } else {
+            return Err(refused(&format!("{} bytes", text.len())));
+        }
+        // A mistake, not a secret. That chance makes such a key has probability 2^-248.
+        if key.0.iter().all(|&byte| byte == key.0[0]) {
+            return Err(refused("the same byte 32 times"));
+        }
+        Ok(key)
+    }
+
+    /// A key that anyone can guess from a number: for tests, benches and reproducible examples, never for privacy.
+    ///
+    /// ```
+    /// let _key = antinoise_noise::Key::from_seed_insecure(7);
+    /// ```
+    pub fn from_seed_insecure(seed: u64) -> Self {
+        let digest = Sha256::new().chain_update(b"antinoise insecure seed").chain_update(seed.to_le_bytes());
+        let mut key = Self::zeros();
+        digest.finalize_into((&mut **key.0).into());
+        key
+    }
+
+    /// The key whose bytes `read` writes where they will stay.
+    pub(crate) fn from_reader<E>(read: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut key = Self::zeros();
+        read(key.0.as_mut_slice())?;
+        Ok(key)
+    }
+
+    /// The key derived from this one for one purpose.
+    pub(crate) fn derive(&self, purpose: Derived<'_>) -> Self {
+        let mut key = Self::zeros();
+        derive(&self.0, purpose, &mut key.0);
+        key
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; BYTES] {
+        &self.0
+    }
+
+    fn zeros() -> Self {
+        Self(Box::new(Zeroizing::new([0; BYTES])))
+    }
+}
+
+const MUST_HOLD: &str =
+    "32 random bytes, or 64 hexadecimal digits (head -c 32 /dev/urandom > FILE; chmod 600 FILE)";
+
+/// The first bytes of a regular file that none but its owner may read or write.
+fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, NoiseError> {
+    let io = |error| NoiseError::io(path, error);
+    let refused = |got: String, must_be: String| {
+        NoiseError::input("key file", format!("{} {got}", path.display()), must_be)
+    };
+    // Asked before it is opened: a pipe would be waited for.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(refused("which is not a regular file".into(), "one".into()));
+    }
+    let file = File::open(path).map_err(io)?;
+    #[cfg(unix)]
+    {
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&file.metadata().map_err(io)?.permissions()) & 0o777;
+        if mode & 0o077 != 0 {
+            let must_be = format!("for its owner alone: chmod 600 {}", path.display());
+            return Err(refused(format!("with mode {mode:o}"), must_be));
+        }
+    }
+    // Room for all, so that nothing is moved and left behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_FILE as usize + 1));
+    file.take(LONGEST_FILE).read_to_end(&mut text).map_err(io)?;
+    Ok(text)
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}

@@ -1,0 +1,283 @@
+//! Keystreams: the random bits of one seed vector, any part of which can be made at any time.
+//!
+//! Every seed vector has its own key, derived from the stream's key and the seed's number by the cipher itself (a
+//! pseudo-random function of distinct inputs), and inside it the counter is the coordinate. So a bit of noise depends
+//! on (stream's key, seed, coordinate) alone: not on the order, the shard or the thread that made it. The stream's key
+//! serves nothing else: every other use has a key of its own ([`crate::key`]).
+
+use aes::Aes256Enc;
+use chacha20::ChaCha20;
+use cipher::{
+    Array, BlockCipherEncrypt, InnerIvInit, KeyInit, KeyIvInit, StreamCipher, StreamCipherCore,
+    StreamCipherSeek,
+};
+use ctr::{CtrCore, flavors};
+use zeroize::Zeroizing;
+
+#[cfg(target_arch = "x86_64")]
+use super::round_keys::RoundKeys;
+use crate::key::Key;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Isa;
+
+/// The cipher that makes the random bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cipher {
+    /// AES-256 in counter mode: the fastest where the processor has AES instructions, found at run time.
+    #[default]
+    Aes256Ctr,
+    /// ChaCha20 (RFC 8439): fast without them.
+    ChaCha20,
+}
+
+impl Cipher {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Ctr => "aes-256-ctr",
+            Self::ChaCha20 => "chacha20",
+        }
+    }
+}
+
+/// Keystream comes in groups of this many bytes: 32 single or 16 double precision normals.
+pub(crate) const GROUP_BYTES: usize = 128;
+
+/// Derives the keys of one use's keystreams from the key of that use.
+pub(crate) struct KeySource {
+    master: Keystream,
+}
+
+impl KeySource {
+    pub(crate) fn new(key: &Key, cipher: Cipher) -> Self {
+        Self { master: Keystream::new(cipher, key.bytes()) }
+    }
+
+    /// The keystream of number `index` (a seed's number, or a step's).
+    pub(crate) fn keystream(&self, index: u64) -> Keystream {
+        let mut subkey = Zeroizing::new([0; 32]);
+        match &self.master {
+            Keystream::Aes(master) => {
+                for (half, part) in subkey.chunks_exact_mut(16).enumerate() {
+                    part[0] = half as u8;
+                    part[8..].copy_from_slice(&index.to_be_bytes());
+                    master.cipher.encrypt_block(Array::slice_as_mut_array(part).expect("16 bytes"));
+                }
+                Keystream::new(Cipher::Aes256Ctr, &subkey)
+            }
+            Keystream::ChaCha(master) => {
+                let mut nonce = [0; 12];
+                nonce[4..].copy_from_slice(&index.to_be_bytes());
+                ChaCha20::new((&**master).into(), &Array(nonce)).write_keystream(subkey.as_mut_slice());
+                Keystream::ChaCha(subkey)
+            }
+        }
+    }
+}
+
+/// The random bits of one seed vector.
+#[allow(clippy::large_enum_variant)] // One stream holds either all of the one kind or all of the other.
+pub enum Keystream {
+    Aes(Aes),
+    ChaCha(Zeroizing<[u8; 32]>),
+}
+
+impl Keystream {
+    fn new(cipher: Cipher, key: &[u8; 32]) -> Self {
+        match cipher {
+            Cipher::Aes256Ctr => Self::Aes(Aes::new(key)),
+            Cipher::ChaCha20 => Self::ChaCha(Zeroizing::new(*key)),
+        }
+    }
+
+    /// The round keys of AES, where the processor has vector AES.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn round_keys(&self) -> Option<&RoundKeys> {
+        match self {
+            Self::Aes(aes) => aes.rounds.as_ref(),
+            Self::ChaCha(_) => None,
+        }
+    }
+
+    /// Fills `out`, whole groups, with the bits of groups `first_group`, `first_group` + 1, ...
+    pub(crate) fn fill(&self, first_group: u64, out: &mut [u8]) {
+        debug_assert!(out.len().is_multiple_of(GROUP_BYTES));
+        match self {
+            Self::Aes(aes) => fill_aes(&aes.cipher, aes_counter(0, first_group * 8), out),
+            Self::ChaCha(key) => fill_chacha(key, 0, first_group * 2, out),
+        }
+    }
+
+    /// 128 bits more for coordinate (single precision) or pair (double) `index` of the vector, from a part of the
+    /// keystream that `fill` never reaches.
+    pub(crate) fn extra(&self, index: u64) -> [u64; 2] {
+        let mut block = Zeroizing::new([0; 64]);
+        let place = match self {
+            Self::Aes(aes) => {
+                fill_aes(&aes.cipher, aes_counter(1, index), &mut block[..16]);
+                0
+            }
+            Self::ChaCha(key) => {
+                fill_chacha(key, 1, index / 4, &mut *block);
+                (index % 4) as usize * 16
+            }
+        };
+        std::array::from_fn(|i| u64::from_le_bytes(block[place + 8 * i..][..8].try_into().expect("8 bytes")))
+    }
+}
+
+/// AES-256 with one key, for any processor and, where there is vector AES, as its round keys.
+pub struct Aes {
+    cipher: Aes256Enc,
+    #[cfg(target_arch = "x86_64")]
+    rounds: Option<RoundKeys>,
+}
+
+impl Aes {
+    fn new(key: &[u8; 32]) -> Self {
+        Self {
+            cipher: Aes256Enc::new(key.into()),
+            #[cfg(target_arch = "x86_64")]
+            rounds: Isa::detect().vector_aes().map(|proof| RoundKeys::new(proof, key)),
+        }
+    }
+}
+
+/// The input of a block: its number and its domain, both little-endian.
+fn aes_counter(domain: u64, block: u64) -> [u8; 16] {
+    (u128::from(domain) << 64 | u128::from(block)).to_le_bytes()
+}
+
+fn fill_aes(cipher: &Aes256Enc, first_counter: [u8; 16], out: &mut [u8]) {
+    let mut stream = CtrCore::<&Aes256Enc, flavors::Ctr64LE>::inner_iv_init(cipher, &Array(first_counter));
+    let (blocks, _) = Array::slice_as_chunks_mut(out);
+    stream.write_keystream_blocks(blocks);
+}
+
+/// The low 31 bits of the number of a block of 64 bytes are RFC 8439's counter, the rest is part of the nonce.
+fn fill_chacha(key: &[u8; 32], domain: u32, mut block: u64, mut out: &mut [u8]) {
+    while !out.is_empty() {
+        let mut nonce = [0; 12];
+        nonce[..4].copy_from_slice(&domain.to_le_bytes());
+        nonce[4..].copy_from_slice(&(block >> 31).to_le_bytes());
+        let low = block & ((1 << 31) - 1);
+        let fits = ((1 << 31) - low).saturating_mul(64).min(out.len() as u64) as usize;
+        let (part, rest) = out.split_at_mut(fits);
+        let mut stream = ChaCha20::new(key.into(), &Array(nonce));
+        stream.seek(low * 64);
+        stream.write_keystream(part);
+        block += fits as u64 / 64;
+        out = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    /// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream block = plaintext xor ciphertext. The standard counts
+    /// big-endian and this crate little-endian, so each block is given its counter.
+    #[test]
+    fn aes_counter_mode_matches_the_standard() {
+        let key: [u8; 32] =
+            hex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4").try_into().unwrap();
+        let counter = u128::from_be_bytes(hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap());
+        let plain = hex(concat!(
+            "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51",
+            "30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
+        ));
+        let coded = hex(concat!(
+            "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5",
+            "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6"
+        ));
+        let cipher = Aes256Enc::new(&Array(key));
+        for (i, (plain, coded)) in plain.chunks(16).zip(coded.chunks(16)).enumerate() {
+            let mut stream = [0; 16];
+            fill_aes(&cipher, (counter + i as u128).to_be_bytes(), &mut stream);
+            assert!(stream.iter().zip(plain.iter().zip(coded)).all(|(s, (p, c))| *s == p ^ c));
+        }
+    }
+
+    /// Held by the compiler: whatever holds a key wipes it.
+    #[test]
+    fn keys_are_wiped_on_drop() {
+        fn wiped<T: zeroize::ZeroizeOnDrop>() {}
+        wiped::<Aes256Enc>();
+        wiped::<Zeroizing<[u8; 32]>>();
+        wiped::<sha2::Sha256>();
+        #[cfg(target_arch = "x86_64")]
+        wiped::<RoundKeys>();
+    }
+
+    #[test]
+    fn block_n_of_a_keystream_is_the_cipher_of_n() {
+        let cipher = Aes256Enc::new(&Array([9; 32]));
+        let mut stream = [0; 16 * 300];
+        fill_aes(&cipher, aes_counter(1, (1 << 40) - 5), &mut stream);
+        for (i, found) in stream.chunks(16).enumerate() {
+            let mut block = Array(aes_counter(1, (1 << 40) - 5 + i as u64));
+            cipher.encrypt_block(&mut block);
+            assert_eq!(found, &block[..]);
+        }
+    }
+
+    /// RFC 8439, A.1: the first blocks of the all-zero key, and block 1 with key 00..01.
+    #[test]
+    fn chacha_matches_the_standard() {
+        let mut stream = [0; 128];
+        fill_chacha(&[0; 32], 0, 0, &mut stream);
+        assert_eq!(stream[..32], hex("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7")[..]);
+        assert_eq!(
+            stream[64..96],
+            hex("9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed")[..]
+        );
+        let mut key = [0; 32];
+        key[31] = 1;
+        fill_chacha(&key, 0, 1, &mut stream[..64]);
+        assert_eq!(stream[..32], hex("3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a")[..]);
+    }
+
+    #[test]
+    fn any_part_of_a_keystream_is_the_same_wherever_it_starts() {
+        for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
+            let stream = KeySource::new(&Key::from_seed_insecure(1), cipher).keystream(3);
+            for origin in [0, (1 << 30) - 2, (1 << 50) - 1] {
+                let mut whole = vec![0; 6 * GROUP_BYTES];
+                stream.fill(origin, &mut whole);
+                for first in 0..6 {
+                    let mut part = vec![0; (6 - first) * GROUP_BYTES];
+                    stream.fill(origin + first as u64, &mut part);
+                    assert_eq!(part, whole[first * GROUP_BYTES..]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn indices_keys_and_extras_never_share_bits() {
+        let mut seen = std::collections::HashSet::new();
+        for seed in [1, 2, 3] {
+            for cipher in [Cipher::Aes256Ctr, Cipher::ChaCha20] {
+                let source = KeySource::new(&Key::from_seed_insecure(seed), cipher);
+                for index in [0, 1, 1 << 40] {
+                    let stream = source.keystream(index);
+                    let mut block = [0; GROUP_BYTES];
+                    stream.fill(0, &mut block);
+                    assert!(block.chunks(16).all(|b| seen.insert(b.to_vec())));
+                    for pair in 0..8 {
+                        let extra: Vec<u8> =
+                            stream.extra(pair).iter().flat_map(|x| x.to_le_bytes()).collect();
+                        assert!(seen.insert(extra));
+                    }
+                }
+            }
+        }
+        assert_eq!(seen.len(), 3 * 2 * 3 * 16);
+    }
+}

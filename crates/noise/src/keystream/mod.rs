@@ -1,0 +1,12 @@
+//! Random bits: ciphers whose output can be made from any place on, and uniform numbers from them.
+
+mod cipher;
+mod rng;
+#[cfg(target_arch = "x86_64")]
+mod round_keys;
+
+pub use cipher::Cipher;
+pub(crate) use cipher::{GROUP_BYTES, KeySource, Keystream};
+pub use rng::{KeyedRng, Purpose};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use round_keys::RoundKeys;

@@ -1,0 +1,131 @@
+//! AES-256 in counter mode on AVX-512 vectors, interleaved with the transform of the blocks before.
+//!
+//! The two use different parts of a core: AES rounds wait on one execution port while the transform fills the
+//! others. Bits are those of [`Keystream::fill`], which tests compare.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+use super::transform::{FUSED_GROUPS, Normal};
+use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
+use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
+
+/// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
+const BATCH: usize = FUSED_GROUPS;
+const VECTORS: usize = 2 * BATCH;
+const BLOCKS_PER_GROUP: u64 = GROUP_BYTES as u64 / 16;
+
+/// Fills `out`, whole batches of groups, with the normals of `keystream`, whose keys are `keys`, from `first_group`
+/// on; `transfer` goes on meanwhile.
+pub(super) fn normals<T: Normal>(
+    proof: VectorAes,
+    keystream: (&Keystream, &RoundKeys),
+    first_group: u64,
+    out: &mut [T],
+    transfer: &mut Transfer<'_, T>,
+) {
+    // SAFETY: the proof exists only where `Isa` found these features.
+    unsafe { normals_by_vectors(proof.avx512(), keystream, first_group, out, transfer) };
+}
+
+#[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
+fn normals_by_vectors<T: Normal>(
+    set: Avx512,
+    (keystream, keys): (&Keystream, &RoundKeys),
+    first_group: u64,
+    out: &mut [T],
+    transfer: &mut Transfer<'_, T>,
+) {
+    let mut rounds = [_mm512_setzero_si512(); 15];
+    for (round, key) in rounds.iter_mut().zip(&keys.0) {
+        *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
+    }
+    let block = (first_group * BLOCKS_PER_GROUP) as i64;
+    let mut counters = _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block);
+    let mut bits = Aligned([[0u8; GROUP_BYTES]; BATCH]);
+    let mut blocks = begin(&mut counters, rounds[0]);
+    apply::<1, 14>(&mut blocks, &rounds);
+    finish(blocks, rounds[14], &mut bits.0);
+    let batches = out.len() / (BATCH * T::PER_GROUP);
+    let portion = transfer.portion(BATCH * batches);
+    for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
+        // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
+        let mut extremes = T::NONE_SEEN;
+        let mut blocks = begin(&mut counters, rounds[0]);
+        let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
+        let (first, second) = left.split_at_mut(T::PER_GROUP);
+        let (third, fourth) = right.split_at_mut(T::PER_GROUP);
+        apply::<1, 4>(&mut blocks, &rounds);
+        T::group(set, &bits.0[0], first, &mut extremes);
+        transfer.advance(set, &portion);
+        apply::<4, 7>(&mut blocks, &rounds);
+        T::group(set, &bits.0[1], second, &mut extremes);
+        transfer.advance(set, &portion);
+        apply::<7, 10>(&mut blocks, &rounds);
+        T::group(set, &bits.0[2], third, &mut extremes);
+        transfer.advance(set, &portion);
+        apply::<10, 14>(&mut blocks, &rounds);
+        T::group(set, &bits.0[3], fourth, &mut extremes);
+        if T::has_rare(&extremes) {
+            refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
+        }
+        finish(blocks, rounds[14], &mut bits.0);
+        transfer.advance(set, &portion);
+    }
+    wipe(&mut bits);
+}
+
+/// As `zeroize` would byte by byte, in eight stores.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
+    for vector in bits.0.as_flattened_mut().chunks_exact_mut(64) {
+        // SAFETY: the chunk has 64 bytes and starts at a multiple of 64, as `Aligned` does.
+        unsafe { vector.as_mut_ptr().cast::<__m512i>().write_volatile(_mm512_setzero_si512()) };
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+fn refine<T: Normal>(keystream: &Keystream, group: u64, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) {
+    for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
+        T::refine(keystream, group + g as u64, bits, out);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn begin(counters: &mut __m512i, key: __m512i) -> [__m512i; VECTORS] {
+    let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+    let mut blocks = [key; VECTORS];
+    for block in &mut blocks {
+        *block = _mm512_xor_si512(*counters, key);
+        *counters = _mm512_add_epi64(*counters, four);
+    }
+    blocks
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn apply<const FROM: usize, const TO: usize>(blocks: &mut [__m512i; VECTORS], rounds: &[__m512i; 15]) {
+    for round in FROM..TO {
+        for block in blocks.iter_mut() {
+            *block = _mm512_aesenc_epi128(*block, rounds[round]);
+        }
+    }
+    for block in blocks.iter_mut() {
+        // SAFETY: no instruction at all, and every register is left as it is. It pins these rounds between the
+        // groups before and after, which the compiler would otherwise gather in one place, where nothing overlaps.
+        unsafe { asm!("/* {0} */", inout(zmm_reg) * block, options(nostack, preserves_flags)) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn finish(blocks: [__m512i; VECTORS], key: __m512i, bits: &mut [[u8; GROUP_BYTES]; BATCH]) {
+    for (block, bits) in blocks.into_iter().zip(bits.as_flattened_mut().chunks_exact_mut(64)) {
+        // SAFETY: the chunk has 64 bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(bits.as_mut_ptr().cast(), _mm512_aesenclast_epi128(block, key)) };
+    }
+}

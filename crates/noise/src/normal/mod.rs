@@ -1,0 +1,18 @@
+//! Standard normals from keystreams, by vectorised transforms whose tails are not cut.
+
+mod double;
+mod exact;
+#[cfg(target_arch = "x86_64")]
+mod fused;
+mod seed_noise;
+mod single;
+mod single_table;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod transform;
+
+pub(crate) use exact::{DoubleDouble, exact_normal};
+pub use seed_noise::SeedNoise;
+pub(crate) use tile::{NormalTile, TILE};
+pub(crate) use transform::Normal;

@@ -1,0 +1,63 @@
+//! The numbers that noise is made of: arithmetic, bytes, and that they can be wiped.
+
+use std::ops::{Add, Mul};
+
+use safetensors::Dtype;
+use zeroize::Zeroize;
+
+/// A number of 4 or 8 bytes that memory and files hold.
+pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
+    /// Its type in a file.
+    const DTYPE: Dtype;
+
+    /// Appends its bytes, little-endian.
+    fn append_to(self, bytes: &mut Vec<u8>);
+
+    /// The number of these bytes.
+    fn from_bytes(bytes: &[u8]) -> Self;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $name:ident),*) => {$(
+        impl Number for $number {
+            const DTYPE: Dtype = Dtype::$name;
+
+            fn append_to(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn from_bytes(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+            }
+        }
+    )*};
+}
+
+numbers!(f32: F32, f64: F64, i32: I32);
+
+/// A floating-point precision.
+pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {
+    /// `x` rounded to this precision.
+    fn rounded(x: f64) -> Self;
+
+    /// self * factor + term, rounded once.
+    fn times_plus(self, factor: Self, term: Self) -> Self;
+}
+
+macro_rules! reals {
+    ($($real:ty),*) => {$(
+        impl Real for $real {
+            #[inline(always)]
+            fn rounded(x: f64) -> Self {
+                x as $real
+            }
+
+            #[inline(always)]
+            fn times_plus(self, factor: Self, term: Self) -> Self {
+                self.mul_add(factor, term)
+            }
+        }
+    )*};
+}
+
+reals!(f32, f64);

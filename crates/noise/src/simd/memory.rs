@@ -1,0 +1,166 @@
+//! Memory as the processor sees it: cache lines, fetched early, written past the caches, wiped when given back.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+use std::ops::{Deref, DerefMut};
+
+use zeroize::Zeroize;
+
+#[cfg(target_arch = "x86_64")]
+use super::isa::Avx512;
+use crate::error::NoiseError;
+use crate::number::Number;
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Outputs of more bytes than this will not be found in a cache again: they are written past it.
+pub(crate) const BEYOND_CACHE: usize = 8 << 20;
+
+/// Numbers of a cache line.
+pub(crate) const fn per_line<T>() -> usize {
+    LINE / size_of::<T>()
+}
+
+/// True when `out` is better written past the caches.
+pub(crate) fn is_large<T>(out: &[T]) -> bool {
+    size_of_val(out) >= BEYOND_CACHE
+}
+
+/// Starts at a cache line, so that no vector of it lies across two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
+/// Numbers that start at a cache line: zeros at first, which take no memory before they are written; wiped on drop.
+pub(crate) struct AlignedNumbers<T: Zeroize> {
+    numbers: Vec<T>,
+    /// Where the first line starts.
+    first: usize,
+    len: usize,
+}
+
+impl<T: Number> AlignedNumbers<T> {
+    /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        let numbers = vec![T::default(); len + per_line::<T>()];
+        let first = numbers.as_ptr().align_offset(LINE).min(per_line::<T>());
+        Self { numbers, first, len }
+    }
+
+    /// The same, where it may be more than there is.
+    ///
+    /// # Errors
+    /// When there is no such amount of memory.
+    pub(crate) fn try_zeros(count: u128) -> Result<Self, NoiseError> {
+        let bytes = count.saturating_mul(size_of::<T>() as u128);
+        let refused = || NoiseError::input("memory", format!("{bytes} bytes"), "available");
+        let len = usize::try_from(count).map_err(|_| refused())?;
+        let mut check: Vec<T> = Vec::new();
+        check.try_reserve_exact(len.saturating_add(per_line::<T>())).map_err(|_| refused())?;
+        drop(check);
+        Ok(Self::zeros(len))
+    }
+}
+
+impl<T: Zeroize> Deref for AlignedNumbers<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.numbers[self.first..][..self.len]
+    }
+}
+
+impl<T: Zeroize> DerefMut for AlignedNumbers<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.numbers[self.first..][..self.len]
+    }
+}
+
+impl<T: Zeroize> Drop for AlignedNumbers<T> {
+    fn drop(&mut self) {
+        self.numbers.zeroize();
+    }
+}
+
+/// Asks for the lines of `numbers` to be brought into the second-level cache, without waiting.
+#[inline(always)]
+pub(crate) fn prefetch<T>(numbers: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in numbers.chunks(per_line::<T>()) {
+        // SAFETY: a hint, at an address inside the slice; every x86-64 processor has the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = numbers;
+}
+
+/// Whole cache lines of numbers: [`Lines::split`] and [`Lines::take`] alone make one, and see to it that it starts at one.
+pub struct Lines<'a, T>(&'a mut [T]);
+
+impl<'a, T: Number> Lines<'a, T> {
+    /// The numbers before the first line, the whole lines, and the numbers after the last.
+    pub(crate) fn split(numbers: &'a mut [T]) -> (&'a mut [T], Self, &'a mut [T]) {
+        let head = numbers.as_ptr().align_offset(LINE).min(numbers.len());
+        let (head, rest) = numbers.split_at_mut(head);
+        let (lines, tail) = rest.split_at_mut(rest.len() / per_line::<T>() * per_line::<T>());
+        (head, Self(lines), tail)
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.0.len() / per_line::<T>()
+    }
+
+    /// Takes the first ones, `count` or all.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, count: usize) -> Self {
+        let numbers = self.0.len().min(count * per_line::<T>());
+        let (taken, rest) = std::mem::take(&mut self.0).split_at_mut(numbers);
+        self.0 = rest;
+        Self(taken)
+    }
+
+    /// Writes as many numbers as there are.
+    #[inline(always)]
+    pub(super) fn write(self, from: &[T]) {
+        self.0.copy_from_slice(from);
+    }
+
+    /// The same past the caches, so that the lines are not read first.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn stream(self, _: Avx512, from: &[T]) {
+        const { assert!(LINE.is_multiple_of(size_of::<T>())) };
+        let per_line = per_line::<T>();
+        for (from, to) in from.chunks_exact(per_line).zip(self.0.chunks_exact_mut(per_line)) {
+            // SAFETY: both hold the 64 bytes of a line, `to` is one, as all of `self`, and the argument proves AVX-512.
+            unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+        }
+    }
+}
+
+/// Copies a few numbers past the caches, where `to` starts at a multiple of 16 bytes.
+#[inline(always)]
+pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
+    #[cfg(target_arch = "x86_64")]
+    if L.is_multiple_of(4) && to.as_ptr().addr().is_multiple_of(16) {
+        for (from, to) in from.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<4>().0) {
+            // SAFETY: both hold 16 bytes, and `to` starts at a multiple of 16, since the first does, checked above;
+            // every x86-64 processor has these instructions.
+            unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast())) };
+        }
+        return;
+    }
+    *to = *from;
+}
+
+/// Waits until lines written past the caches are where every reader finds them.
+pub(crate) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has this instruction.
+    unsafe {
+        _mm_sfence()
+    };
+}

@@ -1,0 +1,51 @@
+//! What the noise of a stream is a function of, apart from its key and its run.
+
+use antinoise_mechanism::{Grid, Recursion};
+
+use crate::key::{BYTES, Description};
+use crate::{Cipher, Shard};
+
+/// Every number that a bit of the noise depends on, but for the grid, which belongs to the mode of the stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub(crate) recursion: Recursion,
+    pub(crate) steps: usize,
+    pub(crate) dim: usize,
+    pub(crate) noise_std: f64,
+    pub(crate) shard: Shard,
+    pub(crate) cipher: Cipher,
+}
+
+impl Spec {
+    /// A digest of all that noise is a function of beside key and run: not of shard, threads or memory.
+    pub(crate) fn describe(&self, grid: Option<Grid>) -> [u8; BYTES] {
+        let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
+        let mut description = Description::new("antinoise stream 1");
+        // No grid has spacing 0.
+        let spacing = grid.map_or(0.0, Grid::spacing);
+        describe_recursion(recursion, &mut description).count(*steps).count(*dim).number(*noise_std);
+        description.number(spacing).text(cipher.name());
+        description.digest()
+    }
+}
+
+fn describe_recursion<'a>(recursion: &Recursion, to: &'a mut Description) -> &'a mut Description {
+    match recursion {
+        Recursion::Independent => to.text("independent"),
+        Recursion::MovingAverage { taps } => to.text("moving-average").numbers(taps),
+        Recursion::AutoRegressive { taps } => to.text("auto-regressive").numbers(taps),
+        Recursion::Blt { scale, decay } => to.text("blt").numbers(scale).numbers(decay),
+        Recursion::Banded { bands, rows } => to.text("banded").count(*bands).numbers(rows),
+        Recursion::Combination { rows } => {
+            to.text("combination").count(rows.len());
+            for row in rows {
+                row.iter().fold(to.count(row.len()), |to, &(seed, weight)| to.count(seed).number(weight));
+            }
+            to
+        }
+        Recursion::Scaled { inner, factors } => describe_recursion(inner, to.text("scaled").numbers(factors)),
+        Recursion::Restarted { inner, period } => {
+            describe_recursion(inner, to.text("restarted").count(*period))
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The laws of streams on the table of classes: a strategy of every class, and those made of others, nested too.
+
+mod classes;
+
+use antinoise_mechanism::{Recursion, Strategy};
+use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, Stream, StreamBuilder};
+use classes::designs;
+
+const STEPS: usize = 12;
+/// More tiles than a stream of this length looks ahead.
+const DIM: usize = 13_500;
+const NOISE_STD: f64 = 1.5;
+/// What rounding in single precision may take from a row.
+const SINGLE: f64 = 1e-5;
+
+fn builder(recursion: &Recursion) -> StreamBuilder {
+    NoiseStream::builder(recursion.clone(), STEPS, DIM, NOISE_STD).threads(1)
+}
+
+fn grid() -> Grid {
+    Grid::new(2f64.powi(-14)).unwrap()
+}
+
+fn key() -> Key {
+    Key::from_seed_insecure(77)
+}
+
+/// A kind of stream, so that each law is written once.
+trait Kind {
+    type Mode: antinoise_noise::Mode;
+    fn build(builder: StreamBuilder) -> Stream<Self::Mode>;
+    fn resume(builder: StreamBuilder, path: &std::path::Path) -> Stream<Self::Mode>;
+}
+
+struct Plain;
+struct OnGrid;
+
+impl Kind for Plain {
+    type Mode = antinoise_noise::Plain;
+    fn build(builder: StreamBuilder) -> NoiseStream {
+        builder.build(key()).unwrap()
+    }
+    fn resume(builder: StreamBuilder, path: &std::path::Path) -> NoiseStream {
+        builder.resume(path).unwrap()
+    }
+}
+
+impl Kind for OnGrid {
+    type Mode = antinoise_noise::OnGrid;
+    fn build(builder: StreamBuilder) -> GridStream {
+        builder.build_on_grid(grid(), key()).unwrap()
+    }
+    fn resume(builder: StreamBuilder, path: &std::path::Path) -> GridStream {
+        builder.resume_on_grid(grid(), path).unwrap()
+    }
+}
+
+/// The rows that are left.
+fn rows<M: antinoise_noise::Mode>(mut stream: Stream<M>) -> Vec<Vec<f32>> {
+    let mut row = || {
+        let mut row = vec![f32::NAN; stream.len()];
+        stream.next_into(&mut row).unwrap();
+        row
+    };
+    (0..STEPS).map(|_| row()).collect()
+}
+
+/// N, rows by seeds: what the recursion makes of each unit seed.
+fn dense(recursion: &Recursion) -> Vec<Vec<f64>> {
+    let seeds = recursion.seeds(STEPS);
+    let unit = |s: usize| (0..seeds).map(|i| f64::from(i == s)).collect::<Vec<_>>();
+    let columns: Vec<Vec<f64>> = (0..seeds).map(|s| recursion.apply(STEPS, &unit(s))).collect();
+    (0..STEPS).map(|t| columns.iter().map(|column| column[t]).collect()).collect()
+}
+
+fn each_strategy(mut law: impl FnMut(&str, &Strategy, &Recursion)) {
+    for (name, strategy) in designs(STEPS) {
+        law(&name, &strategy, &strategy.mechanism().recursion().unwrap());
+    }
+}
+
+/// N C = I for the strategy's own C, and the rows are N Z.
+#[test]
+fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
+    each_strategy(|name, strategy, recursion| {
+        let inverse = dense(recursion);
+        let c = strategy.mechanism().encoder().unwrap().to_dense();
+        for t in 0..STEPS {
+            for s in 0..STEPS {
+                let entry: f64 = (0..c.nrows()).map(|i| inverse[t][i] * c[(i, s)]).sum();
+                assert!((entry - f64::from(t == s)).abs() < 1e-9, "{name}: N C at ({t}, {s}) is {entry}");
+            }
+        }
+        let found = rows(Plain::build(builder(recursion)));
+        let mut seeds = builder(recursion).seed_noise(key());
+        let z: Vec<Vec<f32>> = (0..recursion.seeds(STEPS) as u64)
+            .map(|s| {
+                let mut z = vec![0.0; DIM];
+                seeds.fill(s, 0, &mut z);
+                z
+            })
+            .collect();
+        for j in (0..DIM).step_by(101) {
+            for t in 0..STEPS {
+                let exact: f64 = inverse[t].iter().zip(&z).map(|(w, z)| w * f64::from(z[j])).sum();
+                let off = (f64::from(found[t][j]) - NOISE_STD * exact).abs();
+                assert!(off < SINGLE, "{name}: step {t}, coordinate {j} is off by {off:e}");
+            }
+        }
+    });
+}
+
+/// L Z' for the lower-triangular form with a seed a step, each seed moved by the rounding of its own step alone.
+#[test]
+fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
+    each_strategy(|name, _, recursion| {
+        let inverse = dense(&recursion.one_seed_a_step(STEPS).unwrap());
+        let found = rows(OnGrid::build(builder(recursion)));
+        let mut seeds = builder(recursion).seed_noise_on_grid(grid(), key());
+        let z: Vec<Vec<f64>> = (0..STEPS as u64)
+            .map(|s| {
+                let mut z = vec![0.0; DIM];
+                seeds.fill_f64(s, 0, &mut z);
+                z
+            })
+            .collect();
+        for j in (0..DIM).step_by(101) {
+            let mut moved: Vec<f64> = Vec::new();
+            for t in 0..STEPS {
+                let noise = f64::from(found[t][j]);
+                assert_eq!(noise % grid().spacing(), 0.0, "{name}");
+                let past: f64 = inverse[t].iter().zip(&moved).map(|(w, z)| w * z).sum();
+                moved.push((noise / NOISE_STD - past) / inverse[t][t]);
+                let half = grid().spacing() / 2.0 / NOISE_STD / inverse[t][t].abs();
+                let off = (moved[t] - z[t][j]).abs();
+                assert!(
+                    off <= half * (1.0 + 1e-6),
+                    "{name}: step {t} moved by {off:e}, half a point is {half:e}"
+                );
+            }
+        }
+    });
+}
+
+fn no_way_to_run_changes_a_bit<K: Kind>() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise.safetensors");
+    each_strategy(|name, _, recursion| {
+        let whole = rows(K::build(builder(recursion)));
+        assert!(rows(K::build(builder(recursion).threads(3))) == whole, "{name}: three threads");
+        assert!(rows(K::build(builder(recursion).look_ahead(1))) == whole, "{name}: no look-ahead");
+        for cut in [0, 1, 40, 1025, DIM as u64].windows(2) {
+            let part = rows(K::build(builder(recursion).shard(Shard::of_range(cut[0]..cut[1]))));
+            for (part, whole) in part.iter().zip(&whole) {
+                assert!(part[..] == whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
+            }
+        }
+        let mut sought = K::build(builder(recursion));
+        let mut row = vec![0.0; DIM];
+        for step in [7, 3, 4, 11, 0, 8] {
+            sought.seek(step).unwrap();
+            sought.next_into(&mut row).unwrap();
+            assert!(row == whole[step], "{name}: sought step {step}");
+        }
+        let mut saved = K::build(builder(recursion));
+        for step in 0..STEPS {
+            if step % 5 == 3 {
+                saved.save(&path).unwrap();
+                let mut resumed = K::resume(builder(recursion), &path);
+                for whole in &whole[step..] {
+                    resumed.next_into(&mut row).unwrap();
+                    assert!(row == *whole, "{name}: resumed at step {step}");
+                }
+            }
+            saved.next_into(&mut row).unwrap();
+        }
+    });
+}
+
+#[test]
+fn no_way_to_run_a_plain_stream_changes_a_bit() {
+    no_way_to_run_changes_a_bit::<Plain>();
+}
+
+#[test]
+fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
+    no_way_to_run_changes_a_bit::<OnGrid>();
+}
+
+/// Tiles are computed, not listed: a shard of any size costs no memory by itself.
+#[test]
+fn a_stream_of_any_size_takes_no_more_memory_than_it_says() {
+    let dim = 1_000_000_000_000_000;
+    let start = |recursion: Recursion| NoiseStream::builder(recursion, STEPS, dim, 1.0).threads(1);
+    let mut stream = start(Recursion::Independent).build(key()).unwrap();
+    assert_eq!((stream.len(), stream.placement().bytes), (dim, 0));
+    stream.seek(7).unwrap();
+    assert!(stream.next_into(&mut [0.0; 3]).unwrap_err().to_string().starts_with("output length is 3"));
+    let blt = Recursion::Blt { scale: vec![0.3], decay: vec![0.9] };
+    assert_eq!(start(blt.clone()).memory_budget(1 << 20).build(key()).unwrap().placement().bytes, 0);
+    let error = start(blt).memory_budget(u64::MAX).build(key()).unwrap_err().to_string();
+    assert!(error.starts_with("memory is 4000000000000000 bytes but must be available"), "{error}");
+}
