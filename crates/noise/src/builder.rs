@@ -213,7 +213,7 @@ impl StreamBuilder {
     }
 
     fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>, NoiseError> {
-        let mut reader = Reader::open(path)?;
+        let mut reader = Reader::open::<M::Number, M::Row>(path)?;
         let label = &reader.label;
         if label.run != self.run.as_str() {
             return Err(reader.refuse(format!("it is of run {:?}, not {:?}", label.run, self.run.as_str())));

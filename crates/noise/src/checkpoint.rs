@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::marker::PhantomData;
 use std::path::Path;
 
 use antinoise_input::file::{Access, NewFile};
@@ -104,24 +103,23 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
 }
 
 /// A checkpoint that is being read: first its label, then the key, then the numbers.
-pub(crate) struct Reader<'a, T, R> {
+pub(crate) struct Reader<'a> {
     path: &'a Path,
     input: Hashed<File>,
     pub(crate) label: Label,
     /// Of the past and in rows.
     numbers: (usize, usize),
-    kinds: PhantomData<(T, R)>,
 }
 
-impl<'a, T: Number, R: Number> Reader<'a, T, R> {
+impl<'a> Reader<'a> {
     /// Reads the header of the file.
-    pub(crate) fn open(path: &'a Path) -> Result<Self, NoiseError> {
+    pub(crate) fn open<T: Number, R: Number>(path: &'a Path) -> Result<Self, NoiseError> {
         let file = File::open(path).map_err(|e| NoiseError::io(path, e))?;
         let length = file.metadata().map_err(|e| NoiseError::io(path, e))?.len();
         let mut input = Hashed { inner: file, digest: Sha256::new() };
         let (label, numbers) =
             read_header::<T, R>(&mut input, length).map_err(|e| NoiseError::checkpoint(path, e))?;
-        Ok(Self { path, input, label, numbers, kinds: PhantomData })
+        Ok(Self { path, input, label, numbers })
     }
 
     /// Why this checkpoint cannot be used.
@@ -135,7 +133,11 @@ impl<'a, T: Number, R: Number> Reader<'a, T, R> {
     }
 
     /// Reads the numbers, which come after the key, and checks that no byte was altered.
-    pub(crate) fn read(mut self, past: &mut [T], rows: &mut [R]) -> Result<(), NoiseError> {
+    pub(crate) fn read<T: Number, R: Number>(
+        mut self,
+        past: &mut [T],
+        rows: &mut [R],
+    ) -> Result<(), NoiseError> {
         let wanted = (past.len(), rows.len());
         if wanted != self.numbers {
             return Err(self.refuse(format!("{:?} numbers of past and rows, not {wanted:?}", self.numbers)));
@@ -144,11 +146,11 @@ impl<'a, T: Number, R: Number> Reader<'a, T, R> {
     }
 
     /// The same for numbers that are not needed.
-    pub(crate) fn skip(mut self) -> Result<(), NoiseError> {
-        self.each_number(|_, _| (), |_, _| ())
+    pub(crate) fn skip<T: Number, R: Number>(mut self) -> Result<(), NoiseError> {
+        self.each_number(|_, _: T| (), |_, _: R| ())
     }
 
-    fn each_number(
+    fn each_number<T: Number, R: Number>(
         &mut self,
         past: impl FnMut(usize, T),
         rows: impl FnMut(usize, R),

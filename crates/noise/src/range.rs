@@ -4,7 +4,7 @@
 use antinoise_input::{InvalidParameter, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
-use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow, Weights};
+use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow};
 use crate::spec::Spec;
 
 /// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
@@ -125,20 +125,20 @@ impl Reach {
     fn of(leaf: &Leaf, recursion: &Recursion, steps: usize) -> Self {
         let size = |weights: &[f64]| weights.iter().map(|w| w.abs()).sum::<f64>();
         match leaf {
-            Leaf::Ring { weights: Weights::SameEveryStep(weights), history: History::Seeds } => {
-                Self { row: size(weights), weights: size(weights), feeds_back: false }
-            }
-            Leaf::Ring { weights: Weights::SameEveryStep(weights), history: History::Outputs } => {
-                let denominator: Vec<f64> =
-                    std::iter::once(1.0).chain(weights[1..].iter().map(|w| -w)).collect();
-                let response = toeplitz::divide(&weights[..1], &denominator, steps);
-                Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
-            }
-            Leaf::Ring { weights, .. } => {
-                let most = largest((0..steps).map(|t| size(&weights.row(t)[1..])));
-                let row = RowNorms::new(recursion, steps).inner.1;
-                Self { row, weights: most, feeds_back: true }
-            }
+            Leaf::Ring { weights, history } => match (weights.of_every_step(), history) {
+                (Some(weights), History::Seeds) => Self::of_seeds(size(weights)),
+                (Some(weights), History::Outputs) => {
+                    let denominator: Vec<f64> =
+                        std::iter::once(1.0).chain(weights[1..].iter().map(|w| -w)).collect();
+                    let response = toeplitz::divide(&weights[..1], &denominator, steps);
+                    Self { row: size(&response), weights: size(&weights[1..]), feeds_back: true }
+                }
+                (None, _) => {
+                    let most = largest((0..steps).map(|t| size(&weights.row(t)[1..])));
+                    let row = RowNorms::new(recursion, steps).inner.1;
+                    Self { row, weights: most, feeds_back: true }
+                }
+            },
             Leaf::Blt { scale, rate } => {
                 let row = leaf.response(steps).map_or(f64::NAN, |(_, sum)| sum);
                 let buffers =

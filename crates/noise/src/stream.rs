@@ -249,7 +249,7 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Brings a stream that was just built to where it was when the checkpoint was written.
-    pub(crate) fn restore(&mut self, reader: Reader<'_, M::Number, M::Row>) -> Result<(), NoiseError> {
+    pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<(), NoiseError> {
         let refused = reader.refuse("it was written in another context: for another plan, data set or model");
         let (start, step) = (reader.label.start, reader.label.step);
         let commitment = reader.label.commitment.clone();
@@ -258,7 +258,7 @@ impl<M: Mode> Stream<M> {
             reader.read(past, rows)?;
         } else {
             // Another budget stores other vectors: these are made again from the key.
-            reader.skip()?;
+            reader.skip::<M::Number, M::Row>()?;
             self.seek(step)?;
         }
         if hex(&self.commitment()) == commitment { Ok(()) } else { Err(refused) }

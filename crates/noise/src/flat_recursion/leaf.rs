@@ -7,6 +7,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Recursion;
 
 use super::retained::RetainedRow;
+use crate::number::Real;
 
 /// The recursion at the bottom of any nesting of scaled and restarted ones.
 pub(crate) enum Leaf {
@@ -30,26 +31,33 @@ pub(crate) enum History {
 }
 
 /// Weights by lag: lag 0 multiplies this step's seed noise.
-pub(crate) enum Weights {
-    SameEveryStep(Vec<f64>),
-    ByStep { bands: usize, rows: Vec<f64> },
+pub struct Weights<T = f64> {
+    pub(crate) bands: usize,
+    /// One row, or one a step.
+    rows: Vec<T>,
 }
 
-impl Weights {
-    pub(crate) fn bands(&self) -> usize {
-        match self {
-            Self::SameEveryStep(weights) => weights.len(),
-            Self::ByStep { bands, .. } => *bands,
-        }
+impl<T> Weights<T> {
+    fn same_every_step(row: Vec<T>) -> Self {
+        Self { bands: row.len(), rows: row }
+    }
+
+    /// The weights of every step, where steps do not differ.
+    pub(crate) fn of_every_step(&self) -> Option<&[T]> {
+        (self.rows.len() == self.bands).then_some(&self.rows)
     }
 
     /// The weights of the run's step `local`, cut to the lags that exist.
-    pub(crate) fn row(&self, local: usize) -> &[f64] {
-        let lags = self.bands().min(local + 1);
-        match self {
-            Self::SameEveryStep(weights) => &weights[..lags],
-            Self::ByStep { bands, rows } => &rows[local * bands..][..lags],
-        }
+    pub(crate) fn row(&self, local: usize) -> &[T] {
+        let first = if self.rows.len() == self.bands { 0 } else { local * self.bands };
+        &self.rows[first..][..self.bands.min(local + 1)]
+    }
+}
+
+impl Weights {
+    /// The same in the precision of the noise.
+    pub(crate) fn rounded<T: Real>(&self) -> Weights<T> {
+        Weights { bands: self.bands, rows: self.rows.iter().map(|&w| T::rounded(w)).collect() }
     }
 }
 
@@ -57,7 +65,7 @@ impl Leaf {
     /// Past vectors that one step needs.
     pub(crate) fn past_vectors(&self) -> usize {
         match self {
-            Self::Ring { weights, .. } => weights.bands() - 1,
+            Self::Ring { weights, .. } => weights.bands - 1,
             Self::Blt { scale, .. } => scale.len(),
             Self::Retained { slots, .. } => *slots,
             Self::Sum { .. } => 0,
@@ -80,10 +88,11 @@ impl Leaf {
     /// signs; none where steps differ.
     pub(crate) fn response(&self, steps: usize) -> Option<(f64, f64)> {
         match self {
-            Self::Ring { weights: Weights::SameEveryStep(weights), history: History::Seeds } => {
-                Some((weights[0], weights.iter().map(|w| w.abs()).sum()))
-            }
-            Self::Ring { weights: Weights::SameEveryStep(weights), history: History::Outputs } => {
+            Self::Ring { weights, history } => {
+                let weights = weights.of_every_step()?;
+                if *history == History::Seeds {
+                    return Some((weights[0], weights.iter().map(|w| w.abs()).sum()));
+                }
                 let mut recent = VecDeque::from([weights[0]]);
                 let mut sum = weights[0].abs();
                 for _ in 1..steps {
@@ -104,7 +113,7 @@ impl Leaf {
                 }
                 Some((1.0, sum))
             }
-            Self::Ring { .. } | Self::Sum { .. } | Self::Retained { .. } => None,
+            Self::Sum { .. } | Self::Retained { .. } => None,
         }
     }
 }
@@ -114,17 +123,17 @@ impl Leaf {
     pub(super) fn new(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
         match recursion {
             Recursion::Independent => {
-                Ok(Leaf::Ring { weights: Weights::SameEveryStep(vec![1.0]), history: History::Seeds })
+                Ok(Leaf::Ring { weights: Weights::same_every_step(vec![1.0]), history: History::Seeds })
             }
             Recursion::MovingAverage { taps } => {
                 check_taps(taps)?;
                 let taps = taps[..taps.len().min(steps)].to_vec();
-                Ok(Leaf::Ring { weights: Weights::SameEveryStep(taps), history: History::Seeds })
+                Ok(Leaf::Ring { weights: Weights::same_every_step(taps), history: History::Seeds })
             }
             Recursion::AutoRegressive { taps } => {
                 check_taps(taps)?;
                 let weights = solve_for_output(&taps[..taps.len().min(steps)]);
-                Ok(Leaf::Ring { weights: Weights::SameEveryStep(weights), history: History::Outputs })
+                Ok(Leaf::Ring { weights: Weights::same_every_step(weights), history: History::Outputs })
             }
             Recursion::Banded { bands, rows } => check_banded(*bands, rows, steps),
             Recursion::Blt { scale, decay } => {
@@ -174,7 +183,7 @@ fn check_banded(bands: usize, rows: &[f64], steps: usize) -> Result<Leaf, Invali
         }
         weights.extend(solve_for_output(row));
     }
-    Ok(Leaf::Ring { weights: Weights::ByStep { bands, rows: weights }, history: History::Outputs })
+    Ok(Leaf::Ring { weights: Weights { bands, rows: weights }, history: History::Outputs })
 }
 
 fn check_combination(rows: &[Vec<(usize, f64)>], steps: usize) -> Result<Leaf, InvalidParameter> {

@@ -2,9 +2,7 @@
 
 use super::blt::{Blt, vectors};
 use super::grid::{StepGrid, WHOLE, distance, larger, whole};
-use super::look_ahead::LookAhead;
-use super::mode::TileSteps;
-use super::scratch::Scratch;
+use super::{LookAhead, Scratch, TileSteps};
 use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
 

@@ -2,9 +2,7 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::look_ahead::LookAhead;
-use super::scratch::Scratch;
-use super::step::Kernel;
+use super::{Kernel, LookAhead, Scratch};
 use crate::error::NoiseError;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;

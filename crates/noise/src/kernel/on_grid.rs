@@ -4,10 +4,7 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::blt_on_grid::{self, MOST_STEPS};
 use super::grid::{StepGrid, exact_at, release, release_points};
-use super::look_ahead::LookAhead;
-use super::mode::{HandOut, Mode, Steps, TileSteps, store_rows};
-use super::scratch::Scratch;
-use super::step::Kernel;
+use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::NoiseError;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;

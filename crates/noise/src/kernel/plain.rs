@@ -2,12 +2,9 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::look_ahead::LookAhead;
-use super::mode::{HandOut, Mode, Steps, TileSteps, store_rows};
 use super::output::{add_scaled, write_scaled};
-use super::scratch::Scratch;
-use super::step::Kernel;
 use super::sum::accumulate;
+use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::NoiseError;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::simd::Isa;

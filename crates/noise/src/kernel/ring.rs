@@ -7,9 +7,7 @@ use crate::simd::Isa;
 
 /// The past in a ring buffer, and its weights.
 pub struct Ring<T> {
-    bands: usize,
-    /// One row, or one a step.
-    weights: Vec<T>,
+    weights: Weights<T>,
     pub(super) history: History,
     /// Vector t of the past is at slot t mod slots.
     pub(super) slots: usize,
@@ -17,27 +15,17 @@ pub struct Ring<T> {
 
 impl<T: Real> Ring<T> {
     pub(super) fn new(weights: &Weights, history: History) -> Self {
-        let bands = weights.bands();
-        let all = match weights {
-            Weights::SameEveryStep(row) => row,
-            Weights::ByStep { rows, .. } => rows,
-        };
-        Self { bands, weights: all.iter().map(|&w| T::rounded(w)).collect(), history, slots: bands - 1 }
-    }
-
-    fn row(&self, position: &Position) -> &[T] {
-        let row = if self.weights.len() == self.bands { 0 } else { position.local * self.bands };
-        &self.weights[row..][..self.bands.min(position.local + 1)]
+        Self { weights: weights.rounded(), history, slots: weights.bands - 1 }
     }
 
     /// The weight of this step's seed noise.
     pub(super) fn weight(&self, position: &Position) -> T {
-        self.row(position)[0]
+        self.weights.row(position.local)[0]
     }
 
     /// out = the weighted sum of the past, oldest first.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
-        let (weights, len) = (self.row(position), out.len());
+        let (weights, len) = (self.weights.row(position.local), out.len());
         let of = |lag: usize| &past[(position.step + self.slots - lag) % self.slots * len..][..len];
         let most = weights.len() - 1;
         weighted_sum(isa, most, |k| (weights[most - k], of(most - k)), out);

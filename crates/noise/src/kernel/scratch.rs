@@ -1,6 +1,6 @@
 //! What one thread works in.
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 use super::sum::{Term, accumulate};
 use crate::keystream::Keystream;
@@ -50,6 +50,7 @@ impl<T: Normal, R: Number> Scratch<T, R> {
     }
 }
 
+/// The normals wipe themselves.
 impl<T: Normal, R: Number> Drop for Scratch<T, R> {
     fn drop(&mut self) {
         self.noise.zeroize();
@@ -57,6 +58,3 @@ impl<T: Normal, R: Number> Drop for Scratch<T, R> {
         self.past.zeroize();
     }
 }
-
-/// The normals wipe themselves.
-impl<T: Normal, R: Number> ZeroizeOnDrop for Scratch<T, R> {}

@@ -6,7 +6,7 @@ use super::tile::NormalTile;
 use super::transform::Normal;
 use crate::key::Derived;
 use crate::keystream::{KeySource, Keystream};
-use crate::simd::{Isa, LongCopy, is_large};
+use crate::simd::{Isa, Transfer, fence, is_large};
 use crate::{Cipher, Key};
 
 /// The seed noise itself: standard normals z_s\[j\] addressed by (seed s, coordinate j).
@@ -78,26 +78,24 @@ fn fill<T: Normal>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start:
     }
 }
 
-/// Makes each tile while the one before it is written.
+/// Makes each portion while the one before it is written.
 fn fill_past_caches<T: Normal>(
     keystream: &Keystream,
     [made, written]: &mut [NormalTile<T>; 2],
     start: u64,
     out: &mut [T],
 ) {
-    let isa = made.isa();
+    let (isa, offset) = (made.isa(), (start % T::PER_GROUP as u64) as usize);
     let (mut made, mut written) = (made, written);
-    let offset = (start % T::PER_GROUP as u64) as usize;
-    let (len, mut waiting) = (out.len(), 0);
-    let mut copy = LongCopy::new(out);
-    for first in (0..len).step_by(portion::<T>()) {
-        let transfer = copy.next(isa, &written.made(offset)[..waiting]);
-        waiting = portion::<T>().min(len - first);
-        made.make_while(keystream, start + first as u64, waiting, transfer);
+    let (mut at, mut waiting): (u64, &mut [T]) = (start, &mut []);
+    for part in out.chunks_mut(portion::<T>()) {
+        let transfer = Transfer::copying(&written.made(offset)[..waiting.len()], waiting);
+        made.make_while(keystream, at, part.len(), transfer);
+        (at, waiting) = (at + part.len() as u64, part);
         std::mem::swap(&mut made, &mut written);
     }
-    copy.next(isa, &written.made(offset)[..waiting]).finish(isa);
-    copy.finish();
+    Transfer::copying(&written.made(offset)[..waiting.len()], waiting).finish(isa);
+    fence();
 }
 
 impl fmt::Debug for SeedNoise {

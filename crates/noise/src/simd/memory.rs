@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 #[cfg(target_arch = "x86_64")]
 use super::isa::Avx512;
@@ -80,8 +80,6 @@ impl<T: Zeroize> Drop for AlignedNumbers<T> {
         self.numbers.zeroize();
     }
 }
-
-impl<T: Zeroize> ZeroizeOnDrop for AlignedNumbers<T> {}
 
 /// Asks for the lines of `numbers` to be brought into the second-level cache, without waiting.
 #[inline(always)]

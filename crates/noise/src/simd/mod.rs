@@ -14,4 +14,4 @@ pub(crate) use lookup::Instructions;
 pub(crate) use memory::{
     Aligned, AlignedNumbers, BEYOND_CACHE, LINE, Lines, fence, is_large, per_line, stream_block,
 };
-pub(crate) use transfer::{LongCopy, Transfer};
+pub(crate) use transfer::Transfer;

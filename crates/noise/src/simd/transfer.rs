@@ -1,11 +1,9 @@
 //! Memory traffic made a few lines at a time between other work, which hides what it waits for.
 
-use zeroize::Zeroize;
-
 use super::dispatch::per_isa;
 use super::isa::Isa;
 use super::lookup::Instructions;
-use super::memory::{LINE, Lines, fence, per_line, prefetch};
+use super::memory::{Lines, per_line, prefetch};
 use crate::number::Number;
 
 /// A copy past the caches, and numbers to be brought near, both to go on beside other work.
@@ -81,56 +79,5 @@ per_isa! {
 fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     if !from.is_empty() {
         to.copy_from_slice(from);
-    }
-}
-
-/// A long copy past the caches in parts: numbers that do not fill a line wait for the next part, since a line written
-/// in two would be read first.
-pub(crate) struct LongCopy<'a, T: Number> {
-    to: &'a mut [T],
-    line: [T; 16],
-    waiting: usize,
-}
-
-impl<'a, T: Number> LongCopy<'a, T> {
-    /// A copy to `to`, in order.
-    pub(crate) fn new(to: &'a mut [T]) -> Self {
-        Self { to, line: [T::default(); 16], waiting: 0 }
-    }
-
-    /// The copy of the next part, `from`.
-    pub(crate) fn next<'b>(&mut self, isa: Isa, from: &'b [T]) -> Transfer<'b, T>
-    where
-        'a: 'b,
-    {
-        let lacks = match self.waiting {
-            0 => self.to.as_ptr().align_offset(LINE),
-            waiting => per_line::<T>() - waiting,
-        };
-        let (first, from) = from.split_at(lacks.min(from.len()));
-        copy_few(first, &mut self.line[self.waiting..][..first.len()]);
-        self.waiting += first.len();
-        if first.len() < lacks {
-            return Transfer::fetching(&[]);
-        }
-        let to = self.take(self.waiting);
-        Transfer::copying(&self.line[..self.waiting], to).finish(isa);
-        let (whole, rest) = from.split_at(from.len() / per_line::<T>() * per_line::<T>());
-        copy_few(rest, &mut self.line[..rest.len()]);
-        self.waiting = rest.len();
-        Transfer::copying(whole, self.take(whole.len()))
-    }
-
-    /// Copies what still waits.
-    pub(crate) fn finish(mut self) {
-        self.take(self.waiting).copy_from_slice(&self.line[..self.waiting]);
-        self.line.zeroize();
-        fence();
-    }
-
-    fn take(&mut self, count: usize) -> &'a mut [T] {
-        let (taken, left) = std::mem::take(&mut self.to).split_at_mut(count);
-        self.to = left;
-        taken
     }
 }
