@@ -1,5 +1,6 @@
 //! Batches of queries: workloads with any number of rows.
 
+#[expect(dead_code, reason = "the laws use the rest of it")]
 mod oracle;
 
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
