@@ -150,7 +150,10 @@ pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
         | Encoder::Triangular(_) => false,
         Encoder::Dense(c) => !is_square(c),
         Encoder::Stamped { block, .. } => is_rectangular(block),
-        Encoder::Tree { .. } | Encoder::Circulant { .. } | Encoder::Leading { .. } => true,
+        Encoder::Tree { .. }
+        | Encoder::SmoothTree { .. }
+        | Encoder::Circulant { .. }
+        | Encoder::Leading { .. } => true,
     }
 }
 
@@ -194,7 +197,7 @@ mod tests {
 
     fn cases() -> Vec<(Encoder, usize)> {
         let banded = Encoder::Banded { bands: 2, rows: (0..14).map(|i| 1.0 / (1.0 + i as f64)).collect() };
-        let tree = Encoder::Tree { steps: 5 };
+        let tree = Encoder::Tree { steps: 5, weights: vec![1.0; 4] };
         let stamp =
             |block: Encoder, period, steps| Encoder::Stamped { block: Box::new(block), period, steps };
         vec![

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Solution};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::{Form, Recipe};
 use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
 use antinoise_plan::ReleaseKind;
 use clap::{Args, ValueEnum};
@@ -35,8 +35,8 @@ impl std::str::FromStr for StrategySource {
 /// The mechanism and its size.
 #[derive(Debug, Args)]
 pub struct StrategyOptions {
-    /// Class of mechanism, with its size if you like (banded-toeplitz:16, blt:4), or file:PATH for one that
-    /// --out saved. A wrong name lists the classes.
+    /// Class of mechanism, with its size and form if you like (banded-toeplitz:16, blt:4, toeplitz+damped:0.01), or
+    /// file:PATH for one that --out saved. A wrong name lists the classes; docs/strategies.md explains them.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
@@ -89,11 +89,22 @@ impl StrategyOptions {
         Ok(Recipe {
             bands: pick("bands", recipe.bands, self.bands)?,
             order: pick("order", recipe.order, self.order)?,
-            fixed: self.fixed,
+            form: self.form(recipe)?,
             column_normalize: self.column_normalize || recipe.column_normalize,
             restarts: pick("restarts", recipe.restarts, self.restarts)?,
             ..recipe
         })
+    }
+
+    fn form(&self, recipe: Recipe) -> Result<Form> {
+        match recipe.form {
+            _ if !self.fixed => Ok(recipe.form),
+            Form::Optimized | Form::SquareRoot => Ok(Form::SquareRoot),
+            form => {
+                let must_be = format!("left out: the strategy's name says {form}");
+                Err(InvalidParameter::new("fixed", "true", must_be).into())
+            }
+        }
     }
 
     fn refuse_with_file(&self) -> Result<()> {
@@ -163,7 +174,7 @@ fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> 
 
 fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> {
     let refused = |got: String| {
-        let must_be = "a file of numbers: one a line, or the rows of a lower-triangular matrix";
+        let must_be = "a file of numbers: one a line, the rows of a lower-triangular matrix, or queries of equal length";
         InvalidParameter::new(format!("workload file {path}"), got, must_be)
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
@@ -172,14 +183,18 @@ fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> 
         return Ok(Workload::Toeplitz { coefficients: rows.concat() });
     }
     let size = rows.len();
-    let lower = |(i, row): (usize, Vec<f64>)| match row.len() {
-        length if length == i + 1 => Ok(row),
-        length if length == size && row[i + 1..].iter().all(|&x| x == 0.0) => Ok(row[..=i].to_vec()),
-        length => Err(refused(format!("a row {i} of {length} numbers or with numbers above the diagonal"))),
+    let is_lower = |(i, row): (usize, &Vec<f64>)| {
+        row.len() == i + 1 || row.len() == size && row[i + 1..].iter().all(|&x| x == 0.0)
     };
-    Ok(Workload::Matrix {
-        rows: rows.into_iter().enumerate().map(lower).collect::<std::result::Result<_, _>>()?,
-    })
+    if rows.iter().enumerate().all(is_lower) {
+        let lower = |(i, row): (usize, Vec<f64>)| row[..=i].to_vec();
+        return Ok(Workload::Matrix { rows: rows.into_iter().enumerate().map(lower).collect() });
+    }
+    let length = rows[0].len();
+    match rows.iter().position(|row| row.len() != length) {
+        Some(i) => Err(refused(format!("a row {i} of {} numbers after one of {length}", rows[i].len()))),
+        None => Ok(Workload::Queries { rows }),
+    }
 }
 
 /// A schema by name, or from a file that lists its patterns.
@@ -247,8 +262,9 @@ impl ReleaseOptions {
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
     /// What is released: prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH,
-    /// cooldown:START_STEP,FINAL, schedule:PATH[,MOMENTUM] (a learning rate a step) or file:PATH (one number a line: Toeplitz coefficients; row i of i numbers or
-    /// of n numbers: a lower-triangular matrix).
+    /// cooldown:START_STEP,FINAL, schedule:PATH[,MOMENTUM] (a learning rate a step) or file:PATH (one number a line:
+    /// Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix; rows of equal length: a batch of
+    /// queries on all steps).
     #[arg(long, default_value = "prefix", value_parser = workload)]
     pub workload: Workload,
     /// Which datasets the sensitivity compares: zero-out or replace-one.

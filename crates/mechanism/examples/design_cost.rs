@@ -1,5 +1,4 @@
-//! What designs cost and reach: `design_cost STEPS SCHEMA OBJECTIVE WORKLOAD RECIPE...`; `fixed/` before a recipe leaves it
-//! unoptimised.
+//! What designs cost and reach: `design_cost STEPS SCHEMA OBJECTIVE WORKLOAD RECIPE...`.
 
 use std::time::Instant;
 
@@ -18,8 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         objective: objective.parse()?,
     };
     for text in recipes {
-        let recipe: Recipe = text.trim_start_matches("fixed/").parse()?;
-        let recipe = Recipe { fixed: text.starts_with("fixed/"), ..recipe };
+        let recipe: Recipe = text.parse()?;
         let started = Instant::now();
         let found = recipe.design(&problem)?;
         let seconds = started.elapsed().as_secs_f64();

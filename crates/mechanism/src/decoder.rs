@@ -116,7 +116,7 @@ pub(crate) fn sum_over_columns(
 ) -> Result<Vec<f64>> {
     let a = Operator::new(workload, steps)?;
     let of_task = |task: usize| {
-        let (mut squared, mut space) = (vec![0.0; steps], Vec::new());
+        let (mut squared, mut space) = (vec![0.0; a.queries(steps)], Vec::new());
         let first = task * COLUMNS_PER_TASK;
         for j in first..(first + COLUMNS_PER_TASK).min(columns) {
             let image = a.apply(&column(&mut space, j));
@@ -125,7 +125,7 @@ pub(crate) fn sum_over_columns(
         squared
     };
     let partial = parallel::map(columns.div_ceil(COLUMNS_PER_TASK), columns * steps, of_task);
-    let mut squared = vec![0.0; steps];
+    let mut squared = vec![0.0; a.queries(steps)];
     for part in partial {
         squared.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
     }

@@ -4,6 +4,7 @@ use antinoise_linear::{Mat, column, lower_factor};
 
 use crate::toeplitz::dot;
 use crate::tree::Tree;
+use crate::tree::smooth::SmoothTree;
 
 /// C, with n columns.
 #[derive(Debug, Clone)]
@@ -31,9 +32,16 @@ pub enum Encoder {
     },
     /// Any matrix, r x n.
     Dense(Mat<f64>),
-    /// C_tree: a row a node of the binary tree over the steps, 1 on the steps below it, in postorder; nodes of
-    /// the complete tree that have no step below them are left out (up to 2n - 1 x n).
+    /// C_tree: a row a node of the binary tree over the steps, its height's weight on the steps below it, in postorder;
+    /// nodes of the complete tree that have no step below them are left out (up to 2n - 1 x n).
     Tree {
+        /// n.
+        steps: usize,
+        /// A weight a height, from the leaves up: ceil(log2 n) + 1 of them.
+        weights: Vec<f64>,
+    },
+    /// A row a node that the smooth tree's prefixes read, 1 on the steps below it, in the order in which they do.
+    SmoothTree {
         /// n.
         steps: usize,
     },
@@ -70,8 +78,8 @@ impl Encoder {
     /// n.
     pub fn steps(&self) -> usize {
         match self {
-            Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } => *steps,
-            Self::Tree { steps } | Self::Circulant { steps, .. } | Self::Leading { steps, .. } => *steps,
+            Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } | Self::SmoothTree { steps } => *steps,
+            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::Leading { steps, .. } => *steps,
             Self::Triangular(of) => of.steps(),
             Self::Scaled { scales, .. } => scales.len(),
             Self::Banded { bands, rows } => rows.len() / bands,
@@ -85,7 +93,7 @@ impl Encoder {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
             Self::Banded { bands, .. } => *bands,
             Self::Dense(matrix) => dense_bandwidth(matrix),
-            Self::Tree { steps } | Self::Circulant { steps, .. } => *steps,
+            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::SmoothTree { steps } => *steps,
             Self::Triangular(of) | Self::Leading { of, .. } => of.bandwidth(),
             Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
         }
@@ -116,10 +124,11 @@ impl Encoder {
             Self::Dense(matrix) => {
                 (0..n.saturating_sub(lag)).map(|t| dot(column(matrix, t), column(matrix, t + lag))).collect()
             }
-            Self::Tree { steps } => {
-                let tree = Tree::new(*steps);
-                (0..n.saturating_sub(lag)).map(|t| f64::from(tree.common_nodes(t, t + lag))).collect()
+            Self::Tree { weights, .. } => {
+                let common = Tree::new(n).squares_from(weights);
+                (0..n.saturating_sub(lag)).map(|t| common[Tree::meeting_height(t, t + lag)]).collect()
             }
+            Self::SmoothTree { .. } => SmoothTree::new(n).common_nodes(lag),
             Self::Circulant { coefficients: c, .. } => {
                 let around = lag % c.len();
                 vec![dot(&c[around..], c) + dot(c, &c[c.len() - around..]); n.saturating_sub(lag)]
@@ -194,7 +203,8 @@ impl Encoder {
                 )
             }
             Self::Dense(matrix) => matrix.clone(),
-            Self::Tree { steps } => Tree::new(*steps).encoder(),
+            Self::Tree { steps, weights } => Tree::new(*steps).encoder(weights),
+            Self::SmoothTree { steps } => SmoothTree::new(*steps).encoder(),
             Self::Circulant { coefficients: c, .. } => {
                 Mat::from_fn(c.len(), n, |i, j| c[(c.len() + i - j) % c.len()])
             }
@@ -236,17 +246,6 @@ impl Encoder {
         }
     }
 
-    /// Whether the columns are those of a circulant, as they are or in runs.
-    pub(crate) fn is_circulant(&self) -> bool {
-        match self {
-            Self::Circulant { .. } => true,
-            Self::Triangular(of) | Self::Leading { of, .. } | Self::Stamped { block: of, .. } => {
-                of.is_circulant()
-            }
-            _ => false,
-        }
-    }
-
     /// What a run that is cut short after `steps` steps uses: the first `steps` columns, and as many rows where
     /// C is square.
     fn leading(&self, steps: usize) -> Self {
@@ -266,9 +265,11 @@ impl Encoder {
             Self::Stamped { block, period, .. } => {
                 Self::Stamped { block: block.clone(), period: *period, steps }
             }
-            Self::Tree { .. } | Self::Circulant { .. } | Self::Triangular(_) | Self::Leading { .. } => {
-                Self::Leading { of: Box::new(self.clone()), steps }
-            }
+            Self::Tree { .. }
+            | Self::SmoothTree { .. }
+            | Self::Circulant { .. }
+            | Self::Triangular(_)
+            | Self::Leading { .. } => Self::Leading { of: Box::new(self.clone()), steps },
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{Adjacency, Participation, Result, Strategy, Workload};
 pub struct Loss {
     /// ||B||_row.
     pub max_error: f64,
-    /// ||B||_F / sqrt(n).
+    /// ||B||_F / sqrt(n), or over the root of the number of queries where that is not n.
     pub rms_error: f64,
     /// ||B||_row sens.
     pub max_loss: f64,
@@ -55,7 +55,7 @@ pub fn of(
         rms_error: error.rms,
         max_loss: error.max * sensitivity.value,
         rms_loss,
-        total_loss: rms_loss * rms_loss * mechanism.steps() as f64,
+        total_loss: rms_loss * rms_loss * workload.queries(mechanism.steps()) as f64,
         sensitivity,
     };
     let told = |figure: f64| figure.is_finite() && figure > 0.0;

@@ -1,7 +1,7 @@
 //! No solver panics or returns a number that is not finite, whatever is asked of it.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::{Form, Recipe};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use proptest::prelude::*;
 
@@ -31,17 +31,38 @@ fn participation(n: usize) -> impl Strategy<Value = Participation> {
     ]
 }
 
+fn form() -> impl Strategy<Value = Form> {
+    prop_oneof![
+        6 => Just(Form::Optimized),
+        2 => Just(Form::SquareRoot),
+        1 => (1e-6f64..0.999).prop_map(|damping| Form::Damped { damping }),
+        1 => Just(Form::Harmonic),
+        1 => (1usize..=14).prop_map(|from| Form::Tapered { from }),
+        1 => (1usize..=14).prop_map(|from| Form::Averaged { from }),
+    ]
+}
+
+/// The form, or the default where there are too few bands for it.
+fn fitting(form: Form, bands: usize) -> Form {
+    match form {
+        Form::Tapered { from } | Form::Averaged { from } if from >= bands => Form::Optimized,
+        form => form,
+    }
+}
+
 fn recipe(n: usize) -> impl Strategy<Value = Recipe> {
     let class = prop::sample::select(Class::ALL);
-    (class, 1..=n, 1usize..=12, any::<bool>(), any::<bool>(), prop::option::weighted(0.2, 1..=n)).prop_map(
-        |(class, bands, order, fixed, column_normalize, restarts)| {
+    (class, 1..=n, 1usize..=12, form(), any::<bool>(), prop::option::weighted(0.2, 1..=n)).prop_map(
+        |(class, bands, order, form, column_normalize, restarts)| {
             let base = Recipe { column_normalize, restarts, ..Recipe::new(class) };
             match class {
                 Class::Blt => Recipe { order: Some(order), ..base },
-                Class::BandedToeplitz | Class::Banded | Class::BandedInverse => {
-                    Recipe { bands: Some(bands), fixed, ..base }
+                Class::BandedToeplitz => Recipe { bands: Some(bands), form: fitting(form, bands), ..base },
+                Class::Banded | Class::BandedInverse => {
+                    let form = if form == Form::SquareRoot { form } else { Form::Optimized };
+                    Recipe { bands: Some(bands), form, ..base }
                 }
-                Class::Toeplitz => Recipe { fixed, ..base },
+                Class::Toeplitz => Recipe { form: fitting(form, 1), ..base },
                 _ => base,
             }
         },

@@ -30,7 +30,7 @@ use crate::progress::Progress;
       --steps 64 --format csv"
 )]
 pub struct Arguments {
-    /// Mechanisms, parted by commas: name[:size][+column-normalized][+xRESTARTS].
+    /// Mechanisms, parted by commas: name[:size][+form][+column-normalized][+xRESTARTS].
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = parsed::<Recipe>)]
     strategies: Vec<Recipe>,
     /// Numbers of steps, parted by commas.

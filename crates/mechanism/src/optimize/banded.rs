@@ -20,7 +20,7 @@ const LANES: usize = 8;
 /// Tasks that groups of columns are dealt to in turn.
 const TASKS: usize = 16;
 /// Exponents of the p-norm of squared row norms that stand for their maximum, one solve after the other.
-const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
+pub(super) const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
@@ -29,7 +29,7 @@ const MOST_WORK: usize = 400_000_000_000;
 type Lanes = [f64; LANES];
 
 /// ln of the p-norm of B's squared row norms over n^(1/p), as a function of Theta.
-struct BandedLoss {
+pub(super) struct BandedLoss {
     workload: Operator,
     steps: usize,
     bands: usize,
@@ -62,7 +62,16 @@ pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
 }
 
 impl BandedLoss {
-    fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
+    pub(super) fn new(workload: Operator, steps: usize, bands: usize, exponent: f64) -> Self {
+        Self { workload, steps, bands, exponent }
+    }
+
+    /// B's squared row norms for C by rows.
+    pub(super) fn squared_rows(&self, rows: &[f64]) -> Vec<f64> {
+        self.pass(rows, None).0
+    }
+
+    pub(super) fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
         let c = normalize_columns(theta, self.bands);
         let (n, p) = (self.steps as f64, self.exponent);
         let (weights, known) = if p == 1.0 {
@@ -190,11 +199,11 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
     let (steps, max) = (problem.steps, problem.objective == Objective::Max);
     let exponents: &[f64] = if max { &MAX_LOSS_EXPONENTS } else { &[1.0] };
     let loss = |exponent: f64| -> Result<BandedLoss> {
-        Ok(BandedLoss { workload: Operator::new(&problem.workload, steps)?, steps, bands, exponent })
+        Ok(BandedLoss::new(Operator::new(&problem.workload, steps)?, steps, bands, exponent))
     };
     let plain = loss(1.0)?;
     let cost = |theta: &[f64]| {
-        let squared = plain.pass(&normalize_columns(theta, bands).rows, None).0;
+        let squared = plain.squared_rows(&normalize_columns(theta, bands).rows);
         let cost = if max { squared.iter().copied().fold(0.0, f64::max) } else { squared.iter().sum() };
         if cost.is_finite() { cost } else { f64::INFINITY }
     };
@@ -216,7 +225,15 @@ pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) ->
         theta = found.value.clone();
         best.offer(found, cost(&theta));
     }
-    Ok(best.finished().map(|theta| normalize_columns(&theta, bands).rows))
+    Ok(best.finished().map(|theta| with_positive_diagonal(normalize_columns(&theta, bands).rows, bands)))
+}
+
+/// The same C^T C: the sign of a row is that of a step's seed noise.
+fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
+    for row in rows.chunks_exact_mut(bands).filter(|row| row[0] < 0.0) {
+        row.iter_mut().for_each(|x| *x = -*x);
+    }
+    rows
 }
 
 #[cfg(test)]

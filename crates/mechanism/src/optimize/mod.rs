@@ -3,6 +3,7 @@
 pub mod banded;
 pub(crate) mod best;
 pub mod blt;
+pub(crate) mod column_normalized;
 pub mod dense;
 pub mod lbfgs;
 pub(crate) mod softmax;

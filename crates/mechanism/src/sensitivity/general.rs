@@ -23,8 +23,7 @@ const ROUNDING: f64 = 1e-12;
 ///
 /// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
 /// that patterns hold (Theta(nk) of a cyclic schema), exact when the worst pattern has none that is negative
-/// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck); for
-/// circulants always the spectral one. Two participations at most: the pair's columns with the worse sign, exact.
+/// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck). Two participations at most: the pair's columns with the worse sign, exact.
 /// Min-sep: a dynamic program, exact when C^T C has no more bands than the separation, else on upper bounds of
 /// the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
 ///
@@ -58,7 +57,7 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
         let count = ((n - phase - 1) / b + 1).min(k);
         Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
     };
-    of_blocks(b, block, encoder.is_circulant())
+    of_blocks(b, block)
 }
 
 /// The entries of C^T C that listed patterns hold, found one lag after the other.
@@ -86,22 +85,12 @@ fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
             entries[&(t.abs_diff(tau), t.min(tau))]
         })
     };
-    of_blocks(patterns.len(), block, encoder.is_circulant())
+    of_blocks(patterns.len(), block)
 }
 
 /// The sensitivity from C^T C restricted to each of `count` patterns.
-fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -> Result<Sensitivity> {
+fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>) -> Result<Sensitivity> {
     let over_patterns = |of: &dyn Fn(&Mat<f64>) -> f64| largest((0..count).map(|u| of(&block(u))));
-    let spectral = || {
-        let source = "spectral: sqrt(k) times the largest norm of co-participating columns";
-        (over_patterns(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt(), source)
-    };
-    if circulant {
-        // Some of their columns have negative inner products: the literature bounds the Fourier mechanism by
-        // its spectrum whether or not a schema meets them, and so its figures come out again.
-        let (value, source) = spectral();
-        return Sensitivity::upper_bound(value, source);
-    }
     let sum = |x: &Mat<f64>, of: fn(f64) -> f64| -> f64 {
         (0..x.ncols()).flat_map(|j| column(x, j)).map(|&x| of(x)).sum()
     };
@@ -119,8 +108,11 @@ fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>, circulant: bool) -
         let source = "columns of the worst pattern have no negative inner product";
         return Sensitivity::exact(absolute.sqrt(), source);
     }
-    let mut bounds =
-        vec![(absolute.sqrt(), "magnitudes of inner products of co-participating columns"), spectral()];
+    let spectral = over_patterns(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt();
+    let mut bounds = vec![
+        (absolute.sqrt(), "magnitudes of inner products of co-participating columns"),
+        (spectral, "spectral: sqrt(k) times the largest norm of co-participating columns"),
+    ];
     if (0..count).all(|u| block(u).nrows() <= MOST_SIGNED) {
         let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
         bounds.push((GROTHENDIECK * over_patterns(&largest_signed_sum).sqrt(), source));

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use antinoise_input::largest;
+use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::{Mat, column};
 
 use super::Precision;
+use crate::fourier::Convolution;
 use crate::one_seed::is_factored;
-use crate::tree::Tree;
+use crate::strategy::MOST_STORED_DENSE;
+use crate::tree::smooth::SmoothTree;
 use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
@@ -30,12 +32,21 @@ pub(super) fn lost_to_rounding(
     {
         return lost_to_rounding(block, inner, *period, precision);
     }
+    if let Recursion::Circulant { root } = recursion {
+        return lost_to_transforms(root, steps, precision);
+    }
     let noise = rows_of(recursion, steps);
     let sums = Magnitudes::of(encoder);
-    // Trees are sums of a few numbers. Inverses and factors add up as many products as there are rows and seeds; the
+    // Trees are sums of a few numbers, with weights of products of as many as they are high. Inverses and factors add up as many products as there are rows and seeds; the
     // error of a factor of C^T C counts once from either side.
     let of_noise = sums.bound(&noise).max(1.0);
-    let operations = if sums.is_tree() { 16.0 } else { (2 * steps + recursion.seeds(steps) + 16) as f64 };
+    let operations = match encoder {
+        Encoder::Tree { weights, .. } if weights.iter().any(|&w| w != 1.0) => {
+            32.0 * (8 + weights.len()) as f64
+        }
+        _ if sums.is_tree() => 16.0,
+        _ => (2 * steps + recursion.seeds(steps) + 16) as f64,
+    };
     let computed = operations * UNIT * if sums.is_tree() { of_noise } else { of_noise * of_noise };
     Ok(match precision {
         Precision::Single => {
@@ -53,6 +64,17 @@ pub(super) fn lost_to_rounding(
         }
         Precision::Double => 2.0 * computed,
     })
+}
+
+/// The same of noise that is made by transforms of root.len() numbers in double precision: a transform loses a few units in
+/// the last place for each halving of its length, differences double it, and ||C||^2 is the largest size of the spectrum.
+fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
+    if precision == Precision::Double {
+        let must_be = format!("at most {MOST_STORED_DENSE}, where this strategy is released on a grid");
+        return Err(InvalidParameter::new("steps", steps, must_be).into());
+    }
+    let halvings = (root.len() as f64).log2() + 2.0;
+    Ok(2.0 * 16.0 * halvings * UNIT * Convolution::new(root).largest_magnitude().powi(2))
 }
 
 /// The rows of N.
@@ -95,15 +117,25 @@ struct Magnitudes {
 }
 
 enum Form {
-    Tree,
+    /// Nodes above steps, by the largest weight of one.
+    Tree(f64),
     WrittenOut(Mat<f64>),
 }
 
 impl Magnitudes {
     fn of(encoder: &Encoder) -> Self {
-        if let Encoder::Tree { steps } = encoder {
-            let above_a_step = f64::from(Tree::new(*steps).height + 1);
-            return Self { form: Form::Tree, columns: vec![above_a_step; *steps] };
+        let of_tree = |steps: usize, most: f64, above_a_step: f64| Self {
+            form: Form::Tree(most),
+            columns: vec![above_a_step; steps],
+        };
+        match encoder {
+            Encoder::Tree { steps, weights } => {
+                return of_tree(*steps, largest(weights.iter().copied()), weights.iter().sum());
+            }
+            Encoder::SmoothTree { steps } => {
+                return of_tree(*steps, 1.0, SmoothTree::new(*steps).most_above() as f64);
+            }
+            _ => {}
         }
         let c = encoder.to_dense();
         let columns = (0..c.ncols()).map(|j| column(&c, j).iter().map(|x| x.abs()).sum()).collect();
@@ -111,14 +143,14 @@ impl Magnitudes {
     }
 
     fn is_tree(&self) -> bool {
-        matches!(self.form, Form::Tree)
+        matches!(self.form, Form::Tree(_))
     }
 
     /// The largest entry of |C| x, x >= 0.
     fn largest(&self, x: &[f64]) -> f64 {
         match &self.form {
-            // The root is above every step.
-            Form::Tree => x.iter().sum(),
+            // No node is above more than every step.
+            Form::Tree(most) => most * x.iter().sum::<f64>(),
             Form::WrittenOut(c) => {
                 let mut sums = vec![0.0; c.nrows()];
                 for (j, x) in x.iter().enumerate() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::banded_toeplitz::bands_of;
 use super::toeplitz::coefficients;
-use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
 use crate::{Encoder, Recursion, Result};
@@ -67,12 +67,13 @@ impl Design for Banded {
             let padded = || (0..bands).map(|tau| c.get(tau).copied().unwrap_or(0.0));
             (0..problem.steps).flat_map(|_| padded()).collect()
         };
-        let fixed = columns(&coefficients(problem, bands, true)?.value);
-        if recipe.fixed {
+        let fixed = columns(&coefficients(problem, bands, Form::SquareRoot)?.value);
+        if recipe.form == Form::SquareRoot {
             let rows = normalize_columns(&fixed, bands).rows;
             return Ok(Solution::closed_form(Self { bands, rows }));
         }
-        let mut starts = vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, false)?.value)];
+        let mut starts =
+            vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, Form::Optimized)?.value)];
         if problem.steps * bands <= SMALL && bands > 1 {
             let fewer = Self::design(&Recipe { bands: Some(bands.div_ceil(2)), ..*recipe }, problem)?.value;
             starts.push(fewer.widened(bands));

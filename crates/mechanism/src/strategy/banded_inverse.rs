@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::banded_toeplitz::bands_of;
 use super::toeplitz::{check_coefficients, square_root_of};
-use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result};
@@ -46,7 +46,7 @@ impl Design for BandedInverse {
         let bands = bands_of(recipe, problem)?;
         let root = square_root_of(&problem.workload, problem.steps, bands)?;
         let start = divide(&[1.0], &root, bands);
-        let found = if recipe.fixed {
+        let found = if recipe.form == Form::SquareRoot {
             Solution::closed_form(start)
         } else {
             // The identity, and the workload where its inverse is short.

@@ -21,6 +21,14 @@ pub struct BandedToeplitz {
     coefficients: Vec<f64>,
 }
 
+impl BandedToeplitz {
+    pub(super) fn new(steps: usize, coefficients: Vec<f64>) -> Result<Self> {
+        let strategy = Self { steps, coefficients };
+        strategy.check()?;
+        Ok(strategy)
+    }
+}
+
 impl Mechanism for BandedToeplitz {
     fn steps(&self) -> usize {
         self.steps
@@ -50,7 +58,7 @@ impl Design for BandedToeplitz {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_order()?;
         let bands = bands_of(recipe, problem)?;
-        let found = coefficients(problem, bands, recipe.fixed)?;
+        let found = coefficients(problem, bands, recipe.form)?;
         let strategy = Self { steps: problem.steps, coefficients: found.value.clone() };
         Ok(found.map(|_| strategy))
     }

@@ -173,7 +173,7 @@ impl Mechanism for Blt {
 impl Design for Blt {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
-        recipe.refuse_fixed()?;
+        recipe.refuse_form()?;
         let buffers = match recipe.order {
             Some(order) => Buffers::Given(between("order", order, 1, MAX_ORDER, "the most buffers")?),
             None => Buffers::Automatic(MOST_AUTOMATIC),

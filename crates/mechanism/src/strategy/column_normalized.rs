@@ -4,7 +4,8 @@
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::{Mechanism, Strategy, can_write_out};
+use super::{BandedToeplitz, Mechanism, Problem, Strategy, Toeplitz, can_write_out};
+use crate::optimize::{Solution, column_normalized};
 use crate::sensitivity::norm_in_range;
 use crate::{Encoder, Recursion, Result};
 
@@ -38,6 +39,25 @@ impl ColumnNormalized {
     pub fn inner(&self) -> &Strategy {
         &self.inner
     }
+}
+
+/// The Toeplitz strategy whose columns, once they are scaled to norm 1, cost least; the given one where columns that take
+/// part together overlap, so that their norms are not the sensitivity, or where that would take too long.
+pub(super) fn for_unit_columns(found: Solution<Strategy>, problem: &Problem) -> Result<Solution<Strategy>> {
+    let Encoder::Toeplitz { steps, coefficients } = found.value.mechanism().encoder()? else {
+        return Ok(found);
+    };
+    let (b, k) = problem.participation.separation(steps);
+    let orthogonal = k == 1 || coefficients.len() <= b;
+    if !orthogonal || !column_normalized::can_optimize(steps, coefficients.len()) {
+        return Ok(found);
+    }
+    let better = column_normalized::minimize(&coefficients, problem)?;
+    let strategy = match &found.value {
+        Strategy::Toeplitz(_) => Strategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
+        _ => Strategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),
+    };
+    Ok(Solution { improved: found.improved || better.improved, ..better.map(|_| strategy) })
 }
 
 fn column_norms(encoder: &Encoder) -> Vec<f64> {

@@ -101,7 +101,7 @@ impl Design for Dense {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
         recipe.refuse_order()?;
-        recipe.refuse_fixed()?;
+        recipe.refuse_form()?;
         let (b, k) = problem.participation.separation(problem.steps);
         if matches!(problem.participation, Participation::MinSep { .. }) && k > 1 && k < problem.steps {
             return separated(problem, b, k);

@@ -2,11 +2,12 @@
 //! C' with C'^T C' = C_F^T C_F has an inverse that Durbin's recursion writes down in O(n^2). Noise: O(n m) time
 //! a step by making seed noise again.
 
+use antinoise_input::between;
 use antinoise_linear::{Mat, column};
 use serde::{Deserialize, Serialize};
 
 use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
-use crate::decoder::sum_over_columns;
+use crate::decoder::{finite, sum_over_columns};
 use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload, fourier};
 
@@ -28,6 +29,25 @@ impl FourierOptimal {
     }
 }
 
+/// The most steps whose errors are added up in O(n^2): about a minute.
+const MOST_ADDED_UP: usize = 1 << 18;
+
+impl FourierOptimal {
+    /// Squared row norms of A C'^-1 for prefix sums, without C'^-1 at hand: O(n) memory.
+    fn prefix_errors_squared(&self) -> Result<Vec<f64>> {
+        between("steps", self.steps, 1, MOST_ADDED_UP, "the most whose errors are added up")?;
+        let mut squared = vec![0.0; self.steps];
+        fourier::each_inverse_column(&fourier::autocorrelation(self.steps), |column, entries| {
+            let mut sum = 0.0;
+            for (squared, entry) in squared[column..].iter_mut().zip(entries) {
+                sum += entry;
+                *squared += sum * sum;
+            }
+        })?;
+        finite(squared)
+    }
+}
+
 impl Mechanism for FourierOptimal {
     fn steps(&self) -> usize {
         self.steps
@@ -43,6 +63,9 @@ impl Mechanism for FourierOptimal {
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        if *workload == Workload::Prefix {
+            return self.prefix_errors_squared();
+        }
         let inverse = self.inverse()?;
         sum_over_columns(self.steps, self.steps, workload, |_, j| column(&inverse, j).to_vec())
     }

@@ -47,7 +47,8 @@ impl Mechanism for HonakerFull {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        Ok(Encoder::Triangular(Box::new(Encoder::Tree { steps: self.steps })))
+        let weights = Tree::new(self.steps).equal_weights();
+        Ok(Encoder::Triangular(Box::new(Encoder::Tree { steps: self.steps, weights })))
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {

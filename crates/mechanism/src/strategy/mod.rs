@@ -9,6 +9,7 @@ mod banded_toeplitz;
 mod blt;
 mod column_normalized;
 mod dense;
+mod form;
 mod fourier;
 mod fourier_optimal;
 mod honaker_full;
@@ -17,8 +18,10 @@ mod identity;
 mod output;
 mod recipe;
 mod restarted;
+mod smooth_tree;
 mod toeplitz;
 mod tree;
+mod weighted_tree;
 
 use antinoise_input::{at_least, between};
 pub use banded::Banded;
@@ -27,6 +30,7 @@ pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
 pub use column_normalized::ColumnNormalized;
 pub use dense::Dense;
+pub use form::Form;
 pub use fourier::Fourier;
 pub use fourier_optimal::FourierOptimal;
 pub use honaker_full::HonakerFull;
@@ -36,8 +40,10 @@ pub use output::OutputPerturbation;
 pub use recipe::Recipe;
 pub use restarted::Restarted;
 use serde::{Deserialize, Serialize};
+pub use smooth_tree::SmoothTree;
 pub use toeplitz::Toeplitz;
 pub use tree::BinaryTree;
+pub use weighted_tree::WeightedTree;
 
 pub use crate::decoder::ErrorNorms;
 use crate::optimize::{Objective, Solution};
@@ -273,6 +279,10 @@ mechanisms! {
     HonakerOnline(HonakerOnline) = "honaker-online";
     /// The tree with its best decoder.
     HonakerFull(HonakerFull) = "honaker-full";
+    /// A tree whose prefixes all read as many nodes.
+    SmoothTree(SmoothTree) = "smooth-tree";
+    /// The tree decoded from below, with an optimised weight a height.
+    WeightedTree(WeightedTree) = "weighted-tree";
     /// The square root of a circulant that holds prefix sums.
     Fourier(Fourier) = "fourier";
     /// The same with its best decoder.

@@ -34,6 +34,10 @@ impl Mechanism for OutputPerturbation {
     fn check(&self) -> Result<()> {
         can_write_out(self.steps)?;
         self.workload.check_steps(self.steps)?;
+        if matches!(self.workload, Workload::Queries { .. }) {
+            let must_be = "lower triangular, where it is the strategy itself";
+            return Err(InvalidParameter::new("workload", &self.workload, must_be).into());
+        }
         let zero = match &self.workload {
             Workload::Matrix { rows } => rows.iter().position(|row| row.last() == Some(&0.0)),
             workload => {

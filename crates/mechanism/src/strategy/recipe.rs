@@ -6,9 +6,10 @@ use std::str::FromStr;
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
+use super::column_normalized::for_unit_columns;
 use super::restarted::participation_of_run;
-use super::{Class, ColumnNormalized, Problem, Restarted, Strategy};
-use crate::optimize::Solution;
+use super::{Class, ColumnNormalized, Form, Problem, Restarted, Strategy};
+use crate::optimize::{Objective, Solution};
 use crate::{Result, Workload};
 
 /// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
@@ -30,7 +31,7 @@ const MOST_STEPS_OF_SCHEDULES: usize = 16_384;
 /// assert_eq!(format!("{:.3}", sensitivity.value * error.max), "1.718");
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// The class.
     pub class: Class,
@@ -38,8 +39,8 @@ pub struct Recipe {
     pub bands: Option<usize>,
     /// Number of buffers, for BLTs. By default as many as each lower the loss by a thousandth.
     pub order: Option<usize>,
-    /// Square-root coefficients instead of optimised ones.
-    pub fixed: bool,
+    /// Where coefficients come from.
+    pub form: Form,
     /// Scale the columns to norm 1 once the strategy is found.
     pub column_normalize: bool,
     /// Runs that the steps are cut into, each with the same strategy.
@@ -49,11 +50,18 @@ pub struct Recipe {
 impl Recipe {
     /// The class with its defaults.
     pub fn new(class: Class) -> Self {
-        Self { class, bands: None, order: None, fixed: false, column_normalize: false, restarts: None }
+        Self {
+            class,
+            bands: None,
+            order: None,
+            form: Form::Optimized,
+            column_normalize: false,
+            restarts: None,
+        }
     }
 
     /// The best strategy of this class for the problem, or for [`Recipe::design_workload`] where the class
-    /// cannot take the problem's.
+    /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
     ///
     /// # Errors
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
@@ -61,17 +69,49 @@ impl Recipe {
         problem.check()?;
         let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
+        match &problem.workload {
+            Workload::Queries { .. } if self.class != Class::Workload => self.design_for_queries(&problem),
+            _ => self.design_runs(&problem),
+        }
+    }
+
+    /// Only dense strategies see queries one by one; the others see the sum of their squared errors.
+    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        let spanning = problem.workload.spanning(problem.steps)?;
+        let certified = spanning.is_none();
+        let workload = spanning.unwrap_or_else(|| problem.workload.clone());
+        let problem = match workload.triangular(problem.steps)? {
+            Some(workload) if self.class != Class::Dense => {
+                Problem { workload, objective: Objective::Rms, ..problem.clone() }
+            }
+            _ => Problem { workload, ..problem.clone() },
+        };
+        let found = self.design_runs(&problem)?;
+        Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
+    }
+
+    fn design_runs(&self, problem: &Problem) -> Result<Solution<Strategy>> {
         match self.restarts {
-            None => self.design_run(&problem),
-            Some(restarts) => self.design_restarted(&problem, restarts),
+            None => self.design_run(problem),
+            Some(restarts) => self.design_restarted(problem, restarts),
         }
     }
 
     fn design_run(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+        let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
+        if !has_coefficients && self.form != Form::SquareRoot {
+            self.refuse_form()?;
+        }
         let found = self.class.design(self, problem)?;
         if !self.column_normalize {
             return Ok(found);
         }
+        let found = match &found.value {
+            Strategy::Toeplitz(_) | Strategy::BandedToeplitz(_) if self.form == Form::Optimized => {
+                for_unit_columns(found, problem)?
+            }
+            _ => found,
+        };
         let normalized = Strategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
         // Not the strategy that was certified.
         Ok(Solution { gap: None, ..found.map(|_| normalized) })
@@ -103,7 +143,8 @@ impl Recipe {
         // A run of a schedule is not the schedule over fewer steps.
         let too_long = steps > MOST_STEPS_OF_SCHEDULES && self.class.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
-        let fixed = self.fixed && self.class.needs_toeplitz_workload();
+        let fixed = matches!(self.form, Form::SquareRoot | Form::Damped { .. })
+            && self.class.needs_toeplitz_workload();
         let given = workload.is_toeplitz() || !(too_long || fixed || self.restarts.is_some());
         if given { workload.clone() } else { Workload::Prefix }
     }
@@ -116,8 +157,20 @@ impl Recipe {
         self.refuse("order", self.order)
     }
 
-    pub(super) fn refuse_fixed(&self) -> Result<()> {
-        self.refuse("fixed", self.fixed.then_some(true))
+    /// Refuses every form but the default.
+    pub(super) fn refuse_form(&self) -> Result<()> {
+        let given = match self.form {
+            Form::Optimized => None,
+            Form::SquareRoot => Some("square-root (or --fixed)".into()),
+            form => Some(form.to_string()),
+        };
+        self.refuse("form", given)
+    }
+
+    /// Refuses forms for several separations: they need fewer bands than steps.
+    pub(super) fn refuse_separations(&self) -> Result<()> {
+        let separations = matches!(self.form, Form::Tapered { .. } | Form::Averaged { .. });
+        self.refuse("form", separations.then_some(self.form))
     }
 
     fn refuse<T: fmt::Display>(&self, option: &str, given: Option<T>) -> Result<()> {
@@ -135,13 +188,16 @@ impl Recipe {
 const NORMALIZED: &str = "column-normalized";
 const RESTARTS: &str = "x";
 
-/// The class's name and its size, then what is made of it: `banded-toeplitz:16`, `blt:4+column-normalized`,
-/// `dense+x20`.
+/// The class's name and its size, then the form of its coefficients and what is made of it: `banded-toeplitz:16`,
+/// `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;
         if let Some(size) = self.bands.or(self.order) {
             write!(f, ":{size}")?;
+        }
+        if let Some(form) = self.form.name() {
+            write!(f, "+{form}")?;
         }
         if self.column_normalize {
             write!(f, "+{NORMALIZED}")?;
@@ -157,8 +213,9 @@ impl FromStr for Recipe {
         parse(text).ok_or_else(|| {
             let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
             let must_be = format!(
-                "one of {}, alone or with its size (banded-toeplitz:16, blt:4), +{NORMALIZED} or +{RESTARTS}S for S \
-                 restarts",
+                "one of {}, alone or with its size (banded-toeplitz:16, blt:4), then +square-root, \
+                 +harmonic, +damped:NU, +tapered:B or +averaged:B for Toeplitz coefficients, +{NORMALIZED}, \
+                 +{RESTARTS}S for S restarts",
                 names.join(", ")
             );
             InvalidParameter::new("strategy", format!("{text:?}"), must_be).into()
@@ -180,7 +237,10 @@ fn parse(text: &str) -> Option<Recipe> {
     for part in parts {
         match part {
             NORMALIZED => recipe.column_normalize = true,
-            _ => recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
+            _ => match Form::parse(part) {
+                Some(form) => recipe.form = form,
+                None => recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
+            },
         }
     }
     Some(recipe)
@@ -198,10 +258,27 @@ mod tests {
             "blt:4+column-normalized",
             "dense+x20",
             "blt+column-normalized+x3",
+            "toeplitz+damped:0.01",
+            "banded-toeplitz:16+harmonic+column-normalized",
+            "banded-toeplitz:400+averaged:200",
+            "banded:4+square-root",
         ] {
             assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
         }
-        for text in ["", "blt:", "blt:x", "blt:-1", "blt+", "blt+x", "blt+y3", "BLT", "blt 4"] {
+        for text in [
+            "",
+            "blt:",
+            "blt:x",
+            "blt:-1",
+            "blt+",
+            "blt+x",
+            "blt+y3",
+            "BLT",
+            "blt 4",
+            "blt+damped:",
+            "blt+tapered:x",
+            "blt+harmonic:1",
+        ] {
             assert!(text.parse::<Recipe>().unwrap_err().is_invalid_parameter(), "{text}");
         }
     }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BandedInverse, Blt, Class, Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{BandedInverse, Blt, Class, Design, Form, Mechanism, Problem, Recipe, can_write_out};
 use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::toeplitz::{divide, square_root};
@@ -62,8 +62,9 @@ impl Design for Toeplitz {
     fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
         recipe.refuse_bands()?;
         recipe.refuse_order()?;
+        recipe.refuse_separations()?;
         can_write_out(problem.steps)?;
-        let found = coefficients(problem, problem.steps, recipe.fixed)?;
+        let found = coefficients(problem, problem.steps, recipe.form)?;
         let strategy = Self::new(problem.steps, found.value.clone())?;
         Ok(found.map(|_| strategy))
     }
@@ -77,20 +78,25 @@ pub(super) fn check_coefficients(steps: usize, coefficients: &[f64]) -> Result<(
     Ok(())
 }
 
-/// The first `bands` coefficients of sqrt(A), optimised from there unless `fixed`.
-pub(super) fn coefficients(problem: &Problem, bands: usize, fixed: bool) -> Result<Solution<Vec<f64>>> {
+/// The first `bands` coefficients in the form that is asked for.
+pub(super) fn coefficients(problem: &Problem, bands: usize, form: Form) -> Result<Solution<Vec<f64>>> {
     // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
     let (b, _) = problem.participation.separation(problem.steps);
     if problem.workload != Workload::Prefix || bands > b {
         can_write_out(problem.steps)?;
     }
     can_write_out(bands)?;
+    form.coefficients(problem, bands)
+}
+
+/// The first `bands` coefficients of sqrt(A), optimised from there.
+pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let start = square_root_of(&problem.workload, problem.steps, bands)?;
     let optimal_already = bands == problem.steps
         && problem.objective == Objective::Max
         && problem.participation == Participation::Single
         && problem.workload == Workload::Prefix;
-    if fixed || optimal_already {
+    if optimal_already {
         return Ok(Solution::closed_form(start));
     }
     let mut others = vec![vec![1.0]];

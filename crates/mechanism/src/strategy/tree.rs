@@ -46,7 +46,8 @@ impl Mechanism for BinaryTree {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        Ok(Encoder::Tree { steps: self.steps })
+        let weights = Tree::new(self.steps).equal_weights();
+        Ok(Encoder::Tree { steps: self.steps, weights })
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {

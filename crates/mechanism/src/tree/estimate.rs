@@ -13,18 +13,23 @@ use crate::{Recursion, Result, Workload};
 
 /// How the sum below a node is estimated from the node and those below it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Estimator {
+pub(crate) enum Estimator<'a> {
     /// By the node alone.
     Dyadic,
     /// By the average of its levels that has the least variance: the nodes j levels down have weight
     /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
     FromBelow,
+    /// By the average with the least variance where heights have weights: the factors of
+    /// [`super::weights::noise_factors`].
+    Weighted(&'a [Vec<f64>]),
 }
 
-impl Estimator {
-    fn weight(self, height: u32, depth: u32) -> f64 {
+impl Estimator<'_> {
+    /// What the seed noise of a node so far below one of that height is multiplied by.
+    pub(super) fn weight(self, height: u32, depth: u32) -> f64 {
         match self {
             Self::Dyadic => f64::from(depth == 0),
+            Self::Weighted(factors) => factors[height as usize][depth as usize],
             Self::FromBelow => 0.5f64.powi(depth as i32) / (2.0 - 0.5f64.powi(height as i32)),
         }
     }
@@ -108,6 +113,11 @@ impl Estimator {
             for (step, entry) in self.column(tree, last_prefix, node) {
                 rows[step].push((seed, entry));
             }
+        }
+        // A last node that no prefix reads is a seed all the same: runs number theirs by how many there are.
+        let last = tree.nodes().count() - 1;
+        if !rows.iter().flatten().any(|&(seed, _)| seed == last) {
+            rows[tree.steps - 1].push((last, 0.0));
         }
         Recursion::Combination { rows }
     }

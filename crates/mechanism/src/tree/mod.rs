@@ -6,6 +6,8 @@
 
 pub(crate) mod estimate;
 pub(crate) mod least_squares;
+pub(crate) mod smooth;
+pub(crate) mod weights;
 
 use antinoise_linear::Mat;
 
@@ -52,16 +54,31 @@ impl Tree {
         })
     }
 
-    /// (C^T C)\[t, tau\]: the number of nodes above both steps.
-    pub(crate) fn common_nodes(self, t: usize, tau: usize) -> u32 {
-        self.height + 1 - (usize::BITS - (t ^ tau).leading_zeros())
+    /// The weights of a tree whose nodes count alike.
+    pub(crate) fn equal_weights(self) -> Vec<f64> {
+        vec![1.0; self.height as usize + 1]
+    }
+
+    /// The lowest height at which a node is above both steps.
+    pub(crate) fn meeting_height(t: usize, tau: usize) -> usize {
+        (usize::BITS - (t ^ tau).leading_zeros()) as usize
+    }
+
+    /// (C^T C)\[t, tau\] by the height where the steps meet: the squared weights of the nodes above both.
+    pub(crate) fn squares_from(self, weights: &[f64]) -> Vec<f64> {
+        let mut sums: Vec<f64> = weights.iter().map(|w| w * w).collect();
+        for height in (1..sums.len()).rev() {
+            sums[height - 1] += sums[height];
+        }
+        sums
     }
 
     /// C_tree (r x n) written out.
-    pub(crate) fn encoder(self) -> Mat<f64> {
+    pub(crate) fn encoder(self, weights: &[f64]) -> Mat<f64> {
         let nodes: Vec<Node> = self.nodes().collect();
         Mat::from_fn(nodes.len(), self.steps, |row, step| {
-            f64::from((nodes[row].start()..nodes[row].end).contains(&step))
+            let node = nodes[row];
+            if (node.start()..node.end).contains(&step) { weights[node.height as usize] } else { 0.0 }
         })
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Operator {
     Series(Vec<f64>),
     /// A_pre diag(eta) / (1 - beta x): O(n).
     Schedule { rates: Vec<f64>, momentum: f64 },
-    /// Rows of the lower triangle: O(n^2).
+    /// Rows, of the lower triangle or of any length: O(n^2).
     Rows(Vec<Vec<f64>>),
 }
 
@@ -23,9 +23,17 @@ impl Operator {
         Ok(match (workload, workload.rational(steps), workload.schedule(steps)) {
             (_, Some((numerator, denominator)), _) => Self::Rational { numerator, denominator },
             (_, _, Some((rates, momentum))) => Self::Schedule { rates, momentum },
-            (Workload::Matrix { rows }, _, _) => Self::Rows(rows.clone()),
+            (Workload::Matrix { rows } | Workload::Queries { rows }, _, _) => Self::Rows(rows.clone()),
             _ => Self::Series(workload.coefficients(steps)?.expect("what is left is Toeplitz")),
         })
+    }
+
+    /// How many entries A x has.
+    pub(crate) fn queries(&self, steps: usize) -> usize {
+        match self {
+            Self::Rows(rows) => rows.len(),
+            _ => steps,
+        }
     }
 
     /// A x, n = x.len().

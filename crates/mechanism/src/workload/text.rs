@@ -27,6 +27,7 @@ impl fmt::Display for Workload {
             }
             Self::Toeplitz { coefficients } => write!(f, "Toeplitz of {} coefficients", coefficients.len()),
             Self::Matrix { rows } => write!(f, "matrix of {0} x {0}", rows.len()),
+            Self::Queries { rows } => write!(f, "{} queries on {} steps", rows.len(), rows[0].len()),
         }
     }
 }

@@ -194,7 +194,7 @@ pub(super) fn cost(gram: Mat<f64>, problem: &Problem) -> Result<(Mat<f64>, f64)>
     drop(gram);
     let error = error_of_matrix(&lower_inverse(encoder.as_ref()), &problem.workload)?;
     let squared = match problem.objective {
-        Objective::Rms => error.rms * error.rms * problem.steps as f64,
+        Objective::Rms => error.rms * error.rms * problem.workload.queries(problem.steps) as f64,
         Objective::Max => error.max * error.max,
     };
     Ok((encoder, squared))

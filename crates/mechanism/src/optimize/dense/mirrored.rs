@@ -27,7 +27,7 @@ pub(super) struct Mirrored {
 /// Whether A\[i, j\] = A\[n-1-j, n-1-i\].
 pub(super) fn is_mirrored(a: &Mat<f64>) -> bool {
     let last = a.nrows() - 1;
-    (0..=last).all(|j| (0..=last).all(|i| a[(i, j)] == a[(last - j, last - i)]))
+    a.ncols() == a.nrows() && (0..=last).all(|j| (0..=last).all(|i| a[(i, j)] == a[(last - j, last - i)]))
 }
 
 impl Mirrored {

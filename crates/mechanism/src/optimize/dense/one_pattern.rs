@@ -69,6 +69,6 @@ pub(super) fn minimize(
     problem: &Problem,
     settings: &Settings,
 ) -> Result<Solution<Mat<f64>>> {
-    let rows = if problem.objective == Objective::Max { problem.steps } else { 0 };
+    let rows = if problem.objective == Objective::Max { dual.a.nrows() } else { 0 };
     ascend(dual, vec![1.0; rows], problem, settings)
 }

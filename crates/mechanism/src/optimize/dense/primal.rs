@@ -72,7 +72,7 @@ impl Primal<'_> {
     }
 
     fn at(&self, v: &[f64]) -> Result<Point> {
-        let n = self.a.nrows();
+        let n = self.a.ncols();
         let (y, d) = v.split_at(n * n);
         let of_group =
             |group: &Vec<usize>| polar(&Mat::from_fn(n, group.len(), |row, i| y[group[i] * n + row]));
@@ -85,10 +85,10 @@ impl Primal<'_> {
 
     /// ln of the smoothed squared error and its gradient.
     fn value_and_gradient(&self, v: &[f64], objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
-        let n = self.a.nrows();
+        let n = self.a.ncols();
         let Ok(point) = self.at(v) else { return (f64::NAN, vec![f64::NAN; v.len()]) };
         let (value, weights) = weighed(&point.b, objective, exponent);
-        let weighted = Mat::from_fn(n, n, |i, j| 2.0 * weights[i] * point.b[(i, j)]);
+        let weighted = Mat::from_fn(weights.len(), n, |i, j| 2.0 * weights[i] * point.b[(i, j)]);
         let inner = product(point.b.transpose(), weighted.as_ref());
         let d_encoder = product(inner.as_ref(), point.inverse.transpose());
         let (d, shares) = (&v[n * n..], self.shares(&v[n * n..]));
@@ -114,10 +114,10 @@ impl Primal<'_> {
 
     /// The variables of [`Disjoint`] that belong to a point of the primal.
     fn multipliers(&self, v: &[f64], objective: Objective, exponent: f64) -> Result<Vec<f64>> {
-        let n = self.a.nrows();
+        let n = self.a.ncols();
         let point = self.at(v)?;
         let weights = weighed(&point.b, objective, exponent).1;
-        let weighted = Mat::from_fn(n, n, |i, j| weights[i].sqrt() * point.b[(i, j)]);
+        let weighted = Mat::from_fn(weights.len(), n, |i, j| weights[i].sqrt() * point.b[(i, j)]);
         let half = product(weighted.as_ref(), point.inverse.transpose());
         let mut x: Vec<f64> = match objective {
             Objective::Rms => Vec::new(),
@@ -129,7 +129,7 @@ impl Primal<'_> {
         x.extend(self.groups.iter().map(|group| (mean(group) + ridge).sqrt()));
         for group in self.groups.iter().filter(|group| group.len() > 1) {
             let k = group.len();
-            let columns = Mat::from_fn(n, k, |row, i| half[(row, group[i])]);
+            let columns = Mat::from_fn(half.nrows(), k, |row, i| half[(row, group[i])]);
             let mut block = product(columns.transpose(), columns.as_ref());
             (0..k).for_each(|i| block[(i, i)] += ridge + RIDGE * mean(group));
             // Any G with G G^T = block: the transpose of the lower factor C with C^T C = block.
@@ -206,7 +206,7 @@ pub(super) fn descend(
         (v, status) = (stage.value, stage.status);
         iterations += stage.iterations;
         let point = primal.at(&v)?;
-        let c = primal.encoder(&point.patterns, &primal.shares(&v[primal.a.nrows().pow(2)..]));
+        let c = primal.encoder(&point.patterns, &primal.shares(&v[primal.a.ncols().pow(2)..]));
         if let Ok((encoder, value)) = cost(product(c.transpose(), c.as_ref()), problem)
             && value < best.0
         {

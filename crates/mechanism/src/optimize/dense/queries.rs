@@ -36,7 +36,7 @@ pub(super) fn soft_gradient(z: &[f64], d: &[f64], softness: f64) -> Vec<f64> {
 /// A written out and divided by its largest magnitude, and that magnitude.
 pub(super) fn written_out(workload: &Workload, steps: usize) -> Result<(Mat<f64>, f64)> {
     let operator = Operator::new(workload, steps)?;
-    let mut a = Mat::zeros(steps, steps);
+    let mut a = Mat::zeros(operator.queries(steps), steps);
     let mut unit = vec![0.0; steps];
     for j in 0..steps {
         unit[j] = 1.0;

@@ -44,7 +44,7 @@ fn triangle(c: &Mat<f64>) -> Vec<f64> {
 
 impl Separated<'_> {
     fn value_and_gradient(&self, v: &[f64]) -> (f64, Vec<f64>) {
-        let n = self.a.nrows();
+        let (queries, n) = (self.a.nrows(), self.a.ncols());
         let c = matrix(v, n);
         if (0..n).any(|t| c[(t, t)] <= 0.0) {
             return (f64::INFINITY, vec![0.0; v.len()]);
@@ -53,12 +53,12 @@ impl Separated<'_> {
         let (sensitivity, dx) = self.sensitivity(&x);
         let inverse = lower_inverse(c.as_ref());
         let b = product(self.a.as_ref(), inverse.as_ref());
-        let rows: Vec<f64> = (0..n).map(|i| (0..n).map(|j| b[(i, j)] * b[(i, j)]).sum()).collect();
+        let rows: Vec<f64> = (0..queries).map(|i| (0..n).map(|j| b[(i, j)] * b[(i, j)]).sum()).collect();
         let (error, weights) = match self.objective {
-            Objective::Rms => (rows.iter().sum(), vec![1.0; n]),
+            Objective::Rms => (rows.iter().sum(), vec![1.0; queries]),
             Objective::Max => soft_maximum(&rows, self.exponent),
         };
-        let weighted = Mat::from_fn(n, n, |i, j| 2.0 * weights[i] * b[(i, j)]);
+        let weighted = Mat::from_fn(queries, n, |i, j| 2.0 * weights[i] * b[(i, j)]);
         let inner = product(b.transpose(), weighted.as_ref());
         let of_error = product(inner.as_ref(), inverse.transpose());
         let of_sensitivity = product(c.as_ref(), dx.as_ref());

@@ -13,11 +13,13 @@
 //! # Source
 //! Monograph, Section 4.3; BandMF, Algorithm 5 and Appendix D.2.
 
+mod averaged;
 mod error;
 mod inverse;
 mod shape;
 mod sums;
 
+pub(crate) use self::averaged::minimize_averaged;
 use self::error::Error;
 use self::inverse::{InverseLoss, Magnitudes};
 use self::shape::Shape;

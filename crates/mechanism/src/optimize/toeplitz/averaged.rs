@@ -1,0 +1,67 @@
+//! Minimise the mean of the squared loss over several separations of participations.
+//!
+//! ||A C^-1|| does not depend on the separation, so that the mean is ||A C^-1||^2 times that of sens^2. C is kept
+//! non-increasing, where the sensitivity under min-sep is exact for every separation.
+
+use super::{Best, Error, Objective, ROW_EXPONENTS, Shape, Sums, lbfgs, unit};
+use crate::optimize::Solution;
+use crate::optimize::lbfgs::Settings;
+use crate::{Participation, Problem, Result};
+
+/// Terms of all evaluations together: about a minute.
+const MOST_TERMS: usize = 4_000_000_000;
+
+/// The non-increasing coefficients with the least mean over `separations` of the squared loss under min-sep with as many
+/// participations as the problem's schema has, found from `start`.
+///
+/// # Errors
+/// When the schema does not fit, or the workload is not valid.
+pub(crate) fn minimize_averaged(
+    start: &[f64],
+    separations: &[usize],
+    problem: &Problem,
+) -> Result<Solution<Vec<f64>>> {
+    let Problem { steps, workload, participation, objective } = problem;
+    let k = participation.separation(*steps).1;
+    let sums = separations
+        .iter()
+        .map(|&min_sep| {
+            let max_participations = k.min(steps.div_ceil(min_sep));
+            Sums::new(*steps, &Participation::MinSep { min_sep, max_participations })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mean = |m: &[f64]| {
+        let mut total = (0.0, vec![0.0; m.len()]);
+        for (value, gradient) in sums.iter().map(|sums| sums.squared(m)) {
+            total.0 += value / sums.len() as f64;
+            total.1.iter_mut().zip(gradient).for_each(|(sum, d)| *sum += d / sums.len() as f64);
+        }
+        total
+    };
+    let shape = Shape::Decreasing;
+    let mut c = shape.coefficients(&shape.variables(start)).0;
+    let plain = *objective == Objective::Rms || workload.is_toeplitz();
+    let exponents = if plain { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS[..] };
+    let max_iterations = (MOST_TERMS / steps.saturating_mul(sums.len())).clamp(50, 20_000);
+    let settings = Settings { max_iterations, ..Settings::default() };
+    let mut best: Option<Best<Vec<f64>>> = None;
+    for &exponent in exponents {
+        let error = Error::new(*steps, start.len(), workload, *objective, exponent)?;
+        let f = |v: &[f64]| {
+            let (c, m) = shape.coefficients(v);
+            let ((sensitivity, dm), (squared, dc)) = (mean(&m), error.of_column(&c));
+            let over = |d: Vec<f64>, by: f64| d.into_iter().map(|d| d / by).collect::<Vec<f64>>();
+            let gradient = shape.gradient(v, &over(dc, squared), &over(dm, sensitivity));
+            (sensitivity.ln() + squared.ln(), gradient)
+        };
+        let cost = |c: &[f64]| mean(c).0 * error.exact(c);
+        let mut here = best.take().unwrap_or_else(|| Best::new(unit(&c), cost(&unit(&c))));
+        let found = lbfgs::minimize(f, shape.variables(&c), &settings);
+        let found = found.map(|v| unit(&shape.coefficients(&v).0));
+        c.clone_from(&found.value);
+        let cost = cost(&c);
+        here.offer(found, cost);
+        best = Some(here);
+    }
+    Ok(best.expect("there is one exponent at least").finished())
+}

@@ -1,0 +1,71 @@
+//! The smooth binary tree: noise on nodes chosen so that every prefix sum reads as many of them. Max loss is half of the
+//! plain tree's for many steps. Noise: two seed vectors a step on average, O(log n) of state.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out, without_size};
+use crate::decoder::rows_by_columns;
+use crate::optimize::Solution;
+use crate::tree::smooth::SmoothTree as Tree;
+use crate::{Encoder, Recursion, Result, Workload};
+
+/// The smooth binary tree over `steps` steps.
+///
+/// ```
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// let problem = Problem {
+///     steps: 900,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Max,
+/// };
+/// let loss = |name: &str| -> Result<f64, antinoise_mechanism::Error> {
+///     let tree = name.parse::<Recipe>()?.design(&problem)?.value;
+///     let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
+///     Ok(sensitivity.value * tree.mechanism().error(&problem.workload)?.max)
+/// };
+/// // 924 labels of 12 digits have 6 ones.
+/// assert!((loss("smooth-tree")? - 6.0).abs() < 1e-12);
+/// assert!(loss("tree")? > 9.0);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Source
+/// Andersson and Pagh, 2023; monograph, Section 2.12.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmoothTree {
+    steps: usize,
+}
+
+impl Mechanism for SmoothTree {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        can_write_out(self.steps)
+    }
+
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::SmoothTree { steps: self.steps })
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        if *workload == Workload::Prefix {
+            return Ok(vec![f64::from(Tree::new(self.steps).ones()); self.steps]);
+        }
+        rows_by_columns(&self.recursion()?, self.steps, workload)
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        can_list_rows(self.steps)?;
+        Ok(Tree::new(self.steps).recursion())
+    }
+}
+
+impl Design for SmoothTree {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(recipe, Self { steps: problem.steps })
+    }
+}

@@ -1,0 +1,122 @@
+//! The binary tree with a weight a height, optimised: heights that help more get more of the sensitivity. Decoded from
+//! below, as Honaker's online estimate. Noise: as `honaker-online`.
+
+use antinoise_input::{InvalidParameter, at_least};
+use serde::{Deserialize, Serialize};
+
+use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out};
+use crate::optimize::{Solution, Status};
+use crate::tree::Tree;
+use crate::tree::estimate::Estimator;
+use crate::tree::weights::{noise_factors, optimize};
+use crate::{Encoder, Recursion, Result, Workload};
+
+/// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
+///
+/// ```
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// let problem = Problem {
+///     steps: 1024,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Rms,
+/// };
+/// let loss = |name: &str| -> Result<f64, antinoise_mechanism::Error> {
+///     let tree = name.parse::<Recipe>()?.design(&problem)?.value;
+///     let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
+///     Ok(sensitivity.value * tree.mechanism().error(&problem.workload)?.rms)
+/// };
+/// assert!(loss("weighted-tree")? < loss("honaker-online")?);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Source
+/// Li, Hay, Miklau and Wang, 2014 (monograph, Section 4.6), with the decoder of the multi-epoch paper, Appendix D.3.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedTree {
+    steps: usize,
+    /// From the leaves up: ceil(log2 n) + 1 of them, each above 0.
+    weights: Vec<f64>,
+}
+
+/// Weights outside this range leave double precision's range once they are squared and added up.
+const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
+
+impl WeightedTree {
+    /// The tree over `steps` steps with these weights.
+    ///
+    /// # Errors
+    /// When there is not one weight a height, or one is not between 1e-60 and 1e60.
+    pub fn new(steps: usize, weights: Vec<f64>) -> Result<Self> {
+        let strategy = Self { steps, weights };
+        strategy.check()?;
+        Ok(strategy)
+    }
+}
+
+impl Mechanism for WeightedTree {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn check(&self) -> Result<()> {
+        at_least("steps", self.steps, 1)?;
+        can_write_out(self.steps)?;
+        let heights = Tree::new(self.steps).height as usize + 1;
+        if self.weights.len() != heights {
+            let must_be = format!("{heights}: one a height of the tree over {} steps", self.steps);
+            return Err(InvalidParameter::new("number of weights", self.weights.len(), must_be).into());
+        }
+        match self.weights.iter().position(|weight| !IN_RANGE.contains(weight)) {
+            Some(height) => {
+                let got = format!("{:?} at height {height}", self.weights[height]);
+                Err(InvalidParameter::new("weights", got, "from 1e-60 to 1e60 everywhere").into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn encoder(&self) -> Result<Encoder> {
+        Ok(Encoder::Tree { steps: self.steps, weights: self.weights.clone() })
+    }
+
+    fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        Estimator::Weighted(&noise_factors(&self.weights)).rows(Tree::new(self.steps), workload)
+    }
+
+    fn recursion(&self) -> Result<Recursion> {
+        can_list_rows(self.steps)?;
+        Ok(Estimator::Weighted(&noise_factors(&self.weights)).recursion(Tree::new(self.steps)))
+    }
+}
+
+impl Design for WeightedTree {
+    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
+        recipe.refuse_bands()?;
+        recipe.refuse_order()?;
+        can_write_out(problem.steps)?;
+        let tree = Tree::new(problem.steps);
+        let equal = Self { steps: problem.steps, weights: tree.equal_weights() };
+        if recipe.form == super::Form::SquareRoot {
+            return Ok(Solution::closed_form(equal));
+        }
+        let found = optimize(tree, &problem.participation, problem.objective)?;
+        let optimized = Self { steps: problem.steps, weights: found.value.clone() };
+        let of = |tree: &Self| -> Result<f64> {
+            let error = tree.error(&problem.workload)?.of(problem.objective);
+            Ok(error * tree.sensitivity(&problem.participation)?.value)
+        };
+        let (best, plain) = (of(&optimized)?, of(&equal)?);
+        if best < plain {
+            return Ok(Solution { improved: true, ..found.map(|_| optimized) });
+        }
+        Ok(Solution {
+            value: equal,
+            status: Status::Stalled,
+            gap: None,
+            iterations: found.iterations,
+            improved: false,
+        })
+    }
+}

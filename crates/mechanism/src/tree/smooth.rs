@@ -1,0 +1,178 @@
+//! The smooth binary tree: steps at leaves whose labels all have as many ones, so that every prefix reads as many nodes.
+//!
+//! The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the node above y at
+//! that height. So a step whose label has z zeros is below z nodes that are ever read, and a prefix reads as many nodes as y
+//! has ones. In the plain tree both numbers go up to log2 n; here they are o ones and z zeros for every label, and max
+//! loss is sqrt(o z), half of the plain tree's for large n. Labels rise; n steps take the first n of them, and the one after
+//! ends the last prefix.
+//!
+//! # Source
+//! Andersson and Pagh, A smooth binary mechanism for efficient private continual observation, 2023 (monograph, Section 2.12).
+
+use std::collections::HashMap;
+
+use antinoise_linear::Mat;
+
+use crate::Recursion;
+
+/// The labels of the steps: `ones` ones and `zeros` zeros.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SmoothTree {
+    steps: usize,
+    ones: u32,
+    zeros: u32,
+}
+
+/// A node that prefixes read: its height and its place among those of its height, an even number.
+type Node = (u32, u64);
+
+impl SmoothTree {
+    /// The labels with the least product of ones and zeros that are enough for `steps` >= 1 steps.
+    pub(crate) fn new(steps: usize) -> Self {
+        let enough = |&(ones, zeros): &(u32, u32)| choose_exceeds(ones + zeros, ones, steps as u128);
+        let pairs = (1..64u32).flat_map(|ones| (1..64 - ones).map(move |zeros| (ones, zeros)));
+        let (ones, zeros) = pairs
+            .filter(enough)
+            .min_by_key(|&(ones, zeros)| (ones * zeros, ones.abs_diff(zeros), ones))
+            .expect("63 digits are enough for the labels of every number of steps");
+        Self { steps, ones, zeros }
+    }
+
+    /// How many nodes every prefix reads.
+    pub(crate) fn ones(self) -> u32 {
+        self.ones
+    }
+
+    /// No step is below more nodes than this.
+    pub(crate) fn most_above(self) -> u32 {
+        self.zeros
+    }
+
+    /// The labels of the steps and the one after the last.
+    fn labels(self) -> Vec<u64> {
+        let mut label = (1u64 << self.ones) - 1;
+        let mut all = Vec::with_capacity(self.steps + 1);
+        for _ in 0..=self.steps {
+            all.push(label);
+            // The next number with as many ones (Gosper).
+            let lowest = label & label.wrapping_neg();
+            let carried = label + lowest;
+            label = carried | ((label ^ carried) / lowest) >> 2;
+        }
+        all
+    }
+
+    /// The nodes that the prefix before `label` reads, from the highest down.
+    fn read_by(label: u64) -> impl Iterator<Item = Node> {
+        let heights = (0..u64::BITS).rev().filter(move |&height| label >> height & 1 == 1);
+        heights.map(move |height| (height, (label >> height) - 1))
+    }
+
+    /// Whether a prefix that ends at the label `last` or before reads the node: the first label past it is not too late.
+    fn is_read(self, (height, place): Node, last: u64) -> bool {
+        let high = place + 1;
+        let Some(low_ones) = self.ones.checked_sub(high.count_ones()) else { return false };
+        low_ones <= height && high << height | ((1u64 << low_ones) - 1) <= last
+    }
+
+    /// The nodes above the step with this label that are read, from the highest down.
+    fn above(self, label: u64, last: u64) -> impl Iterator<Item = Node> {
+        let heights = (0..self.ones + self.zeros).rev().filter(move |&height| label >> height & 1 == 0);
+        heights.map(move |height| (height, label >> height)).filter(move |&node| self.is_read(node, last))
+    }
+
+    /// (C^T C)\[t, t + lag\]: the nodes above both steps.
+    pub(crate) fn common_nodes(self, lag: usize) -> Vec<f64> {
+        let labels = self.labels();
+        let last = labels[self.steps];
+        let of = |t: usize| {
+            let (x, y) = (labels[t], labels[t + lag]);
+            self.above(x, last).filter(|&(height, place)| y >> height == place).count() as f64
+        };
+        (0..self.steps.saturating_sub(lag)).map(of).collect()
+    }
+
+    /// Number of the node's seed: nodes in the order in which prefixes read them.
+    fn seeds(labels: &[u64]) -> HashMap<Node, usize> {
+        let mut seeds = HashMap::new();
+        for &label in &labels[1..] {
+            for node in Self::read_by(label) {
+                let next = seeds.len();
+                seeds.entry(node).or_insert(next);
+            }
+        }
+        seeds
+    }
+
+    /// C written out, a row a node that is read.
+    pub(crate) fn encoder(self) -> Mat<f64> {
+        let labels = self.labels();
+        let seeds = Self::seeds(&labels);
+        let mut c = Mat::zeros(seeds.len(), self.steps);
+        for (t, &label) in labels[..self.steps].iter().enumerate() {
+            self.above(label, labels[self.steps]).for_each(|node| c[(seeds[&node], t)] = 1.0);
+        }
+        c
+    }
+
+    /// N Z, row by row: what a prefix reads that the one before did not, less what it no longer reads. Two seeds a step on
+    /// average, one of them new.
+    pub(crate) fn recursion(self) -> Recursion {
+        let labels = self.labels();
+        let seeds = Self::seeds(&labels);
+        let row = |t: usize| {
+            let (now, before) = (labels[t + 1], labels[t]);
+            // Nodes of the digits above the highest one that changed stay; the first prefix reads all of its own.
+            let changed = if t == 0 { u64::BITS } else { u64::BITS - (now ^ before).leading_zeros() };
+            let fresh = |&(height, _): &Node| height < changed;
+            let gone =
+                Self::read_by(before).filter(|node| t > 0 && fresh(node)).map(|node| (seeds[&node], -1.0));
+            let come = Self::read_by(now).filter(fresh).map(|node| (seeds[&node], 1.0));
+            gone.chain(come).collect()
+        };
+        Recursion::Combination { rows: (0..self.steps).map(row).collect() }
+    }
+}
+
+/// Whether n over k is above `least`.
+fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
+    let mut product = 1u128;
+    for i in 0..k.min(n - k) {
+        product = product * u128::from(n - i) / u128::from(i + 1);
+        if product > least {
+            return true;
+        }
+    }
+    product > least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every prefix is the sum of the nodes it reads, each label has the tree's ones, and the tree is the smallest.
+    #[test]
+    fn prefixes_are_sums_of_nodes() {
+        for steps in 1..=140 {
+            let tree = SmoothTree::new(steps);
+            let labels = tree.labels();
+            assert!(labels.is_sorted() && labels.iter().all(|x| x.count_ones() == tree.ones), "{steps}");
+            assert!(labels[steps] < 1 << (tree.ones + tree.zeros), "{steps}");
+            for t in 0..steps {
+                let read: Vec<Node> = SmoothTree::read_by(labels[t + 1]).collect();
+                for (tau, label) in labels.iter().enumerate() {
+                    let times = read.iter().filter(|(height, place)| label >> height == *place).count();
+                    assert_eq!(times, usize::from(tau <= t), "n={steps}: step {tau} in prefix {t}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_enough_and_no_more() {
+        let of = |steps| (SmoothTree::new(steps).ones, SmoothTree::new(steps).zeros);
+        assert_eq!([of(1), of(2), of(5), of(6), of(19), of(20)].map(|(o, z)| o * z), [1, 2, 4, 6, 9, 10]);
+        let tree = SmoothTree::new(usize::MAX >> 6);
+        assert!(tree.ones + tree.zeros < 64);
+    }
+}
