@@ -21,16 +21,16 @@ pub(crate) struct Engine<M: Mode> {
     mode: M,
     flat: FlatRecursion,
     kernel: Kernel<M::Number>,
-    placement: Placement,
+    pub(crate) placement: Placement,
     noise_std: f64,
-    tiles: Tiles,
+    pub(crate) tiles: Tiles,
     /// Past vectors and rows made ahead that are in memory.
     stored: (usize, usize),
     /// For each tile, its past vectors one after the other.
     past: AlignedNumbers<M::Number>,
     /// For each tile, its rows made ahead.
     ahead: AlignedNumbers<M::Row>,
-    stagger: Stagger,
+    pub(crate) stagger: Stagger,
     window: Window,
     scratch: Vec<ScratchOf<M>>,
 }
@@ -49,7 +49,7 @@ impl<M: Mode> Engine<M> {
         range::check(&flat, spec, mode.grid())?;
         let tiles = spec.shard.tiles(spec.dim)?;
         let numbers = Numbers {
-            outputs: tiles.outputs(),
+            outputs: tiles.outputs,
             bytes: size_of::<M::Number>() as u64,
             row_bytes: size_of::<M::Row>() as u64,
             on_grid: mode.grid().is_some(),
@@ -64,7 +64,7 @@ impl<M: Mode> Engine<M> {
             State::Regenerated => (0, 0),
         };
         let stored = (past, placement.vectors - past);
-        let zeros = |vectors: usize| vectors as u128 * tiles.outputs() as u128;
+        let zeros = |vectors: usize| vectors as u128 * tiles.outputs as u128;
         let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
         let room = rows.max(at_once).max(M::ROOM);
@@ -86,18 +86,6 @@ impl<M: Mode> Engine<M> {
         })
     }
 
-    pub(crate) fn outputs(&self) -> usize {
-        self.tiles.outputs()
-    }
-
-    pub(crate) fn placement(&self) -> Placement {
-        self.placement
-    }
-
-    pub(crate) fn stagger(&self) -> &Stagger {
-        &self.stagger
-    }
-
     /// Past vectors and rows made ahead.
     pub(crate) fn memory(&self) -> (&[M::Number], &[M::Row]) {
         (&self.past, &self.ahead)
@@ -111,8 +99,8 @@ impl<M: Mode> Engine<M> {
 
     /// Hands out the next row.
     pub(crate) fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) {
-        let step = self.stagger.next();
-        if self.stagger.is_due(step, self.tiles.count()) {
+        let step = self.stagger.next;
+        if self.stagger.is_due(step, self.tiles.count) {
             self.window.prepare(&self.flat, self.placement.state, step..self.stagger.horizon(step));
         }
         let factor = self.noise_std * self.flat.position(step).factor;
@@ -141,8 +129,8 @@ impl<M: Mode> Engine<M> {
                 }
             }
         };
-        each_tile(scratch, tiles, 0..tiles.count(), Parts::new(past, ahead, out), *stored, &work);
-        self.stagger.advance(step + 1);
+        each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, out), *stored, &work);
+        self.stagger.next = step + 1;
     }
 
     /// Where the row of `step` lies once it is made.
@@ -157,10 +145,10 @@ impl<M: Mode> Engine<M> {
 
     /// Makes `step` the next one.
     pub(crate) fn seek(&mut self, step: usize) {
-        if step == self.stagger.next() {
+        if step == self.stagger.next {
             return;
         }
-        if step == self.stagger.steps() || self.placement.state != State::Stored {
+        if step == self.stagger.steps || self.placement.state != State::Stored {
             return self.stagger.restore(step, step);
         }
         let mut from = step - self.flat.position(step).local;
@@ -169,7 +157,7 @@ impl<M: Mode> Engine<M> {
         {
             from = from.max(step.saturating_sub(self.stored.0));
         }
-        if !(from..=step).contains(&self.stagger.next()) {
+        if !(from..=step).contains(&self.stagger.next) {
             self.stagger.restore(from, from);
         }
         self.run_until(step);
@@ -177,7 +165,7 @@ impl<M: Mode> Engine<M> {
 
     /// Makes the noise of the steps before `step`, and of those after it that a tile would have made by then.
     fn run_until(&mut self, step: usize) {
-        let now = self.stagger.next();
+        let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };
         for first in (now..last).step_by(SEEK_PASS) {
             let end = last.min(first + SEEK_PASS);
@@ -193,9 +181,9 @@ impl<M: Mode> Engine<M> {
                 let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             };
-            each_tile(scratch, tiles, 0..tiles.count(), Parts::new(past, ahead, &mut []), *stored, &work);
+            each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, &mut []), *stored, &work);
         }
-        self.stagger.advance(step);
+        self.stagger.next = step;
     }
 }
 

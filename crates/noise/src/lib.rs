@@ -47,8 +47,8 @@
 //! - **look-ahead**: a tile makes several steps at a time, since noise does not depend on data, so that its past
 //!   crosses the memory bus once for all of them. Their rows wait to be handed out.
 //! - **staggering**: tiles look ahead at different steps, so that every step takes the same time.
-//! - **window**: the steps that one pass over the tiles makes, and the seeds that they need.
-//! - **leaf**: a recursion that is not made of another; scaled and restarted ones are flattened to one and layers around it.
+//! - **window**: the steps that one pass over the tiles makes.
+//! - **leaf**: a recursion that is not made of another; scaled and restarted ones are flattened to one.
 //! - **mode**: [`Plain`] or [`OnGrid`].
 //!
 //! # Layers

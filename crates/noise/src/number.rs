@@ -37,9 +37,6 @@ numbers!(f32: F32, f64: F64, i32: I32);
 
 /// A floating-point precision.
 pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {
-    /// The number 1.
-    const ONE: Self;
-
     /// `x` rounded to this precision.
     fn rounded(x: f64) -> Self;
 
@@ -50,8 +47,6 @@ pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {
 macro_rules! reals {
     ($($real:ty),*) => {$(
         impl Real for $real {
-            const ONE: Self = 1.0;
-
             #[inline(always)]
             fn rounded(x: f64) -> Self {
                 x as $real

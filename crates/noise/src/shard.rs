@@ -131,7 +131,6 @@ impl Piece {
 }
 
 /// At most [`TILE`] consecutive outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tile {
     /// Counted over the whole shard.
     pub(crate) number: usize,
@@ -145,8 +144,8 @@ pub(crate) struct Tile {
 /// The tiles of a shard: computed when they are asked for, since large shards have more than memory could list.
 pub(crate) struct Tiles {
     pieces: Vec<Placed>,
-    count: usize,
-    outputs: usize,
+    pub(crate) count: usize,
+    pub(crate) outputs: usize,
 }
 
 /// A piece that is not empty, and where it lies in the shard.
@@ -158,14 +157,6 @@ struct Placed {
 }
 
 impl Tiles {
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs
-    }
-
     /// Tile `number`, which is below the count.
     pub(crate) fn get(&self, number: usize) -> Tile {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];
@@ -187,18 +178,14 @@ mod tests {
     fn tiles_are_the_pieces_cut_one_after_the_other() {
         let shard = Shard::of_range(5..5).and_range(9000..9001).and_padding(1025).and_range(7..2055);
         let tiles = shard.and_padding(0).tiles(10_000).unwrap();
-        let found: Vec<_> = (0..tiles.count()).map(|i| tiles.get(i)).collect();
+        let found = (0..tiles.count).map(|i| tiles.get(i)).map(|t| (t.number, t.start, t.len, t.output));
         let expected = [
-            (Some(9000), 1, 0),
-            (None, 1024, 1),
-            (None, 1, 1025),
-            (Some(7), 1024, 1026),
-            (Some(1031), 1024, 2050),
+            (0, Some(9000), 1, 0),
+            (1, None, 1024, 1),
+            (2, None, 1, 1025),
+            (3, Some(7), 1024, 1026),
+            (4, Some(1031), 1024, 2050),
         ];
-        assert_eq!(tiles.outputs(), 3074);
-        let expected = expected.iter().enumerate();
-        let expected: Vec<_> =
-            expected.map(|(number, &(start, len, output))| Tile { number, start, len, output }).collect();
-        assert_eq!(found, expected);
+        assert_eq!((found.collect(), tiles.outputs), (expected.to_vec(), 3074));
     }
 }

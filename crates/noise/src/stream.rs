@@ -36,10 +36,8 @@ pub type NoiseStream = Stream<Plain>;
 /// A stream whose releases lie on a [`Grid`](crate::Grid); see
 /// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
 ///
-/// Floating-point sums G + noise leak: which sums are representable depends on G. Here the gradient sum is rounded to a
-/// grid, the noise is computed in double precision, rounded to the same grid (decided exactly) and added in whole numbers.
-/// The rounding is fed back into the recursion, so that the whole sequence of releases is a function of C G + Z alone;
-/// `docs/noise.md` has the proof.
+/// Floating-point sums G + noise leak: which sums are representable depends on G. Here sum and noise lie on a grid, and what
+/// rounding did is fed back, so that the releases are a function of C G + Z alone; `docs/noise.md` has the proof.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -198,7 +196,7 @@ impl<M: Mode> Stream<M> {
 
     /// The step that comes next, from 0; after the last it is the number of steps.
     pub fn step(&self) -> usize {
-        self.engine.stagger().next()
+        self.engine.stagger.next
     }
 
     /// Steps of the whole stream.
@@ -208,7 +206,7 @@ impl<M: Mode> Stream<M> {
 
     /// Outputs a step.
     pub fn len(&self) -> usize {
-        self.engine.outputs()
+        self.engine.tiles.outputs
     }
 
     /// True when the shard has no output.
@@ -218,7 +216,7 @@ impl<M: Mode> Stream<M> {
 
     /// The choice between memory and time that was made.
     pub fn placement(&self) -> Placement {
-        self.engine.placement()
+        self.engine.placement
     }
 
     fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<(), NoiseError> {
@@ -244,7 +242,7 @@ impl<M: Mode> Stream<M> {
             commitment: hex(&self.commitment()),
             placement: self.placement().to_string(),
             step: self.step(),
-            start: self.engine.stagger().start(),
+            start: self.engine.stagger.start,
         }
     }
 

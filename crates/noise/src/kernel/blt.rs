@@ -118,7 +118,7 @@ fn fused<T: Real, const D: usize>(coefficients: [(T, T); D], z: &[T], buffers: &
         for i in 0..D {
             x = coefficients[i].0.times_plus(m[i][j], x);
         }
-        x = T::ONE.times_plus(z[j], x);
+        x = z[j] + x;
         for i in 0..D {
             m[i][j] = coefficients[i].1.times_plus(m[i][j], m[i][j] + x);
         }

@@ -33,11 +33,6 @@ impl StepGrid {
         Self::new(self.per_unit * position.factor)
     }
 
-    /// Noise on the grid in whole points, all of which must fit.
-    pub(super) fn points(self, isa: Isa, noise: &[f64], points: &mut [i32]) {
-        whole_points(isa, self.per_unit, noise, points);
-    }
-
     /// Rounds weight z + f to the grid, f being what `out` holds: the nearest point to the exact sum, where `weight`,
     /// f and the bits of z are taken as they are. `recall` brings f back if the first attempt is undecided.
     pub(super) fn round(
@@ -137,7 +132,8 @@ pub(super) fn whole(sum: f64) -> i32 {
 }
 
 per_isa! {
-    fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
+    /// Noise on a grid in whole points, all of which must fit.
+    pub(super) fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
         for (points, noise) in points.iter_mut().zip(noise) {
             *points = whole(noise.mul_add(per_unit, WHOLE));
         }
@@ -209,18 +205,10 @@ mod tests {
         for tiny in [0.0, 2f64.powi(-50), -2f64.powi(-50), 2f64.powi(-49), -2f64.powi(-49)] {
             let f: Vec<f64> = z.iter().map(|z| 0.5 / 1024.0 - z + tiny).collect();
             let mut out = f.clone();
-            grid.round(
-                Isa::detect(),
-                weight,
-                &z,
-                &mut out,
-                |out| out.copy_from_slice(&f),
-                exact_at(&keystream, 0),
-            );
+            let exact = exact_at(&keystream, 0);
+            grid.round(Isa::detect(), weight, &z, &mut out, |out| out.copy_from_slice(&f), &exact);
             for j in 0..512 {
-                let above = exact_at(&keystream, 0)(j)
-                    .plus(DoubleDouble::of(f[j]))
-                    .plus(DoubleDouble::of(-0.5 / 1024.0));
+                let above = exact(j).plus(DoubleDouble::of(f[j])).plus(DoubleDouble::of(-0.5 / 1024.0));
                 let expected = if above.hi > 0.0 { 1.0 / 1024.0 } else { 0.0 };
                 assert_eq!(out[j], expected);
                 if expected > 0.0 { up += 1 } else { down += 1 }

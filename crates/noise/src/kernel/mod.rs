@@ -1,7 +1,5 @@
-//! One step of a recursion on one tile of coordinates, in cache, in either mode.
-//!
-//! A kernel takes this step's seed noise, reads and updates the tile's past, and makes z~. The order of operations on a
-//! coordinate is fixed (oldest first), so that every way to run a stream gives the same bits.
+//! One step of a recursion on one tile, in either mode. The order of operations on a coordinate is fixed (oldest first),
+//! so that every way to run a stream gives the same bits.
 
 mod blt;
 mod blt_on_grid;

@@ -3,7 +3,7 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use super::blt_on_grid::{self, MOST_STEPS};
-use super::grid::{StepGrid, exact_at, release, release_points};
+use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
 use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::NoiseError;
 use crate::flat_recursion::{FlatRecursion, Position};
@@ -85,7 +85,7 @@ impl Steps for OnGrid {
     }
 
     fn as_row<'a>(self, isa: Isa, position: &Position, noise: &'a [f64], room: &'a mut [i32]) -> &'a [i32] {
-        self.at(position).points(isa, noise, room);
+        whole_points(isa, self.at(position).per_unit, noise, room);
         room
     }
 

@@ -50,7 +50,7 @@ impl<T: Real> Kernel<T> {
         match self {
             Self::Ring(ring) => ring.weight(position),
             Self::Retained(retained) => retained.weight(position),
-            Self::Blt(_) | Self::Sum => T::ONE,
+            Self::Blt(_) | Self::Sum => T::rounded(1.0),
         }
     }
 

@@ -128,16 +128,13 @@ mod tests {
 
     #[test]
     fn no_two_purposes_have_the_same_key() {
-        let mut seen = std::collections::HashSet::new();
-        let (one, other) = ([1; BYTES], [2; BYTES]);
+        let (mut seen, digests) = (std::collections::HashSet::new(), [[1; BYTES], [2; BYTES]]);
         let names = ["", "run", "noise", "aes-256-ctr"];
-        let by_name = names.iter().flat_map(|n| [Derived::Run(n), Derived::Sampler(n), Derived::Normals(n)]);
-        let digests = [(one, other), (other, one), (one, one)];
-        let by_digest = digests
-            .iter()
-            .flat_map(|(a, b)| [Derived::Commitment(a, b, 0), Derived::Commitment(a, b, 1)])
-            .chain([Derived::Noise(&one), Derived::Noise(&other)]);
-        for purpose in by_name.chain(by_digest) {
+        let by_name = |name| [Derived::Run(name), Derived::Sampler(name), Derived::Normals(name)];
+        let [a, b] = &digests;
+        let by_digest = |step| [(a, a), (a, b), (b, a)].map(|(a, b)| Derived::Commitment(a, b, step));
+        let all = names.into_iter().flat_map(by_name).chain([0, 1].into_iter().flat_map(by_digest));
+        for purpose in all.chain(digests.iter().map(Derived::Noise)) {
             let mut child = [0; BYTES];
             derive(&[7; BYTES], purpose, &mut child);
             assert!(seen.insert(child), "{purpose:?}");

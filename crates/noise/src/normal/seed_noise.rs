@@ -37,16 +37,10 @@ impl SeedNoise {
 
     /// The seed noise of the stream whose own key is `key`.
     pub(crate) fn of(key: &Key, cipher: Cipher) -> Self {
-        Self::on(Isa::detect(), key, cipher)
-    }
-
-    pub(crate) fn on(isa: Isa, key: &Key, cipher: Cipher) -> Self {
-        let keys = KeySource::new(key, cipher);
-        let (single, double) = (
-            [0; 2].map(|_| NormalTile::with_room(isa, portion::<f32>())),
-            [0; 2].map(|_| NormalTile::with_room(isa, portion::<f64>())),
-        );
-        Self { keys, single, double }
+        let isa = Isa::detect();
+        let single = [0; 2].map(|_| NormalTile::with_room(isa, portion::<f32>()));
+        let double = [0; 2].map(|_| NormalTile::with_room(isa, portion::<f64>()));
+        Self { keys: KeySource::new(key, cipher), single, double }
     }
 
     /// out\[i\] = z_seed\[start + i\] in single precision: what a stream uses.
@@ -85,7 +79,7 @@ fn fill_past_caches<T: Normal>(
     start: u64,
     out: &mut [T],
 ) {
-    let (isa, offset) = (made.isa(), (start % T::PER_GROUP as u64) as usize);
+    let (isa, offset) = (made.isa, (start % T::PER_GROUP as u64) as usize);
     let (mut made, mut written) = (made, written);
     let (mut at, mut waiting): (u64, &mut [T]) = (start, &mut []);
     for part in out.chunks_mut(portion::<T>()) {

@@ -13,7 +13,7 @@ pub(crate) const TILE: usize = 1024;
 
 /// Room for the bits and normals of one tile, whatever its alignment; wiped on drop.
 pub(crate) struct NormalTile<T: Normal> {
-    isa: Isa,
+    pub(super) isa: Isa,
     bits: Zeroizing<Box<[u8]>>,
     normals: AlignedNumbers<T>,
 }
@@ -21,10 +21,6 @@ pub(crate) struct NormalTile<T: Normal> {
 impl<T: Normal> NormalTile<T> {
     pub(crate) fn new(isa: Isa) -> Self {
         Self::with_room(isa, TILE)
-    }
-
-    pub(super) fn isa(&self) -> Isa {
-        self.isa
     }
 
     /// What was made last, from `offset` within its first group on.

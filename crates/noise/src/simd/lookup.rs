@@ -1,5 +1,8 @@
 //! What is written for each instruction set: polynomials and tables that are looked up, and copies past the caches.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 use super::isa::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
@@ -55,9 +58,6 @@ impl Instructions for Portable {
 impl Instructions for Avx512 {
     #[inline(always)]
     fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
-        use std::arch::x86_64::{
-            _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutex2var_ps, _mm512_storeu_ps,
-        };
         let mut found = [0.0; 16];
         // SAFETY: every array has the 64 bytes that are read or written, a row of the table twice that, and `self`
         // proves AVX-512.
@@ -78,9 +78,6 @@ impl Instructions for Avx512 {
 
     #[inline(always)]
     fn pick(self, table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
-        use std::arch::x86_64::{
-            _mm512_loadu_pd, _mm512_loadu_si512, _mm512_permutex2var_pd, _mm512_storeu_pd,
-        };
         let mut found = [0.0; 8];
         // SAFETY: the arrays have the 64 bytes that are read or written, the table twice that, and `self` proves
         // AVX-512.
@@ -108,7 +105,6 @@ impl Instructions for Avx512 {
 impl Instructions for Avx2 {
     #[inline(always)]
     fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
-        use std::arch::x86_64::*;
         const FIRST: usize = 12;
         let mut found = [0.0; 16];
         let mut elsewhere = 0;

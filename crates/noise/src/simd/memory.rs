@@ -1,5 +1,7 @@
 //! Memory as the processor sees it: cache lines, fetched early, written past the caches, wiped when given back.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 use std::ops::{Deref, DerefMut};
 
 use zeroize::Zeroize;
@@ -86,7 +88,6 @@ impl<T: Zeroize> Drop for AlignedNumbers<T> {
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
     for line in numbers.chunks(per_line::<T>()) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, at an address inside the slice; every x86-64 processor has the instruction.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
@@ -131,7 +132,6 @@ impl<'a, T: Number> Lines<'a, T> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn stream(self, _: Avx512, from: &[T]) {
-        use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
         const { assert!(LINE.is_multiple_of(size_of::<T>())) };
         let per_line = per_line::<T>();
         for (from, to) in from.chunks_exact(per_line).zip(self.0.chunks_exact_mut(per_line)) {
@@ -146,7 +146,6 @@ impl<'a, T: Number> Lines<'a, T> {
 pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
     #[cfg(target_arch = "x86_64")]
     if L.is_multiple_of(4) && to.as_ptr().addr().is_multiple_of(16) {
-        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
         for (from, to) in from.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<4>().0) {
             // SAFETY: both hold 16 bytes, and `to` starts at a multiple of 16, since the first does, checked above;
             // every x86-64 processor has these instructions.
@@ -162,6 +161,6 @@ pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has this instruction.
     unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
+        _mm_sfence()
+    };
 }
