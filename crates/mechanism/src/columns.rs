@@ -1,6 +1,7 @@
 //! Columns of C^-1, or of any noise map N (n x r), from the recursion that makes N Z.
 
 use crate::Recursion;
+use crate::fourier::circulant_entry;
 
 /// The columns of N, found in time that depends on their own entries where the recursion allows it.
 pub(crate) enum Columns<'a> {
@@ -12,6 +13,8 @@ pub(crate) enum Columns<'a> {
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
     /// The first column, which every other one repeats later: recursions that are the same at every step.
     Shifted(Vec<f64>),
+    /// Differences along a circulant's columns.
+    Circulant(&'a [f64]),
     /// What the recursion makes of a unit seed.
     Applied(&'a Recursion),
 }
@@ -35,6 +38,7 @@ impl<'a> Columns<'a> {
                 let columns = Box::new(Self::new(inner, run));
                 Self::Restarted { inner: columns, period: *period, seeds: inner.seeds(run) }
             }
+            Recursion::Circulant { root } => Self::Circulant(root),
             Recursion::Banded { .. } => Self::Applied(recursion),
             _ => {
                 let mut unit = vec![0.0; steps];
@@ -62,6 +66,9 @@ impl<'a> Columns<'a> {
                 inner.write(seed % seeds, space, &mut out[start..end]);
             }
             Self::Shifted(first) => out[seed..].iter_mut().zip(first).for_each(|(x, entry)| *x = *entry),
+            Self::Circulant(root) => {
+                out.iter_mut().enumerate().for_each(|(t, x)| *x = circulant_entry(root, t, seed));
+            }
             Self::Applied(recursion) => {
                 space.clear();
                 space.resize(recursion.seeds(out.len()), 0.0);

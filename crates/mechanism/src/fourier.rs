@@ -5,10 +5,14 @@
 //! exp(-i (pi / 2 - half)) / sin(half): its principal root halves the angle.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
+use antinoise_input::largest;
 use antinoise_linear::{Error, Mat};
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
+use rustfft::{Fft, FftPlannerScalar};
+use zeroize::Zeroize;
 
 use crate::Result;
 use crate::toeplitz::dot;
@@ -18,6 +22,107 @@ pub(crate) fn coefficients(n: usize) -> Vec<f64> {
     from_spectrum(n, (n as f64).sqrt(), |half| {
         Complex::from_polar(half.sin().powf(-0.5), 0.5 * half - 0.25 * PI)
     })
+}
+
+/// N\[step, seed\] of N = A_pre^-1 B, B the first rows of the circulant whose first column is `root`: differences along its
+/// columns.
+pub(crate) fn circulant_entry(root: &[f64], step: usize, seed: usize) -> f64 {
+    let at = |step: usize| root[(root.len() + step - seed) % root.len()];
+    if step == 0 { at(0) } else { at(step) - at(step - 1) }
+}
+
+/// Noise of a [`Recursion::Circulant`](crate::Recursion::Circulant), all steps together, by fast transforms of
+/// root.len() numbers: O(log n) a step. Plain arithmetic in a fixed order: the same bits on every machine.
+///
+/// ```
+/// use antinoise_mechanism::Convolution;
+/// let root = [1.0, 0.5, 0.25];
+/// let convolution = Convolution::new(&root);
+/// let mut pair = convolution.pair();
+/// // Two coordinates at once: the seeds of one are 1, 0, 2, of the other 0, 1, 0.
+/// pair.make(&convolution, |seed| [[1.0, 0.0, 2.0][seed], [0.0, 1.0, 0.0][seed]]);
+/// let close = |found: [f64; 2], want: [f64; 2]| (0..2).all(|i| (found[i] - want[i]).abs() < 1e-12);
+/// assert!(close(pair.noise(0), [2.0, 0.25]) && close(pair.noise(1), [1.0 - 2.0, 1.0 - 0.25]));
+/// ```
+pub struct Convolution {
+    forward: Arc<dyn Fft<f64>>,
+    inverse: Arc<dyn Fft<f64>>,
+    /// The circulant's eigenvalues over their number.
+    scaled: Vec<Complex<f64>>,
+}
+
+/// Two coordinates of noise of all steps, and the space to make them in; wiped on drop.
+pub struct NoisePair {
+    numbers: Vec<Complex<f64>>,
+    space: Vec<Complex<f64>>,
+}
+
+impl Convolution {
+    /// Transforms for the circulant with first column `root`, which is not empty.
+    pub fn new(root: &[f64]) -> Self {
+        let mut planner = FftPlannerScalar::new();
+        let (forward, inverse) = (planner.plan_fft_forward(root.len()), planner.plan_fft_inverse(root.len()));
+        let mut scaled: Vec<Complex<f64>> = root.iter().map(|&x| x.into()).collect();
+        forward.process(&mut scaled);
+        scaled.iter_mut().for_each(|x| *x /= root.len() as f64);
+        Self { forward, inverse, scaled }
+    }
+
+    /// How many seeds each step reads.
+    pub fn seeds(&self) -> usize {
+        self.scaled.len()
+    }
+
+    /// Space for two coordinates.
+    pub fn pair(&self) -> NoisePair {
+        let zeros = |length| vec![Complex::default(); length];
+        let space = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
+        NoisePair { numbers: zeros(self.seeds()), space: zeros(space) }
+    }
+
+    /// One coordinate's noise of the first `steps` steps.
+    pub(crate) fn apply(&self, steps: usize, z: &[f64]) -> Vec<f64> {
+        if steps == 0 {
+            return Vec::new();
+        }
+        let mut pair = self.pair();
+        pair.make(self, |seed| [z[seed], 0.0]);
+        (0..steps).map(|t| pair.noise(t)[0]).collect()
+    }
+
+    /// The largest magnitude of the circulant's eigenvalues.
+    pub(crate) fn largest_magnitude(&self) -> f64 {
+        self.seeds() as f64 * largest(self.scaled.iter().map(|x| x.norm()))
+    }
+}
+
+impl NoisePair {
+    /// Makes the noise of all steps from the seed noise `z`\(seed) of either coordinate.
+    pub fn make(&mut self, by: &Convolution, mut z: impl FnMut(usize) -> [f64; 2]) {
+        for (seed, x) in self.numbers.iter_mut().enumerate() {
+            let [re, im] = z(seed);
+            *x = Complex::new(re, im);
+        }
+        by.forward.process_with_scratch(&mut self.numbers, &mut self.space);
+        self.numbers.iter_mut().zip(&by.scaled).for_each(|(x, eigenvalue)| *x *= eigenvalue);
+        by.inverse.process_with_scratch(&mut self.numbers, &mut self.space);
+    }
+
+    /// z~ of `step`, either coordinate's.
+    pub fn noise(&self, step: usize) -> [f64; 2] {
+        let now = self.numbers[step];
+        let before = if step == 0 { Complex::default() } else { self.numbers[step - 1] };
+        [now.re - before.re, now.im - before.im]
+    }
+}
+
+impl Drop for NoisePair {
+    fn drop(&mut self) {
+        for x in self.numbers.iter_mut().chain(&mut self.space) {
+            x.re.zeroize();
+            x.im.zeroize();
+        }
+    }
 }
 
 /// r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}, n values: the spectrum's magnitudes, transformed.

@@ -53,6 +53,7 @@ mod workload;
 
 pub use encoder::Encoder;
 pub use error::{Error, Result};
+pub use fourier::{Convolution, NoisePair};
 pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
+use crate::fourier::circulant_entry;
 use crate::strategy::MOST_STORED_DENSE;
 use crate::toeplitz::dot;
 
@@ -38,6 +39,14 @@ impl Recursion {
     pub fn one_seed_a_step(&self, steps: usize) -> crate::Result<Self> {
         Ok(match self {
             Self::Combination { rows } => Self::Combination { rows: lower_triangular(rows, steps)? },
+            Self::Circulant { root } => {
+                between("steps", steps, 1, MOST_STORED_DENSE, MOST_FACTORED)?;
+                let row =
+                    |t: usize| (0..root.len()).map(|seed| (seed, circulant_entry(root, t, seed))).collect();
+                Self::Combination {
+                    rows: lower_triangular(&(0..steps).map(row).collect::<Vec<Row>>(), steps)?,
+                }
+            }
             Self::Scaled { inner, factors } => {
                 Self::Scaled { inner: Box::new(inner.one_seed_a_step(steps)?), factors: factors.clone() }
             }
@@ -56,6 +65,7 @@ pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
         Recursion::Combination { rows } => {
             grouped(&rows[..steps].iter().map(|row| merged(row)).collect::<Vec<_>>()).is_none()
         }
+        Recursion::Circulant { .. } => true,
         Recursion::Scaled { inner, .. } => is_factored(inner, steps),
         Recursion::Restarted { inner, period } => is_factored(inner, steps.min(*period)),
         _ => false,
@@ -127,13 +137,15 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     Some(lower)
 }
 
+/// What limits steps where the factor is written out.
+const MOST_FACTORED: &str = "the most for which the square factor of a sum of seeds is written out";
+
 /// Parts of a step's seeds that differ by less are the same: rounding to it is counted with that of the weights.
 const SAME_PART: f64 = 64.0 * f64::EPSILON;
 
 /// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
 fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
-    let most = "the most for which the square factor of a sum of seeds is written out";
-    between("steps", rows.len(), 1, MOST_STORED_DENSE, most)?;
+    between("steps", rows.len(), 1, MOST_STORED_DENSE, MOST_FACTORED)?;
     let seeds: BTreeMap<usize, usize> = {
         let used: BTreeSet<usize> = rows.iter().flatten().map(|&(seed, _)| seed).collect();
         used.into_iter().enumerate().map(|(at, seed)| (seed, at)).collect()

@@ -7,6 +7,7 @@
 use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
+use crate::fourier::Convolution;
 use crate::{Error, Result};
 
 /// The recipe for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
@@ -55,6 +56,12 @@ pub enum Recursion {
         /// (seed, weight) pairs of each step.
         rows: Vec<Vec<(usize, f64)>>,
     },
+    /// x = root * z around a circle of root.len() seeds; z~_0 = x_0, then z~_t = x_t - x_{t-1}: the Fourier mechanism. Every
+    /// step reads every seed, so that all steps are made together, by fast transforms, or one alone in O(root.len()).
+    Circulant {
+        /// First column of the circulant; at least as many entries as steps.
+        root: Vec<f64>,
+    },
     /// z~_t = factors\[t\] times the inner recursion's z~_t, whose own past stays unscaled: C = inner C times
     /// diag(1 / factors), the column-normalised forms.
     Scaled {
@@ -90,6 +97,7 @@ impl Recursion {
             Self::Independent => true,
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => finite(taps),
             Self::Blt { scale, decay } => finite(scale) && finite(decay),
+            Self::Circulant { root } => finite(root),
             Self::Banded { rows, .. } => finite(rows),
             Self::Combination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
             // What is inside was checked when it was made.
@@ -119,6 +127,7 @@ impl Recursion {
             Self::Blt { scale, .. } => scale.len(),
             Self::Banded { bands, .. } => bands.saturating_sub(1),
             Self::Combination { rows } => most_awaited(rows),
+            Self::Circulant { root } => root.len(),
             Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.state_vectors(),
         }
     }
@@ -136,7 +145,10 @@ impl Recursion {
             Self::AutoRegressive { taps } => taps.len().min(steps),
             Self::Banded { bands, .. } => steps.min(*bands),
             Self::MovingAverage { taps } if taps.len() == 1 => 1,
-            Self::MovingAverage { .. } | Self::Blt { .. } | Self::Combination { .. } => steps,
+            Self::MovingAverage { .. }
+            | Self::Blt { .. }
+            | Self::Combination { .. }
+            | Self::Circulant { .. } => steps,
             Self::Scaled { inner, .. } => inner.bandwidth(steps),
             Self::Restarted { inner, period } => inner.bandwidth(steps.min(*period)),
         }
@@ -153,6 +165,7 @@ impl Recursion {
             Self::Combination { rows } => {
                 rows[..steps].iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0)
             }
+            Self::Circulant { root } => root.len().min(steps.saturating_mul(root.len())),
             Self::Scaled { inner, .. } => inner.seeds(steps),
             Self::Restarted { inner, period } => {
                 let (runs, rest) = (steps / period, steps % period);
@@ -175,6 +188,7 @@ impl Recursion {
             Self::Combination { rows } => {
                 rows[..steps].iter().map(|row| row.iter().map(|&(seed, w)| w * z[seed]).sum()).collect()
             }
+            Self::Circulant { root } => Convolution::new(root).apply(steps, z),
             Self::Scaled { inner, factors } => {
                 inner.apply(steps, z).iter().zip(factors).map(|(x, f)| x * f).collect()
             }

@@ -1,6 +1,7 @@
 //! How large each step's noise is: rows of C^-1.
 
 use crate::Recursion;
+use crate::fourier::circulant_entry;
 
 /// Bounds on what noise of unit variance becomes on its way, each from below and above.
 ///
@@ -40,6 +41,11 @@ impl RowNorms {
                 (response[0].abs(), norm(response))
             }
             Recursion::Banded { bands, rows } => extremes(banded(*bands, &rows[..steps * bands])),
+            Recursion::Circulant { root } => {
+                // Every row but the first holds the same differences.
+                let row = |t: usize| norm((0..root.len()).map(|seed| circulant_entry(root, t, seed)));
+                extremes((0..steps.min(2)).map(row))
+            }
             Recursion::Combination { rows } => {
                 extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|&(_, weight)| weight))))
             }
@@ -76,6 +82,7 @@ impl Recursion {
                 let found = extremes(rows[..steps].iter().enumerate().map(fresh));
                 return found.0.is_finite().then_some(found);
             }
+            Self::Circulant { .. } => return None,
             Self::Scaled { inner, factors } => scaled(inner.fresh_weight_bounds(steps)?, &factors[..steps]),
             Self::Restarted { inner, period } => return inner.fresh_weight_bounds(steps.min(*period)),
         })

@@ -38,6 +38,8 @@ impl Recursion {
                 });
                 Self::Banded { bands: *bands, rows: rows.collect() }
             }
+            // Transforms are in double precision.
+            Self::Circulant { root } => Self::Circulant { root: root.clone() },
             Self::Combination { rows } => {
                 let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, rounded(w))).collect();
                 Self::Combination { rows: rows.iter().map(row).collect() }

@@ -2,8 +2,9 @@
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
+use antinoise_mechanism::sensitivity::{Precision, of_running};
 use antinoise_mechanism::strategy::{ColumnNormalized, Recipe};
-use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload, loss};
+use antinoise_mechanism::{Adjacency, Participation, Problem, Recursion, RowNorms, Strategy, Workload, loss};
 use proptest::prelude::*;
 
 fn problem(steps: usize, participation: &str, objective: Objective) -> Problem {
@@ -213,6 +214,49 @@ fn weighted_trees_cost_no_more_than_plain_ones() {
             }
         }
     }
+}
+
+/// The noise of all steps by transforms is that of the rows that the decoder's definition lists, for every length.
+#[test]
+fn transforms_make_the_noise_of_the_rows() {
+    for seeds in [1usize, 2, 3, 5, 8, 30, 97, 128] {
+        let root: Vec<f64> = (0..seeds).map(|i| 1.0 / (1.0 + i as f64).sqrt() - 0.1).collect();
+        let z: Vec<f64> = (0..seeds).map(|i| (1.3 * (i * i) as f64).sin()).collect();
+        let sum = |t: usize| (0..seeds).map(|s| root[(seeds + t - s) % seeds] * z[s]).sum::<f64>();
+        for steps in [1, seeds.div_ceil(2), seeds] {
+            let recursion = Recursion::Circulant { root: root.clone() };
+            let found = recursion.apply(steps, &z);
+            for (t, found) in found.iter().enumerate() {
+                let want = sum(t) - if t > 0 { sum(t - 1) } else { 0.0 };
+                assert!((found - want).abs() < 1e-12, "{seeds} seeds, step {t}: {found} against {want}");
+            }
+            // The form with one seed a step has the same covariance.
+            let RowNorms { inner, .. } = RowNorms::new(&recursion, steps);
+            let rows: Vec<f64> = (0..steps)
+                .map(|t| {
+                    let unit = |s: usize| (0..seeds).map(|i| f64::from(u8::from(i == s))).collect::<Vec<_>>();
+                    (0..seeds).map(|s| recursion.apply(steps, &unit(s))[t].powi(2)).sum::<f64>().sqrt()
+                })
+                .collect();
+            let (least, most) = rows.iter().fold((f64::INFINITY, 0.0f64), |(l, m), x| (l.min(*x), m.max(*x)));
+            assert!((inner.0 - least).abs() < 1e-12 && (inner.1 - most).abs() < 1e-12, "{seeds} {steps}");
+        }
+    }
+}
+
+/// Beyond the steps whose rows are stored, the mechanism's recursion is the circulant itself, and it runs with the
+/// sensitivity that is stated, but for a part in 10^6.
+#[test]
+fn long_fourier_noise_is_made_by_transforms() {
+    let problem = problem(10_000, "single", Rms);
+    let strategy = design("fourier", &problem);
+    let mechanism = strategy.mechanism();
+    assert!(matches!(mechanism.recursion().unwrap(), Recursion::Circulant { root } if root.len() == 20_000));
+    let stated = mechanism.sensitivity(&problem.participation).unwrap().value;
+    let runs = of_running(mechanism, &problem.participation, Precision::Single).unwrap();
+    assert!(runs >= stated && runs <= stated * (1.0 + 1e-6), "{runs} {stated}");
+    let refused = of_running(mechanism, &problem.participation, Precision::Double).unwrap_err();
+    assert!(refused.to_string().starts_with("steps is 10000"), "{refused}");
 }
 
 /// Beyond the steps whose noise is stored, losses are still told: the best decoder costs less than the one of the circulant.

@@ -58,6 +58,7 @@ fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
             }
             z
         }
+        Recursion::Circulant { .. } => unreachable!("only beyond the steps that are tried here"),
         Recursion::Scaled { inner, factors } => {
             let inner_x: Vec<f64> = x.iter().zip(factors).map(|(x, factor)| x / held(*factor)).collect();
             encode(inner, held, &inner_x)

@@ -65,7 +65,9 @@ impl<M: Mode> Engine<M> {
         };
         let stored = (past, placement.vectors - past);
         let zeros = |vectors: usize| vectors as u128 * tiles.outputs as u128;
-        let rows = if placement.state == State::Regenerated { placement.look_ahead } else { 1 };
+        // The rows of a circulant are stored as they are made.
+        let summed = placement.state == State::Regenerated && !matches!(kernel, Kernel::Circulant(_));
+        let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
         let room = rows.max(at_once).max(M::ROOM);
         // Sums of seeds are listed for all tiles at once.

@@ -40,6 +40,9 @@ pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {
     /// `x` rounded to this precision.
     fn rounded(x: f64) -> Self;
 
+    /// The same number in double precision.
+    fn widened(self) -> f64;
+
     /// self * factor + term, rounded once.
     fn times_plus(self, factor: Self, term: Self) -> Self;
 }
@@ -50,6 +53,11 @@ macro_rules! reals {
             #[inline(always)]
             fn rounded(x: f64) -> Self {
                 x as $real
+            }
+
+            #[inline(always)]
+            fn widened(self) -> f64 {
+                self.into()
             }
 
             #[inline(always)]

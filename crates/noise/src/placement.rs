@@ -88,6 +88,11 @@ impl Placement {
         };
         let (state, look_ahead, past, rows) = match &flat.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
+            // A transform makes all rows: as many are kept as there is room for.
+            Leaf::Circulant { .. } => {
+                let look_ahead = limits.look_ahead.min(steps).min(affordable(row)).max(1);
+                (State::Regenerated, look_ahead, 0, apart(look_ahead))
+            }
             Leaf::Retained { .. } if is_affordable => (State::Stored, 1, stored, 0),
             // Run again, they would take the square of the steps so far.
             Leaf::Retained { .. } => {

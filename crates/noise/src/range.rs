@@ -1,7 +1,7 @@
 //! What a stream must be for its noise to be numbers: neither lost below the smallest nor beyond the largest of the
 //! precision that it is made in, nor too large for a grid.
 
-use antinoise_input::{InvalidParameter, largest};
+use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
 use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow};
@@ -146,6 +146,7 @@ impl Reach {
                 let sizes = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum());
                 Self::of_seeds(largest(sizes))
             }
+            Leaf::Circulant { first, later, .. } => Self::of_seeds(larger(*first, *later)),
             Leaf::Retained { rows, .. } => {
                 let size =
                     |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();

@@ -36,6 +36,7 @@ fn describe_recursion<'a>(recursion: &Recursion, to: &'a mut Description) -> &'a
         Recursion::AutoRegressive { taps } => to.text("auto-regressive").numbers(taps),
         Recursion::Blt { scale, decay } => to.text("blt").numbers(scale).numbers(decay),
         Recursion::Banded { bands, rows } => to.text("banded").count(*bands).numbers(rows),
+        Recursion::Circulant { root } => to.text("circulant").numbers(root),
         Recursion::Combination { rows } => {
             to.text("combination").count(rows.len());
             for row in rows {

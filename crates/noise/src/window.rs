@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::flat_recursion::{FlatRecursion, Leaf, Position};
-use crate::kernel::{Kernel, LookAhead, ScratchOf, Term, TileSteps, store_rows};
+use crate::kernel::{Kernel, LookAhead, ScratchOf, Term, TileSteps, make_circulant, store_rows};
 use crate::keystream::{KeySource, Keystream};
 use crate::simd::BEYOND_CACHE;
 use crate::{Mode, Placement, State};
@@ -50,6 +50,7 @@ impl Window {
                 let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
                 (steps, runs * flat.run_seeds, steps * longest)
             }
+            (State::Regenerated, Leaf::Circulant { .. }) => (steps, runs * flat.run_seeds, 0),
             (State::Regenerated, leaf) => {
                 (steps, leaf.past_vectors() + steps, steps * (leaf.past_vectors() + 1))
             }
@@ -94,6 +95,10 @@ impl Window {
     ) {
         let TileRun { start, len, past, ahead, steps, first_row, fetched } = tile;
         let mut ahead = LookAhead { rows: ahead, len, first: first_row, beyond_cache: self.beyond_cache };
+        if let Kernel::Circulant(convolution) = kernel {
+            let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
+            return make_circulant(mode, convolution, scratch, &self.positions, keystream, start, &mut ahead);
+        }
         if matches!(kernel, Kernel::Sum) || !self.terms.is_empty() {
             let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
             scratch.sum(&self.terms, steps.len(), keystream, (start, len));
@@ -149,6 +154,8 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
                 let weights = weights.row(position.local).iter().enumerate();
                 weights.for_each(|(lag, &w)| push(position.local - lag, w));
             }
+            // All of the run's.
+            Leaf::Circulant { .. } => {}
             Leaf::Blt { .. } | Leaf::Retained { .. } => unreachable!("their seeds are not made again"),
         }
     }

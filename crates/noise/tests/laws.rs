@@ -79,6 +79,17 @@ fn each_strategy(mut law: impl FnMut(&str, &Strategy, &Recursion)) {
     }
 }
 
+/// The recursions of all strategies, and those that only long ones have.
+fn each_recursion(mut law: impl FnMut(&str, &Recursion)) {
+    each_strategy(|name, _, recursion| law(name, recursion));
+    let circulant =
+        |seeds: usize| Recursion::Circulant { root: (1..=seeds).map(|i| 1.0 / (i as f64).sqrt()).collect() };
+    law("circulant", &circulant(2 * STEPS));
+    let runs = Recursion::Restarted { inner: Box::new(circulant(10)), period: 5 };
+    law("circulant in runs", &runs);
+    law("circulant in scaled runs", &Recursion::Scaled { inner: Box::new(runs), factors: vec![0.5; STEPS] });
+}
+
 /// N C = I for the strategy's own C, and the rows are N Z.
 #[test]
 fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
@@ -91,6 +102,9 @@ fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
                 assert!((entry - f64::from(t == s)).abs() < 1e-9, "{name}: N C at ({t}, {s}) is {entry}");
             }
         }
+    });
+    each_recursion(|name, recursion| {
+        let inverse = dense(recursion);
         let found = rows(Plain::build(builder(recursion)));
         let mut seeds = builder(recursion).seed_noise(key());
         let z: Vec<Vec<f32>> = (0..recursion.seeds(STEPS) as u64)
@@ -113,7 +127,7 @@ fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
 /// L Z' for the lower-triangular form with a seed a step, each seed moved by the rounding of its own step alone.
 #[test]
 fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
-    each_strategy(|name, _, recursion| {
+    each_recursion(|name, recursion| {
         let inverse = dense(&recursion.one_seed_a_step(STEPS).unwrap());
         let found = rows(OnGrid::build(builder(recursion)));
         let mut seeds = builder(recursion).seed_noise_on_grid(grid(), key());
@@ -145,7 +159,7 @@ fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
 fn no_way_to_run_changes_a_bit<K: Kind>() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("noise.safetensors");
-    each_strategy(|name, _, recursion| {
+    each_recursion(|name, recursion| {
         let whole = rows(K::build(builder(recursion)));
         assert!(rows(K::build(builder(recursion).threads(3))) == whole, "{name}: three threads");
         assert!(rows(K::build(builder(recursion).look_ahead(1))) == whole, "{name}: no look-ahead");

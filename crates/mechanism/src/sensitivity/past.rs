@@ -64,6 +64,8 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             let norms = buffer_norms(scale, decay, steps);
             EACH * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
+        // It has no seed of its own a step, and so no bound.
+        Recursion::Circulant { .. } => f64::INFINITY,
         Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
     }
 }

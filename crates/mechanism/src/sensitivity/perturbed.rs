@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use antinoise_input::largest;
+use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::{Mat, column};
 
 use super::Precision;
+use crate::fourier::Convolution;
 use crate::one_seed::is_factored;
+use crate::strategy::MOST_STORED_DENSE;
 use crate::tree::smooth::SmoothTree;
 use crate::{Encoder, Recursion, Result};
 
@@ -29,6 +31,9 @@ pub(super) fn lost_to_rounding(
     if let (Encoder::Stamped { block, period, .. }, Recursion::Restarted { inner, .. }) = (encoder, recursion)
     {
         return lost_to_rounding(block, inner, *period, precision);
+    }
+    if let Recursion::Circulant { root } = recursion {
+        return lost_to_transforms(root, steps, precision);
     }
     let noise = rows_of(recursion, steps);
     let sums = Magnitudes::of(encoder);
@@ -59,6 +64,17 @@ pub(super) fn lost_to_rounding(
         }
         Precision::Double => 2.0 * computed,
     })
+}
+
+/// The same of noise that is made by transforms of root.len() numbers in double precision: a transform loses a few units in
+/// the last place for each halving of its length, differences double it, and ||C||^2 is the largest size of the spectrum.
+fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
+    if precision == Precision::Double {
+        let must_be = format!("at most {MOST_STORED_DENSE}, where this strategy is released on a grid");
+        return Err(InvalidParameter::new("steps", steps, must_be).into());
+    }
+    let halvings = (root.len() as f64).log2() + 2.0;
+    Ok(2.0 * 16.0 * halvings * UNIT * Convolution::new(root).largest_magnitude().powi(2))
 }
 
 /// The rows of N.

@@ -98,7 +98,7 @@ fn unbounded(found: f64) -> InvalidParameter {
 
 fn is_sum_of_seeds(recursion: &Recursion) -> bool {
     match recursion {
-        Recursion::Combination { .. } => true,
+        Recursion::Combination { .. } | Recursion::Circulant { .. } => true,
         Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => is_sum_of_seeds(inner),
         _ => false,
     }
@@ -158,7 +158,9 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
             let (block, lost) = encoder_of(inner, period)?;
             (Encoder::Stamped { block: Box::new(block), period, steps }, lost)
         }
-        Recursion::Combination { .. } => unreachable!("sums of seeds are bounded by a perturbation"),
+        Recursion::Combination { .. } | Recursion::Circulant { .. } => {
+            unreachable!("sums of seeds are bounded by a perturbation")
+        }
     })
 }
 

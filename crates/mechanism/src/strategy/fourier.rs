@@ -1,14 +1,16 @@
 //! The Fourier mechanism: C_F is the first n columns of the square root of a circulant (2n x 2n) whose corner
 //! is A_pre, and the decoder is the first n rows of that root. Noise: every step sums all 2n seed vectors, so
-//! that 2n vectors of state, or as much time, are needed from the first step on.
+//! that 2n vectors of state, or as much time, are needed from the first step on; O(log n) a step where all steps are made
+//! together by fast transforms.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
+use super::{Design, MOST_STORED_DENSE, Mechanism, Problem, Recipe, can_write_out, without_size};
 use crate::decoder::sum_over_columns;
+use crate::fourier::{self, circulant_entry};
 use crate::optimize::Solution;
 use crate::toeplitz::norm_squared;
-use crate::{Encoder, Recursion, Result, Workload, fourier};
+use crate::{Encoder, Recursion, Result, Workload};
 
 /// The Fourier mechanism over `steps` steps with the decoder that restarts use.
 ///
@@ -33,14 +35,6 @@ pub struct Fourier {
     steps: usize,
 }
 
-impl Fourier {
-    /// Column `seed` of N = A_pre^-1 B: differences along a column of the root. `root` is its first column.
-    fn entry(root: &[f64], step: usize, seed: usize) -> f64 {
-        let at = |step: usize| root[(root.len() + step - seed) % root.len()];
-        if step == 0 { at(0) } else { at(step) - at(step - 1) }
-    }
-}
-
 impl Mechanism for Fourier {
     fn steps(&self) -> usize {
         self.steps
@@ -59,13 +53,17 @@ impl Mechanism for Fourier {
         if *workload == Workload::Prefix {
             return Ok(vec![norm_squared(&root); n]);
         }
-        sum_over_columns(2 * n, n, workload, |_, seed| (0..n).map(|t| Self::entry(&root, t, seed)).collect())
+        sum_over_columns(2 * n, n, workload, |_, seed| {
+            (0..n).map(|t| circulant_entry(&root, t, seed)).collect()
+        })
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        can_store_dense(self.steps)?;
         let (n, root) = (self.steps, fourier::coefficients(self.steps));
-        let row = |t: usize| (0..2 * n).map(|seed| (seed, Self::entry(&root, t, seed))).collect();
+        if n > MOST_STORED_DENSE {
+            return Ok(Recursion::Circulant { root });
+        }
+        let row = |t: usize| (0..2 * n).map(|seed| (seed, circulant_entry(&root, t, seed))).collect();
         Ok(Recursion::Combination { rows: (0..n).map(row).collect() })
     }
 }

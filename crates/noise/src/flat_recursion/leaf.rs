@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use antinoise_input::{InvalidParameter, at_least, below_one};
-use antinoise_mechanism::Recursion;
+use antinoise_mechanism::{Recursion, RowNorms};
 
 use super::retained::RetainedRow;
 use crate::number::Real;
@@ -17,7 +17,10 @@ pub(crate) enum Leaf {
     Blt { scale: Vec<f64>, rate: Vec<f64> },
     /// A weighted sum of seeds, listed by step in rising order.
     Sum { rows: Vec<Vec<(usize, f64)>> },
-    /// The same where each step reads one fresh seed, and past seeds are retained as what rounding made of them.
+    /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later` are the deviations of
+    /// the first row and of each other one.
+    Circulant { root: Vec<f64>, first: f64, later: f64 },
+    /// A weighted sum where each step reads one fresh seed, and past seeds are retained as what rounding made of them.
     Retained { rows: Arc<[RetainedRow]>, slots: usize },
 }
 
@@ -68,7 +71,7 @@ impl Leaf {
             Self::Ring { weights, .. } => weights.bands - 1,
             Self::Blt { scale, .. } => scale.len(),
             Self::Retained { slots, .. } => *slots,
-            Self::Sum { .. } => 0,
+            Self::Sum { .. } | Self::Circulant { .. } => 0,
         }
     }
 
@@ -79,6 +82,13 @@ impl Leaf {
             Self::Blt { .. } => 1.0,
             Self::Sum { rows } => {
                 rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs()
+            }
+            Self::Circulant { first, later, .. } => {
+                if local == 0 {
+                    *first
+                } else {
+                    *later
+                }
             }
             Self::Retained { rows, .. } => rows[local].fresh.abs(),
         }
@@ -113,7 +123,7 @@ impl Leaf {
                 }
                 Some((1.0, sum))
             }
-            Self::Sum { .. } | Self::Retained { .. } => None,
+            Self::Sum { .. } | Self::Circulant { .. } | Self::Retained { .. } => None,
         }
     }
 }
@@ -154,6 +164,7 @@ impl Leaf {
                 })
             }
             Recursion::Combination { rows } => check_combination(rows, steps),
+            Recursion::Circulant { root } => check_circulant(recursion, root, steps),
             Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
         }
     }
@@ -198,6 +209,16 @@ fn check_combination(rows: &[Vec<(usize, f64)>], steps: usize) -> Result<Leaf, I
         sorted.push(row);
     }
     Ok(Leaf::Sum { rows: sorted })
+}
+
+fn check_circulant(recursion: &Recursion, root: &[f64], steps: usize) -> Result<Leaf, InvalidParameter> {
+    at_least("root", root.len(), steps)?;
+    root.iter().try_for_each(|&x| finite("root", x).map(drop))?;
+    let deviation = |steps: usize| RowNorms::new(recursion, steps).inner;
+    let (first, both) = (deviation(1).1, deviation(2));
+    // The other row is the extreme that the first is not.
+    let later = if both.0 < first { both.0 } else { both.1 };
+    Ok(Leaf::Circulant { root: root.to_vec(), first, later })
 }
 
 fn finite(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {

@@ -3,6 +3,7 @@
 
 mod blt;
 mod blt_on_grid;
+mod circulant;
 mod grid;
 mod look_ahead;
 mod mode;
@@ -15,6 +16,7 @@ mod scratch;
 mod step;
 mod sum;
 
+pub(crate) use circulant::make_circulant;
 pub(crate) use look_ahead::{LookAhead, slot};
 pub use mode::Mode;
 pub(crate) use mode::{HandOut, ScratchOf, Steps, TileSteps, store_rows};

@@ -1,5 +1,7 @@
 //! The kernel of a recursion: one step of one tile, in three operations that both modes are made of.
 
+use antinoise_mechanism::Convolution;
+
 use super::blt::Blt;
 use super::retained::Retained;
 use super::ring::Ring;
@@ -15,6 +17,8 @@ pub enum Kernel<T> {
     Blt(Blt<T>),
     /// Sums of seeds need no step-by-step kernel: a window of rows is summed at once.
     Sum,
+    /// So do the rows of a circulant, all of which a transform makes.
+    Circulant(Convolution),
     /// Sums of seeds that are retained.
     Retained(Retained),
 }
@@ -25,6 +29,7 @@ impl<T: Real> Kernel<T> {
             Leaf::Ring { weights, history } => Self::Ring(Ring::new(weights, *history)),
             Leaf::Blt { scale, rate } => Self::Blt(Blt::new(scale, rate)),
             Leaf::Sum { .. } => Self::Sum,
+            Leaf::Circulant { root, .. } => Self::Circulant(Convolution::new(root)),
             Leaf::Retained { rows, .. } => Self::Retained(Retained::new(rows)),
         }
     }
@@ -50,7 +55,7 @@ impl<T: Real> Kernel<T> {
         match self {
             Self::Ring(ring) => ring.weight(position),
             Self::Retained(retained) => retained.weight(position),
-            Self::Blt(_) | Self::Sum => T::rounded(1.0),
+            Self::Blt(_) | Self::Sum | Self::Circulant(_) => T::rounded(1.0),
         }
     }
 
@@ -60,7 +65,7 @@ impl<T: Real> Kernel<T> {
             Self::Ring(ring) => ring.recall(isa, position, past, out),
             Self::Blt(blt) => blt.recall(isa, position, past, out),
             Self::Retained(retained) => retained.recall(isa, position, past, out),
-            Self::Sum => unreachable!("sums are made a window at a time"),
+            Self::Sum | Self::Circulant(_) => unreachable!("sums are made a window at a time"),
         }
     }
 
@@ -71,7 +76,7 @@ impl<T: Real> Kernel<T> {
             Self::Ring(ring) => ring.keep(position, z, past),
             Self::Blt(blt) => blt.keep(isa, noise, past),
             Self::Retained(retained) => retained.keep(position, z, past),
-            Self::Sum => {}
+            Self::Sum | Self::Circulant(_) => {}
         }
     }
 
@@ -80,7 +85,7 @@ impl<T: Real> Kernel<T> {
         match self {
             Self::Ring(ring) => ring.history == History::Seeds,
             Self::Retained(_) => true,
-            Self::Blt(_) | Self::Sum => false,
+            Self::Blt(_) | Self::Sum | Self::Circulant(_) => false,
         }
     }
 }

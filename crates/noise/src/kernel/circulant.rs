@@ -1,0 +1,57 @@
+//! Rows of a circulant's noise: a transform makes all steps of a run at once, coordinate by coordinate.
+
+use antinoise_mechanism::Convolution;
+use zeroize::Zeroizing;
+
+use super::{LookAhead, ScratchOf, Steps};
+use crate::flat_recursion::Position;
+use crate::keystream::Keystream;
+use crate::number::Real;
+
+/// Coordinates whose seeds are at hand together: even, since coordinates 2i and 2i + 1 share a transform wherever a tile
+/// starts, so that their bits do not depend on it.
+const SLICE: u64 = 16;
+
+/// Stores z~ of these steps ahead or, if rows are not stored, leaves the last one in the scratch's noise, for the tile of
+/// coordinates from `start` on. O(seeds log seeds) a coordinate and run, and room for a slice of its seeds.
+pub(crate) fn make_circulant<'a, M: Steps>(
+    mode: M,
+    convolution: &Convolution,
+    scratch: &mut ScratchOf<M>,
+    positions: &[Position],
+    keystream: impl Fn(u64) -> &'a Keystream,
+    start: u64,
+    ahead: &mut LookAhead<'_, M::Row>,
+) {
+    let (count, end) = (convolution.seeds(), start + ahead.len as u64);
+    let zeros = |count: usize| Zeroizing::new(vec![M::Number::default(); count * SLICE as usize]);
+    let (mut seeds, mut made, mut pair) = (zeros(count), zeros(positions.len()), convolution.pair());
+    for run in positions.chunk_by(|a, b| a.first_seed == b.first_seed) {
+        for slice in (start & !1..end).step_by(SLICE as usize) {
+            for (seed, to) in seeds.chunks_exact_mut(SLICE as usize).enumerate() {
+                let keystream = keystream(run[0].first_seed + seed as u64);
+                to.copy_from_slice(scratch.normals[0].make(keystream, slice, SLICE as usize));
+            }
+            for j in (0..SLICE as usize).step_by(2) {
+                let z = |seed: usize| [0, 1].map(|i| seeds[seed * SLICE as usize + j + i].widened());
+                pair.make(convolution, z);
+                for (row, position) in made.chunks_exact_mut(SLICE as usize).zip(run) {
+                    let [even, odd] = pair.noise(position.local);
+                    (row[j], row[j + 1]) = (M::Number::rounded(even), M::Number::rounded(odd));
+                }
+            }
+            let (first, last) = (slice.max(start), end.min(slice + SLICE));
+            let width = (last - first) as usize;
+            for (row, position) in made.chunks_exact(SLICE as usize).zip(run) {
+                let (row, at) = (&row[(first - slice) as usize..][..width], (first - start) as usize);
+                match ahead.range(position.step) {
+                    Some(range) => {
+                        let row = mode.as_row(scratch.isa, position, row, &mut scratch.row[..width]);
+                        ahead.rows[range.start + at..][..width].copy_from_slice(row);
+                    }
+                    None => scratch.noise[at..][..width].copy_from_slice(row),
+                }
+            }
+        }
+    }
+}
