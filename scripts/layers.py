@@ -38,7 +38,10 @@ KNOWN = {
         ["sensitivity::general", "sensitivity::toeplitz"],
         ["sensitivity::perturbed", "sensitivity::running"],
         ["decoder", "strategy", "workload", "workload::operator"],
-        ["strategy::banded_inverse", "strategy::banded_toeplitz", "strategy::toeplitz"],
+        [
+            "strategy::" + name
+            for name in ["banded_inverse", "banded_toeplitz", "blt", "column_normalized", "form", "recipe", "toeplitz"]
+        ],
     ],
     "plan": [["plan", "request", "verify"]],
 }
