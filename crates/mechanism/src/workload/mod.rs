@@ -1,13 +1,12 @@
 //! What is released: the lower-triangular workload A, whose rows are the linear queries on the gradients.
 
 mod operator;
+mod queries;
 mod text;
 
 use antinoise_input::{InvalidParameter, at_least, below_one, non_negative, positive};
 pub(crate) use operator::Operator;
 use serde::{Deserialize, Serialize};
-
-use antinoise_linear::{Mat, lower_factor, product, symmetric_eigenvalues};
 
 use crate::strategy::can_write_out;
 use crate::{Result, toeplitz};
@@ -84,9 +83,6 @@ pub enum Workload {
     },
 }
 
-/// What directions that no query reads get of the mean of the others, squared.
-const LEAST_DIRECTION: f64 = 1e-9;
-
 impl Workload {
     /// Refuses parameters outside their ranges.
     ///
@@ -117,7 +113,7 @@ impl Workload {
             }
             Self::Toeplitz { coefficients } => check_coefficients(coefficients)?,
             Self::Matrix { rows } => check_rows(rows)?,
-            Self::Queries { rows } => check_queries(rows)?,
+            Self::Queries { rows } => queries::check(rows)?,
         }
         Ok(())
     }
@@ -181,37 +177,6 @@ impl Workload {
             Self::Queries { rows } => rows.len(),
             _ => steps,
         }
-    }
-
-    /// A batch of queries with one more for each step, so small that it costs next to nothing, where the batch leaves
-    /// directions out: a strategy must have an inverse. `None` where every direction is asked for.
-    pub(crate) fn spanning(&self, steps: usize) -> Result<Option<Self>> {
-        let Self::Queries { rows } = self else { return Ok(None) };
-        self.check_steps(steps)?;
-        let gram = gram(rows);
-        let mean = (0..steps).map(|t| gram[(t, t)]).sum::<f64>() / steps as f64;
-        let least = symmetric_eigenvalues(gram.as_ref())?.into_iter().fold(f64::INFINITY, f64::min);
-        if least >= LEAST_DIRECTION * mean {
-            return Ok(None);
-        }
-        let small = (LEAST_DIRECTION * mean).sqrt();
-        let unit = |t: usize| (0..steps).map(|j| if j == t { small } else { 0.0 }).collect();
-        Ok(Some(Self::Queries { rows: rows.iter().cloned().chain((0..steps).map(unit)).collect() }))
-    }
-
-    /// The lower-triangular workload whose errors have the same sum of squares as those of a batch of queries: L with
-    /// L^T L = A^T A. `None` for other workloads.
-    ///
-    /// # Errors
-    /// When the batch leaves directions out.
-    pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
-        let Self::Queries { rows } = self else { return Ok(None) };
-        let factor = lower_factor(gram(rows).as_ref()).map_err(|_| {
-            let must_be = "numbers whose squares double precision can add up";
-            InvalidParameter::new("queries", "of sizes too far apart", must_be)
-        })?;
-        let rows = (0..steps).map(|i| (0..=i).map(|j| factor[(i, j)]).collect()).collect();
-        Ok(Some(Self::Matrix { rows }))
     }
 
     /// The polynomials whose quotient generates a_t, where there are any.
@@ -286,33 +251,6 @@ fn check_rows(rows: &[Vec<f64>]) -> Result<()> {
         check_finite(&name, row)?;
     }
     Ok(())
-}
-
-/// A^T A.
-fn gram(rows: &[Vec<f64>]) -> Mat<f64> {
-    let a = Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
-    product(a.transpose(), a.as_ref())
-}
-
-fn check_queries(rows: &[Vec<f64>]) -> Result<()> {
-    at_least("number of queries", rows.len(), 1)?;
-    at_least("length of a query", rows[0].len(), 1)?;
-    for (i, row) in rows.iter().enumerate() {
-        if row.len() != rows[0].len() {
-            let must_be = format!("{} numbers, as the first", rows[0].len());
-            return Err(InvalidParameter::new(
-                format!("query {i}"),
-                format!("{} numbers", row.len()),
-                must_be,
-            )
-            .into());
-        }
-        check_finite(&format!("query {i}"), row)?;
-    }
-    match rows.iter().flatten().all(|&x| x == 0.0) {
-        true => Err(InvalidParameter::new("queries", "0 everywhere", "a query that is not 0").into()),
-        false => Ok(()),
-    }
 }
 
 fn check_finite(name: &str, numbers: &[f64]) -> Result<()> {
