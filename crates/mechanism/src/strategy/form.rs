@@ -145,7 +145,7 @@ const FIRST_LOOK: (f64, f64, usize) = (1e-6, 1e4, 41);
 const SECTIONS: usize = 30;
 
 /// 1 / i + c with the best c >= 0: a look at c = 0 and at many others, then golden sections about the best.
-fn harmonic(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
+pub(super) fn harmonic(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let of = |c: f64| -> Vec<f64> { (1..=bands).map(|i| 1.0 / i as f64 + c).collect() };
     let mut evaluations = 0;
     let mut loss = |c: f64| -> f64 {
