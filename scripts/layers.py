@@ -40,7 +40,7 @@ KNOWN = {
         ["decoder", "strategy", "workload", "workload::operator"],
         [
             "strategy::" + name
-            for name in ["banded_inverse", "banded_toeplitz", "blt", "column_normalized", "form", "recipe", "toeplitz"]
+            for name in ["banded_inverse", "banded_toeplitz", "blt", "column_normalized", "form", "spec", "toeplitz"]
         ],
     ],
     "plan": [["plan", "request", "verify"]],

@@ -1,7 +1,7 @@
 //! What is said of a mechanism, as numbers: what the audit holds it to.
 
 use antinoise_input::positive;
-use antinoise_mechanism::{Adjacency, Grid, Participation, Strategy};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
 use antinoise_plan::{Plan, ReleaseKind, SUM_ALLOWANCE};
 
 use crate::Error;
@@ -12,7 +12,7 @@ use crate::Error;
 ///
 /// ```
 /// use antinoise_audit::Claim;
-/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// use antinoise_plan::ReleaseKind;
 /// let problem = Problem {
 ///     steps: 16,
@@ -20,7 +20,7 @@ use crate::Error;
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let strategy = "blt:2".parse::<Recipe>()?.design(&problem)?.value;
+/// let strategy = "blt:2".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let claim = Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 2.0, ReleaseKind::Grid)?;
 /// assert_eq!(claim.mu, 0.5);
 /// # Ok::<(), antinoise_audit::Error>(())
@@ -28,7 +28,7 @@ use crate::Error;
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// C.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
     /// Pi.
     pub participation: Participation,
     /// Which datasets are compared.
@@ -77,13 +77,13 @@ impl Claim {
     /// # Errors
     /// When the multiplier is not positive, or the schema does not fit the strategy.
     pub fn of_strategy(
-        strategy: Strategy,
+        strategy: AnyStrategy,
         participation: Participation,
         adjacency: Adjacency,
         noise_multiplier: f64,
         release: ReleaseKind,
     ) -> Result<Self, Error> {
-        let sensitivity = strategy.mechanism().sensitivity(&participation)?.under(adjacency);
+        let sensitivity = strategy.sensitivity(&participation)?.under(adjacency);
         let mu = 1.0 / positive("noise_multiplier", noise_multiplier)?;
         let summed = 1.0 + SUM_ALLOWANCE;
         let (grid, widened_clip_norm) = match release {

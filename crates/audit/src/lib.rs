@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use antinoise_audit::{Claim, Real, Settings, audit};
-//! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+//! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 //! use antinoise_plan::ReleaseKind;
 //! let schema = Participation::Cyclic { min_sep: 4, max_participations: 3 };
 //! let problem = Problem {
@@ -24,7 +24,7 @@
 //!     participation: schema.clone(),
 //!     objective: Objective::Rms,
 //! };
-//! let strategy = "banded-toeplitz:4".parse::<Recipe>()?.design(&problem)?.value;
+//! let strategy = "banded-toeplitz:4".parse::<StrategySpec>()?.design(&problem)?.value;
 //! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, ReleaseKind::Grid)?;
 //! let settings = Settings { examples: 1000, units: 32, ..Settings::new(1e-3, 12) };
 //! let report = audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?;

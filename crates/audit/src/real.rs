@@ -26,7 +26,7 @@ impl Real {
     }
 
     fn builder(&self, run: u64, dim: usize) -> Result<StreamBuilder, Error> {
-        let mechanism = self.claim.strategy.mechanism();
+        let mechanism = &*self.claim.strategy;
         let recursion = mechanism.recursion()?;
         let builder = NoiseStream::builder(recursion, mechanism.steps(), dim, self.claim.noise_std);
         // So few coordinates that threads would only wait for each other.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::{Encoder, Mechanism, Participation};
+use antinoise_mechanism::{Encoder, Participation, Strategy};
 
 use crate::attack::{Sequence, densest, drawn, longest};
 use crate::law::Law;
@@ -37,7 +37,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new(claim: &Claim, settings: &Settings) -> Result<Self, Error> {
         let mut random = Random(settings.seed);
-        let attacked = Attacked::new(claim.strategy.mechanism(), &claim.participation, &mut random)?;
+        let attacked = Attacked::new(&*claim.strategy, &claim.participation, &mut random)?;
         let Attacked { steps, whitening, worst, longest } = attacked;
         let mut others = [(); SEQUENCES.len() - 2].map(|()| drawn(&claim.participation, steps, &mut random));
         // A listed pattern may begin after the steps that are run.
@@ -138,7 +138,7 @@ struct Attacked {
 }
 
 impl Attacked {
-    fn new(mechanism: &dyn Mechanism, schema: &Participation, random: &mut Random) -> Result<Self, Error> {
+    fn new(mechanism: &dyn Strategy, schema: &Participation, random: &mut Random) -> Result<Self, Error> {
         schema.check(mechanism.steps())?;
         let (encoder, recursion) = (mechanism.encoder()?, mechanism.recursion()?);
         let rectangular = is_rectangular(&encoder);

@@ -3,7 +3,7 @@
 mod common;
 
 use antinoise_audit::{Claim, Real, Settings, audit};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class};
 use antinoise_plan::ReleaseKind;
 use common::{design, schemas};
@@ -17,14 +17,14 @@ fn every_class_is_accepted() {
     let (mut audited, mut least, mut rejected) = (0, f64::INFINITY, Vec::new());
     for (i, &class) in Class::ALL.iter().enumerate() {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
-            let base = Recipe::new(class);
+            let base = StrategySpec::new(class);
             // The fourth schema also meets strategies made of another one.
-            let recipe = match (j, i % 2) {
-                (3, 0) => Recipe { column_normalize: true, ..base },
-                (3, _) => Recipe { restarts: Some(2), ..base },
+            let spec = match (j, i % 2) {
+                (3, 0) => StrategySpec { column_normalize: true, ..base },
+                (3, _) => StrategySpec { restarts: Some(2), ..base },
                 _ => base,
             };
-            let strategy = design(recipe, STEPS, &schema);
+            let strategy = design(spec, STEPS, &schema);
             for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
                 let claim =
                     Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 0.2, release)
@@ -34,7 +34,7 @@ fn every_class_is_accepted() {
                 let report = audit(&claim, &mut real, &settings).unwrap();
                 least = least.min(report.mu_lower / report.mu_stated);
                 if !report.accepted {
-                    rejected.push(format!("{recipe} {schema} {release:?}: {report:#?}"));
+                    rejected.push(format!("{spec} {schema} {release:?}: {report:#?}"));
                 }
                 audited += 1;
             }

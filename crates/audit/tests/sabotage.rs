@@ -3,8 +3,8 @@
 mod common;
 
 use antinoise_audit::{Claim, Data, Error, Real, Report, Settings, UnderAudit, audit};
-use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Adjacency, Participation, Recursion, Strategy, Workload};
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload};
 use antinoise_noise::{Cipher, Key, SeedNoise};
 use antinoise_plan::ReleaseKind;
 use common::{design, linear_sum};
@@ -13,14 +13,14 @@ const STEPS: usize = 24;
 const ALPHA: f64 = 1e-3;
 const CYCLIC: Participation = Participation::Cyclic { min_sep: 8, max_participations: 3 };
 
-fn strategies() -> Vec<Strategy> {
+fn strategies() -> Vec<AnyStrategy> {
     ["toeplitz", "banded-toeplitz:12", "blt:2", "banded:8", "dense", "tree", "honaker-full"]
         .iter()
-        .map(|recipe| design(recipe.parse().unwrap(), STEPS, &CYCLIC))
+        .map(|spec| design(spec.parse().unwrap(), STEPS, &CYCLIC))
         .collect()
 }
 
-fn claim(strategy: &Strategy) -> Claim {
+fn claim(strategy: &AnyStrategy) -> Claim {
     Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint)
         .unwrap()
 }
@@ -73,7 +73,7 @@ fn a_low_sensitivity_shows_in_the_runs() {
 #[test]
 fn rows_normalised_instead_of_columns() {
     for strategy in strategies().iter().take(5) {
-        let c = strategy.mechanism().encoder().unwrap().to_dense();
+        let c = strategy.encoder().unwrap().to_dense();
         let row = |i: usize| {
             let row: Vec<f64> = (0..=i).map(|j| c[(i, j)]).collect();
             let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -85,7 +85,7 @@ fn rows_normalised_instead_of_columns() {
             participation: Participation::Single,
             objective: antinoise_mechanism::optimize::Objective::Rms,
         };
-        let strategy = "workload".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+        let strategy = "workload".parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
         let mut claim = Claim::of_strategy(
             strategy,
             Participation::Single,
@@ -106,7 +106,7 @@ fn cross_terms_dropped() {
     let mut tried = 0;
     for strategy in strategies() {
         let mut claim = claim(&strategy);
-        let squares = strategy.mechanism().encoder().unwrap().gram_lag(0);
+        let squares = strategy.encoder().unwrap().gram_lag(0);
         let of_phase = |phase: usize| squares[phase..].iter().step_by(8).take(3).sum::<f64>();
         let without = (0..8).map(of_phase).fold(0.0, f64::max).sqrt();
         // Designs for this schema may have none.
@@ -135,7 +135,7 @@ struct Naive {
 
 impl Naive {
     fn new(claim: &Claim, fresh: bool) -> Self {
-        let recursion: Recursion = claim.strategy.mechanism().recursion().unwrap();
+        let recursion: Recursion = claim.strategy.recursion().unwrap();
         let seeds = recursion.seeds(STEPS);
         let column =
             |seed| recursion.apply(STEPS, &(0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<_>>());

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Solution};
-use antinoise_mechanism::strategy::{Form, Recipe};
-use antinoise_mechanism::{Adjacency, Participation, Problem, Strategy, Workload};
+use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload};
 use antinoise_plan::ReleaseKind;
 use clap::{Args, ValueEnum};
 
@@ -16,7 +16,7 @@ use crate::numbers::count;
 #[derive(Debug, Clone)]
 pub enum StrategySource {
     /// Designed for the problem.
-    Recipe(Recipe),
+    StrategySpec(StrategySpec),
     /// As `--out` saved it.
     File(PathBuf),
 }
@@ -27,7 +27,7 @@ impl std::str::FromStr for StrategySource {
     fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
         match text.strip_prefix("file:") {
             Some(path) => Ok(Self::File(path.into())),
-            None => text.parse().map(Self::Recipe),
+            None => text.parse().map(Self::StrategySpec),
         }
     }
 }
@@ -58,10 +58,10 @@ pub struct StrategyOptions {
 
 impl StrategyOptions {
     /// Designs the strategy, or reads it and checks that it is one for the problem's steps.
-    pub fn solve(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+    pub fn solve(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         problem.check()?;
         match &self.strategy {
-            StrategySource::Recipe(recipe) => Ok(self.merged(*recipe)?.design(problem)?),
+            StrategySource::StrategySpec(spec) => Ok(self.merged(*spec)?.design(problem)?),
             StrategySource::File(path) => {
                 self.refuse_with_file()?;
                 Ok(Solution::closed_form(read_strategy(path, problem.steps)?))
@@ -72,33 +72,33 @@ impl StrategyOptions {
     /// The workload that the design minimises the loss of; nothing is known of a strategy from a file.
     pub fn designed_for(&self, problem: &Problem) -> Result<Option<Workload>> {
         match &self.strategy {
-            StrategySource::Recipe(recipe) => {
-                Ok(Some(self.merged(*recipe)?.design_workload(&problem.workload, problem.steps)))
+            StrategySource::StrategySpec(spec) => {
+                Ok(Some(self.merged(*spec)?.design_workload(&problem.workload, problem.steps)))
             }
             StrategySource::File(_) => Ok(None),
         }
     }
 
-    fn merged(&self, recipe: Recipe) -> Result<Recipe> {
+    fn merged(&self, spec: StrategySpec) -> Result<StrategySpec> {
         let pick = |name: &str, in_name: Option<usize>, option: Option<usize>| match (in_name, option) {
             (Some(a), Some(b)) if a != b => {
                 Err(InvalidParameter::new(name, b, format!("left out, or {a} as the strategy's name says")))
             }
             _ => Ok(option.or(in_name)),
         };
-        Ok(Recipe {
-            bands: pick("bands", recipe.bands, self.bands)?,
-            order: pick("order", recipe.order, self.order)?,
-            form: self.form(recipe)?,
-            column_normalize: self.column_normalize || recipe.column_normalize,
-            restarts: pick("restarts", recipe.restarts, self.restarts)?,
-            ..recipe
+        Ok(StrategySpec {
+            bands: pick("bands", spec.bands, self.bands)?,
+            order: pick("order", spec.order, self.order)?,
+            form: self.form(spec)?,
+            column_normalize: self.column_normalize || spec.column_normalize,
+            restarts: pick("restarts", spec.restarts, self.restarts)?,
+            ..spec
         })
     }
 
-    fn form(&self, recipe: Recipe) -> Result<Form> {
-        match recipe.form {
-            _ if !self.fixed => Ok(recipe.form),
+    fn form(&self, spec: StrategySpec) -> Result<Form> {
+        match spec.form {
+            _ if !self.fixed => Ok(spec.form),
             Form::Optimized | Form::SquareRoot => Ok(Form::SquareRoot),
             form => {
                 let must_be = format!("left out: the strategy's name says {form}");
@@ -127,14 +127,14 @@ impl StrategyOptions {
     }
 }
 
-fn read_strategy(path: &Path, steps: usize) -> Result<Strategy> {
+fn read_strategy(path: &Path, steps: usize) -> Result<AnyStrategy> {
     let refused = |reason: String| Failure::input(format!("strategy: {}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    let strategy: Strategy =
+    let strategy: AnyStrategy =
         toml::from_str(&text).map_err(|error| refused(format!("not a strategy: {error}")))?;
-    strategy.mechanism().check().map_err(|error| refused(error.to_string()))?;
-    if strategy.mechanism().steps() != steps {
-        let got = strategy.mechanism().steps();
+    strategy.check().map_err(|error| refused(error.to_string()))?;
+    if strategy.steps() != steps {
+        let got = strategy.steps();
         return Err(refused(format!("steps is {got} but must be {steps}, as --steps says")));
     }
     Ok(strategy)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use antinoise_mechanism::optimize::Solution;
-use antinoise_mechanism::{Adjacency, Problem, Strategy, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
 use antinoise_plan::Plan;
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -51,7 +51,7 @@ pub struct Source {
     /// Which data sets are neighbours.
     pub adjacency: Adjacency,
     /// C, and how its design ended.
-    pub solution: Solution<Strategy>,
+    pub solution: Solution<AnyStrategy>,
     /// The workload that the design minimises the loss of; nothing is known of a file's.
     pub designed_for: Option<Workload>,
     /// The plan, if it is one.

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Problem, loss};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    let [steps, participation, objective, workload, recipes @ ..] = &given[..] else {
+    let [steps, participation, objective, workload, specs @ ..] = &given[..] else {
         return Err("usage: design_cost STEPS SCHEMA OBJECTIVE WORKLOAD RECIPE...".into());
     };
     let problem = Problem {
@@ -16,10 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         participation: participation.parse()?,
         objective: objective.parse()?,
     };
-    for text in recipes {
-        let recipe: Recipe = text.parse()?;
+    for text in specs {
+        let spec: StrategySpec = text.parse()?;
         let started = Instant::now();
-        let found = recipe.design(&problem)?;
+        let found = spec.design(&problem)?;
         let seconds = started.elapsed().as_secs_f64();
         let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
         println!(

@@ -51,7 +51,7 @@ pub fn prefix_max_loss_at_most(steps: usize) -> Result<f64> {
 mod tests {
     use super::*;
     use crate::optimize::Objective;
-    use crate::strategy::Recipe;
+    use crate::strategy::StrategySpec;
     use crate::{Adjacency, Class, Participation, Problem, Workload, loss};
 
     /// The dense optimum lies between them. Both are nearly met: the lower one at one step is the farthest off.
@@ -64,7 +64,7 @@ mod tests {
                 participation: Participation::Single,
                 objective: Objective::Max,
             };
-            let found = Recipe::new(Class::Dense).design(&problem).unwrap();
+            let found = StrategySpec::new(Class::Dense).design(&problem).unwrap();
             let gap = found.gap.unwrap_or(0.0);
             assert!(gap < 1e-3, "{steps} steps: gap {gap}");
             let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);

@@ -58,7 +58,7 @@ pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit};
 pub use recursion::Recursion;
 pub use row_norms::RowNorms;
-pub use strategy::{Class, Mechanism, Problem, Strategy};
+pub use strategy::{AnyStrategy, Class, Problem, Strategy};
 pub use workload::Workload;
 
 /// The guide to new mechanisms, whose code must run.

@@ -3,19 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use crate::sensitivity::Sensitivity;
-use crate::{Adjacency, Participation, Result, Strategy, Workload};
+use crate::{Adjacency, AnyStrategy, Participation, Result, Workload};
 
 /// Errors and losses of one strategy for one workload and schema.
 ///
 /// ```
-/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, loss, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, loss, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 16,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let identity = "identity".parse::<Recipe>()?.design(&problem)?.value;
+/// let identity = "identity".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let cost = loss::of(&identity, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
 /// assert_eq!(cost.max_loss, 4.0);
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -41,12 +41,12 @@ pub struct Loss {
 /// # Errors
 /// When the workload or the schema is not valid for the strategy's steps, or when a figure is not finite, or 0.
 pub fn of(
-    strategy: &Strategy,
+    strategy: &AnyStrategy,
     workload: &Workload,
     participation: &Participation,
     adjacency: Adjacency,
 ) -> Result<Loss> {
-    let mechanism = strategy.mechanism();
+    let mechanism = &*strategy;
     let sensitivity = mechanism.sensitivity(participation)?.under(adjacency);
     let error = mechanism.error(workload)?;
     let rms_loss = error.rms * sensitivity.value;

@@ -180,7 +180,7 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+    use crate::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 
     fn gram(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
         let columns: Vec<Vec<f64>> = (0..recursion.seeds(steps))
@@ -206,8 +206,8 @@ mod tests {
                     participation: Participation::Single,
                     objective: Objective::Rms,
                 };
-                let Ok(strategy) = name.parse::<Recipe>().unwrap().design(&problem) else { continue };
-                let recursion = strategy.value.mechanism().recursion().unwrap();
+                let Ok(strategy) = name.parse::<StrategySpec>().unwrap().design(&problem) else { continue };
+                let recursion = strategy.value.recursion().unwrap();
                 let lower = recursion.one_seed_a_step(steps).unwrap();
                 assert_eq!(lower.seeds(steps), steps, "{name} {steps}");
                 let (expected, found) = (gram(&recursion, steps), gram(&lower, steps));
@@ -232,8 +232,8 @@ mod tests {
                 participation: Participation::Single,
                 objective: Objective::Rms,
             };
-            let tree = name.parse::<Recipe>().unwrap().design(&problem).unwrap().value;
-            let lower = tree.mechanism().recursion().unwrap().one_seed_a_step(steps).unwrap();
+            let tree = name.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
+            let lower = tree.recursion().unwrap().one_seed_a_step(steps).unwrap();
             assert!(lower.state_vectors() <= awaited, "{name}: {}", lower.state_vectors());
             let Recursion::Combination { rows } = lower else { panic!("{name} is no sum of seeds") };
             let found: usize = rows.iter().map(Vec::len).sum();

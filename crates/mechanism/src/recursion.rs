@@ -1,7 +1,7 @@
 //! How a mechanism's noise is made, step by step.
 //!
 //! A strategy C turns seed noise z_0, z_1, ... (independent standard normals, one vector of the model's
-//! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the recipe for z~_t, free of any
+//! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the rule for z~_t, free of any
 //! storage or random number: the noise crate runs it on vectors, [`Recursion::apply`] runs it on scalars.
 
 use antinoise_linear::Mat;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::fourier::Convolution;
 use crate::{Error, Result};
 
-/// The recipe for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
+/// The rule for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -87,7 +87,7 @@ impl Recursion {
         Self::Combination { rows: (0..noise.nrows()).map(row).collect() }
     }
 
-    /// The same recipe.
+    /// The same recursion.
     ///
     /// # Errors
     /// When a coefficient is not finite, which would make the noise no number.

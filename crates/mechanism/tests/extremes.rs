@@ -5,7 +5,7 @@ mod oracle;
 mod written;
 
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, Participation, Strategy, Workload, loss};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload, loss};
 use oracle::Matrix;
 use written::{Random, Written};
 
@@ -62,10 +62,10 @@ struct Seen {
 }
 
 /// A sensitivity that is an error, or a number not below what brute force finds, and that if it is exact.
-fn measure(file: &Written, strategy: &Strategy, schema: &Participation, seen: &mut Seen) {
+fn measure(file: &Written, strategy: &AnyStrategy, schema: &Participation, seen: &mut Seen) {
     let place = || format!("{} under {schema:?}", file.text);
     let brute = file.matrix.as_ref().map(|c| brute_force(c, schema));
-    let Ok(found) = strategy.mechanism().sensitivity(schema) else {
+    let Ok(found) = strategy.sensitivity(schema) else {
         // Plain numbers whose norms are numbers are never refused.
         let far = brute.is_some_and(|brute| !(1e-138..1e145).contains(&brute));
         assert!(far || file.is_extreme(), "{} is refused for {brute:?}", place());
@@ -85,7 +85,7 @@ fn measure(file: &Written, strategy: &Strategy, schema: &Participation, seen: &m
     }
 }
 
-fn cost(file: &Written, strategy: &Strategy) {
+fn cost(file: &Written, strategy: &AnyStrategy) {
     let workloads = [
         Workload::Prefix,
         Workload::Momentum { momentum: 0.9, weight_decay: 0.1 },
@@ -95,10 +95,10 @@ fn cost(file: &Written, strategy: &Strategy) {
     ];
     for workload in &workloads {
         let told = |figure: f64| figure.is_finite() && figure > 0.0;
-        if let Ok(error) = strategy.mechanism().error(workload) {
+        if let Ok(error) = strategy.error(workload) {
             assert!(told(error.max) && told(error.rms), "{}: {error:?}", file.text);
         }
-        if let Ok(rows) = strategy.mechanism().row_errors(workload) {
+        if let Ok(rows) = strategy.row_errors(workload) {
             assert!(rows.iter().all(|x| x.is_finite() && *x >= 0.0), "{}: {rows:?}", file.text);
         }
         if let Ok(cost) = loss::of(strategy, workload, &Participation::Single, Adjacency::ReplaceOne) {
@@ -128,7 +128,7 @@ fn every_file_has_figures_that_are_numbers_and_sensitivities_that_hold() {
     );
 }
 
-fn read(text: &str) -> Strategy {
+fn read(text: &str) -> AnyStrategy {
     toml::from_str(text).unwrap()
 }
 
@@ -138,10 +138,10 @@ fn read(text: &str) -> Strategy {
 fn a_run_that_overflows_has_no_sensitivity() {
     let run = "class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]";
     let restarted = read(&format!("class = \"restarted\"\nsteps = 2000\n[run]\n{run}"));
-    restarted.mechanism().check().unwrap();
+    restarted.check().unwrap();
     let schema = "cyclic:10,200".parse().unwrap();
     for strategy in [restarted, read(run)] {
-        let found = strategy.mechanism().sensitivity(&schema);
+        let found = strategy.sensitivity(&schema);
         let error = found.expect_err("a sensitivity of numbers that are none").to_string();
         assert!(error.starts_with("the sensitivity is ") && error.contains("must be from 1e-140"), "{error}");
     }
@@ -153,7 +153,7 @@ fn a_pattern_that_overflows_is_not_dropped() {
     let run = read("class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]");
     let of = |patterns: &[[usize; 2]]| {
         let patterns = patterns.iter().map(|pattern| pattern.to_vec()).collect();
-        run.mechanism().sensitivity(&Participation::Patterns { patterns })
+        run.sensitivity(&Participation::Patterns { patterns })
     };
     assert!(of(&[[1990, 1991]]).unwrap().value > 1.0);
     let error = of(&[[0, 1], [1990, 1991]]).expect_err("the first pattern's is no number").to_string();
@@ -192,7 +192,7 @@ fn steps_without_end_are_refused_by_name() {
     let mut told = 0;
     for text in all {
         let Some(strategy) = (Written { text, matrix: None, steps }).strategy() else { continue };
-        let mechanism = strategy.mechanism();
+        let mechanism = &*strategy;
         for schema in &schemas {
             match mechanism.sensitivity(schema) {
                 Ok(found) => {

@@ -3,17 +3,17 @@
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
 use antinoise_mechanism::optimize::dense;
-use antinoise_mechanism::strategy::{Dense, Form, Recipe};
-use antinoise_mechanism::{Adjacency, Class, Problem, Strategy, Workload, loss};
+use antinoise_mechanism::strategy::{Dense, Form, StrategySpec};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload, loss};
 
-fn cost(recipe: &str, steps: usize, participation: &str, objective: Objective) -> Loss {
+fn cost(spec: &str, steps: usize, participation: &str, objective: Objective) -> Loss {
     let problem = Problem {
         steps,
         workload: Workload::Prefix,
         participation: participation.parse().unwrap(),
         objective,
     };
-    let strategy = recipe.parse::<Recipe>().unwrap().design(&problem).unwrap().value;
+    let strategy = spec.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
     loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn printed(got: f64, want: f64) -> bool {
 #[test]
 fn max_loss_table() {
     for (n, identity, workload, toeplitz, blt) in MAX_LOSS {
-        let found = |recipe| cost(recipe, n, "single", Max).max_loss;
+        let found = |spec| cost(spec, n, "single", Max).max_loss;
         assert!(printed(found("identity"), identity), "n={n}");
         assert!(printed(found("workload"), workload), "n={n}");
         assert!(printed(found("toeplitz"), toeplitz), "n={n}: {}", found("toeplitz"));
@@ -70,11 +70,11 @@ const RMS_LOSS: [(usize, f64, f64, f64, f64); 11] = [
 #[test]
 fn rms_loss_table() {
     for (n, identity, workload, blt, toeplitz) in RMS_LOSS {
-        for (recipe, want) in
+        for (spec, want) in
             [("identity", identity), ("workload", workload), ("blt:4", blt), ("toeplitz", toeplitz)]
         {
-            let found = cost(recipe, n, "single", Rms).rms_loss;
-            assert!(printed(found, want), "{recipe} n={n}: {found} against {want}");
+            let found = cost(spec, n, "single", Rms).rms_loss;
+            assert!(printed(found, want), "{spec} n={n}: {found} against {want}");
         }
     }
 }
@@ -97,9 +97,9 @@ const TREE_RMS_LOSS: [(usize, f64, f64); 11] = [
 #[test]
 fn trees() {
     for (n, online, full) in TREE_RMS_LOSS {
-        for (recipe, want) in [("honaker-online", online), ("honaker-full", full)] {
-            let found = cost(recipe, n, "single", Rms).rms_loss;
-            assert!(printed(found, want), "{recipe} n={n}: {found} against {want}");
+        for (spec, want) in [("honaker-online", online), ("honaker-full", full)] {
+            let found = cost(spec, n, "single", Rms).rms_loss;
+            assert!(printed(found, want), "{spec} n={n}: {found} against {want}");
         }
         // Monograph, Theorem 2.20; the worst prefix has every binary digit but the highest.
         let levels = n.ilog2() as f64;
@@ -121,8 +121,8 @@ const MULTI_EPOCH_TOTAL_LOSS: [(usize, [f64; 4]); 5] = [
 ];
 
 /// 20 times the largest eigenvalue of C^T C between the steps 0, 100, 200, ..., by the power method.
-fn spectral_squared(strategy: &Strategy) -> f64 {
-    let encoder = strategy.mechanism().encoder().unwrap();
+fn spectral_squared(strategy: &AnyStrategy) -> f64 {
+    let encoder = strategy.encoder().unwrap();
     let lags: Vec<Vec<f64>> = (0..20).map(|lag| encoder.gram_lag(100 * lag)).collect();
     let entry = |i: usize, j: usize| lags[i.abs_diff(j)][100 * i.min(j)];
     let (mut x, mut norm) = (vec![1.0; 20], 0.0);
@@ -142,21 +142,21 @@ fn multi_epoch_total_loss() {
         participation: "cyclic:100,20".parse().unwrap(),
         objective: Rms,
     };
-    let recipes = ["honaker-online", "honaker-full", "fourier", "fourier-optimal"];
+    let specs = ["honaker-online", "honaker-full", "fourier", "fourier-optimal"];
     for (restarts, published) in MULTI_EPOCH_TOTAL_LOSS {
-        for (recipe, want) in recipes.iter().zip(published) {
-            let recipe: Recipe = recipe.parse().unwrap();
-            let recipe = Recipe { restarts: (restarts > 1).then_some(restarts), ..recipe };
-            let strategy = recipe.design(&problem).unwrap().value;
+        for (spec, want) in specs.iter().zip(published) {
+            let spec: StrategySpec = spec.parse().unwrap();
+            let spec = StrategySpec { restarts: (restarts > 1).then_some(restarts), ..spec };
+            let strategy = spec.design(&problem).unwrap().value;
             let found = loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut);
             let found = found.unwrap();
             let mut total = found.total_loss;
-            if matches!(recipe.class, Class::Fourier | Class::FourierOptimal) {
+            if matches!(spec.class, Class::Fourier | Class::FourierOptimal) {
                 let bound = spectral_squared(&strategy);
-                assert!(found.sensitivity.value.powi(2) <= bound * (1.0 + 1e-12), "{recipe}");
+                assert!(found.sensitivity.value.powi(2) <= bound * (1.0 + 1e-12), "{spec}");
                 total *= bound / found.sensitivity.value.powi(2);
             }
-            assert!((total / want - 1.0).abs() < 1e-3, "{recipe}: {total} against {want}");
+            assert!((total / want - 1.0).abs() < 1e-3, "{spec}: {total} against {want}");
         }
     }
 }
@@ -186,14 +186,14 @@ fn the_truncated_square_root_against_the_optimum() {
             participation: "single".parse().unwrap(),
             objective: Rms,
         };
-        let recipe: Recipe = "banded-toeplitz:16".parse().unwrap();
-        let rms = |recipe: Recipe| {
-            let strategy = recipe.design(&problem).unwrap().value;
+        let spec: StrategySpec = "banded-toeplitz:16".parse().unwrap();
+        let rms = |spec: StrategySpec| {
+            let strategy = spec.design(&problem).unwrap().value;
             loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut)
                 .unwrap()
                 .rms_loss
         };
-        let ratio = rms(Recipe { form: Form::SquareRoot, ..recipe }) / rms(recipe);
+        let ratio = rms(StrategySpec { form: Form::SquareRoot, ..spec }) / rms(spec);
         assert!(printed(ratio, want), "n={n}: {ratio} against {want}");
     }
 }
@@ -270,7 +270,7 @@ fn dense_cyclic_optimum_at_six_steps() {
         let found = dense::minimize(&problem, &settings).unwrap();
         assert!(found.gap.unwrap() <= 1e-8);
         let rows = (0..6).map(|i| (0..=i).map(|j| found.value[(i, j)]).collect()).collect();
-        let strategy = Strategy::Dense(Dense::new(rows).unwrap());
+        let strategy = AnyStrategy::Dense(Dense::new(rows).unwrap());
         let cost =
             loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
         assert!((cost.total_loss.sqrt() - want).abs() < 1e-5, "{workload}: {}", cost.total_loss.sqrt());
@@ -280,13 +280,13 @@ fn dense_cyclic_optimum_at_six_steps() {
 /// Without gradients: theta_i = 1 / i + c (from 1), the best c >= 0, against the optimum.
 #[test]
 fn the_best_shifted_harmonic_coefficients() {
-    use antinoise_mechanism::{Strategy, strategy::Toeplitz};
+    use antinoise_mechanism::{AnyStrategy, strategy::Toeplitz};
     for (n, bands, want) in
         [(1024, 16, 1.0013), (16384, 32, 1.0017), (65536, 64, 1.0020), (2000, 400, 1.0502)]
     {
         let rms = |shift: f64| {
             let coefficients = (1..=bands).map(|i| 1.0 / i as f64 + shift).collect();
-            let strategy = Strategy::Toeplitz(Toeplitz::new(n, coefficients).unwrap());
+            let strategy = AnyStrategy::Toeplitz(Toeplitz::new(n, coefficients).unwrap());
             let single = "single".parse().unwrap();
             loss::of(&strategy, &Workload::Prefix, &single, Adjacency::ZeroOut).unwrap().rms_loss
         };
@@ -322,8 +322,8 @@ fn the_best_three_bands_of_nine_steps() {
         participation: "single".parse().unwrap(),
         objective: Rms,
     };
-    let strategy = "banded:3".parse::<Recipe>().unwrap().design(&problem).unwrap().value;
-    let c = strategy.mechanism().encoder().unwrap().to_dense();
+    let strategy = "banded:3".parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
+    let c = strategy.encoder().unwrap().to_dense();
     for (t, row) in lower_band.iter().enumerate() {
         for (i, want) in row.iter().enumerate() {
             let found = c[(t, t + 1 - row.len() + i)];
@@ -345,7 +345,7 @@ fn banded_toeplitz_has_no_longest_run() {
 
 #[test]
 fn an_automatic_blt_has_as_many_buffers_as_pay() {
-    let cost_of = |recipe| cost(recipe, 2048, "single", Max).max_loss;
+    let cost_of = |spec| cost(spec, 2048, "single", Max).max_loss;
     assert_eq!(cost_of("blt"), cost_of("blt:4"));
     assert!(cost_of("blt:4") < 0.999 * cost_of("blt:3") && cost_of("blt:5") > 0.999 * cost_of("blt:4"));
 }
@@ -363,8 +363,8 @@ fn the_dense_optimum_by_its_primal() {
 /// Runs that share no step compose like independent Gaussian mechanisms: mu^2 adds up, and so does sens^2.
 #[test]
 fn restarts_compose() {
-    let recipe = "blt:2+x3";
-    let whole = cost(recipe, 60, "cyclic:10,6", Rms);
+    let spec = "blt:2+x3";
+    let whole = cost(spec, 60, "cyclic:10,6", Rms);
     let run = cost("blt:2", 20, "cyclic:10,2", Rms);
     let (whole, run) = (whole.sensitivity.value, run.sensitivity.value);
     assert!((whole * whole - 3.0 * run * run).abs() < 1e-9 * whole * whole, "{whole} {run}");

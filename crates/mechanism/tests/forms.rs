@@ -3,8 +3,10 @@
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
 use antinoise_mechanism::sensitivity::{Precision, of_running};
-use antinoise_mechanism::strategy::{ColumnNormalized, Recipe};
-use antinoise_mechanism::{Adjacency, Participation, Problem, Recursion, RowNorms, Strategy, Workload, loss};
+use antinoise_mechanism::strategy::{ColumnNormalized, StrategySpec};
+use antinoise_mechanism::{
+    Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload, loss,
+};
 use proptest::prelude::*;
 
 fn problem(steps: usize, participation: &str, objective: Objective) -> Problem {
@@ -12,16 +14,16 @@ fn problem(steps: usize, participation: &str, objective: Objective) -> Problem {
     Problem { steps, workload: Workload::Prefix, participation, objective }
 }
 
-fn design(recipe: &str, problem: &Problem) -> Strategy {
-    recipe.parse::<Recipe>().unwrap().design(problem).unwrap().value
+fn design(spec: &str, problem: &Problem) -> AnyStrategy {
+    spec.parse::<StrategySpec>().unwrap().design(problem).unwrap().value
 }
 
-fn cost(strategy: &Strategy, problem: &Problem) -> Loss {
+fn cost(strategy: &AnyStrategy, problem: &Problem) -> Loss {
     loss::of(strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
 }
 
-fn rms(recipe: &str, problem: &Problem) -> f64 {
-    cost(&design(recipe, problem), problem).rms_loss
+fn rms(spec: &str, problem: &Problem) -> f64 {
+    cost(&design(spec, problem), problem).rms_loss
 }
 
 /// BandMF, Appendix H: five participations, 400 steps apart as planned, 300 in truth.
@@ -42,8 +44,8 @@ fn a_taper_pays_where_participations_come_closer_than_planned() {
 }
 
 /// The mean over separations that `averaged` minimises.
-fn mean_squared(recipe: &str, problem: &Problem, from: usize, bands: usize) -> f64 {
-    let strategy = design(recipe, problem);
+fn mean_squared(spec: &str, problem: &Problem, from: usize, bands: usize) -> f64 {
+    let strategy = design(spec, problem);
     let count = (bands - from + 1).min(33);
     let k = problem.participation.separation(problem.steps).1;
     let of = |i: usize| {
@@ -102,7 +104,7 @@ fn damping_is_the_square_root_of_a_decay() {
         let decay = Problem { workload: Workload::Decay { gamma: 1.0 - damping }, ..prefix.clone() };
         let damped = design(&format!("toeplitz+damped:{damping}"), &prefix);
         let root = design("toeplitz+square-root", &decay);
-        let columns = |strategy: &Strategy| strategy.mechanism().encoder().unwrap().column(0);
+        let columns = |strategy: &AnyStrategy| strategy.encoder().unwrap().column(0);
         for (t, (x, y)) in columns(&damped).iter().zip(columns(&root)).enumerate() {
             assert!((x - y).abs() <= 1e-12 * y.abs() + 1e-15, "{damping} at {t}: {x} against {y}");
         }
@@ -112,7 +114,7 @@ fn damping_is_the_square_root_of_a_decay() {
 #[test]
 fn forms_are_refused_by_name() {
     let problem = problem(20, "min-sep:5,3", Rms);
-    for (recipe, named) in [
+    for (spec, named) in [
         ("toeplitz+damped:0", "damped"),
         ("toeplitz+damped:1", "damped"),
         ("toeplitz+damped:NaN", "damped"),
@@ -127,10 +129,10 @@ fn forms_are_refused_by_name() {
         ("dense+square-root", "form"),
         ("weighted-tree:3", "bands"),
     ] {
-        let refused = recipe.parse::<Recipe>().unwrap().design(&problem).unwrap_err();
+        let refused = spec.parse::<StrategySpec>().unwrap().design(&problem).unwrap_err();
         assert!(
             refused.is_invalid_parameter() && refused.to_string().starts_with(named),
-            "{recipe}: {refused}"
+            "{spec}: {refused}"
         );
     }
 }
@@ -150,12 +152,12 @@ fn columns_of_norm_1_are_optimised_as_such() {
                 if problem.check().is_err() {
                     continue;
                 }
-                let of = |strategy: &Strategy| {
+                let of = |strategy: &AnyStrategy| {
                     let cost = cost(strategy, &problem);
                     if objective == Rms { cost.rms_loss } else { cost.max_loss }
                 };
                 let plain = design(&format!("banded-toeplitz:{bands}"), &problem);
-                let scaled = of(&Strategy::ColumnNormalized(ColumnNormalized::new(plain).unwrap()));
+                let scaled = of(&AnyStrategy::ColumnNormalized(ColumnNormalized::new(plain).unwrap()));
                 let found = of(&design(&format!("banded-toeplitz:{bands}+column-normalized"), &problem));
                 let free = of(&design(&format!("banded:{bands}"), &problem));
                 let case = format!("n={steps}, {bands} bands, {workload}, {participation}, {objective}");
@@ -176,7 +178,7 @@ fn columns_of_norm_1_are_optimised_as_such() {
 fn the_smooth_tree_halves_the_loss_of_the_tree() {
     for steps in (1..300).chain([1000, 4096, 50_000]) {
         let problem = problem(steps, "single", Max);
-        let of = |recipe: &str| cost(&design(recipe, &problem), &problem).max_loss;
+        let of = |spec: &str| cost(&design(spec, &problem), &problem).max_loss;
         let (smooth, plain) = (of("smooth-tree"), of("tree"));
         assert!(smooth <= plain * (1.0 + 1e-12), "n={steps}: {smooth} against {plain}");
         assert!(smooth.powi(2).fract().abs().min(1.0 - smooth.powi(2).fract()) < 1e-9, "n={steps}: {smooth}");
@@ -199,8 +201,8 @@ fn weighted_trees_cost_no_more_than_plain_ones() {
                 if problem.check().is_err() {
                     continue;
                 }
-                let of = |recipe: &str| {
-                    let cost = cost(&design(recipe, &problem), &problem);
+                let of = |spec: &str| {
+                    let cost = cost(&design(spec, &problem), &problem);
                     if objective == Rms { cost.rms_loss } else { cost.max_loss }
                 };
                 let (weighted, plain) = (of("weighted-tree"), of("honaker-online"));
@@ -250,7 +252,7 @@ fn transforms_make_the_noise_of_the_rows() {
 fn long_fourier_noise_is_made_by_transforms() {
     let problem = problem(10_000, "single", Rms);
     let strategy = design("fourier", &problem);
-    let mechanism = strategy.mechanism();
+    let mechanism = &*strategy;
     assert!(matches!(mechanism.recursion().unwrap(), Recursion::Circulant { root } if root.len() == 20_000));
     let stated = mechanism.sensitivity(&problem.participation).unwrap().value;
     let runs = of_running(mechanism, &problem.participation, Precision::Single).unwrap();

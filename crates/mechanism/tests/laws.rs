@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::strategy::{Form, Recipe};
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Strategy, Workload, loss};
+use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload, loss};
 use rayon::prelude::*;
 
 fn workloads(n: usize) -> Vec<Workload> {
@@ -43,47 +43,47 @@ fn schemas(n: usize) -> Vec<Participation> {
 }
 
 /// The sizes that a class is tried with, then the class normalised, restarted and both.
-fn recipes(class: Class, n: usize) -> Vec<Recipe> {
-    let base = Recipe::new(class);
+fn specs(class: Class, n: usize) -> Vec<StrategySpec> {
+    let base = StrategySpec::new(class);
     let mut all = match class {
         Class::BandedToeplitz | Class::BandedInverse => {
             let sizes = [1, 2, n.div_ceil(3), n];
-            let of = |form| sizes.map(|bands| Recipe { bands: Some(bands.min(n)), form, ..base });
+            let of = |form| sizes.map(|bands| StrategySpec { bands: Some(bands.min(n)), form, ..base });
             [of(Form::SquareRoot), of(Form::Optimized)].concat()
         }
-        Class::Blt => [1, 2, 4].map(|order| Recipe { order: Some(order), ..base }).to_vec(),
-        Class::Toeplitz | Class::Banded => vec![base, Recipe { form: Form::SquareRoot, ..base }],
+        Class::Blt => [1, 2, 4].map(|order| StrategySpec { order: Some(order), ..base }).to_vec(),
+        Class::Toeplitz | Class::Banded => vec![base, StrategySpec { form: Form::SquareRoot, ..base }],
         _ => vec![base],
     };
     all.extend([
-        Recipe { column_normalize: true, ..base },
-        Recipe { restarts: Some(2.min(n)), ..base },
-        Recipe { restarts: Some(n.div_ceil(3)), column_normalize: true, ..base },
+        StrategySpec { column_normalize: true, ..base },
+        StrategySpec { restarts: Some(2.min(n)), ..base },
+        StrategySpec { restarts: Some(n.div_ceil(3)), column_normalize: true, ..base },
     ]);
     all
 }
 
 struct Case {
     problem: Problem,
-    recipe: Recipe,
-    strategy: Strategy,
+    spec: StrategySpec,
+    strategy: AnyStrategy,
     gap: Option<f64>,
 }
 
 impl Case {
     fn designed_for_its_workload(&self) -> bool {
-        self.recipe.design_workload(&self.problem.workload, self.problem.steps) == self.problem.workload
+        self.spec.design_workload(&self.problem.workload, self.problem.steps) == self.problem.workload
     }
 }
 
 impl std::fmt::Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let p = &self.problem;
-        write!(f, "{:?} n={} {} {} {}", self.recipe, p.steps, p.workload, p.participation, p.objective)
+        write!(f, "{:?} n={} {} {} {}", self.spec, p.steps, p.workload, p.participation, p.objective)
     }
 }
 
-/// Every problem of so many steps with every recipe's strategy.
+/// Every problem of so many steps with every spec's strategy.
 fn cases(steps: usize) -> Vec<Case> {
     let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
     let problems: Vec<Problem> = workloads(steps)
@@ -92,11 +92,11 @@ fn cases(steps: usize) -> Vec<Case> {
         .map(|(workload, participation)| Problem { steps, workload, participation, objective })
         .collect();
     let of_problem = |problem: &Problem| {
-        let design = |recipe: Recipe| {
-            let found = recipe.design(problem).expect("a valid problem has a strategy");
-            Case { problem: problem.clone(), recipe, gap: found.gap, strategy: found.value }
+        let design = |spec: StrategySpec| {
+            let found = spec.design(problem).expect("a valid problem has a strategy");
+            Case { problem: problem.clone(), spec, gap: found.gap, strategy: found.value }
         };
-        Class::ALL.iter().flat_map(|&class| recipes(class, steps)).map(design).collect::<Vec<_>>()
+        Class::ALL.iter().flat_map(|&class| specs(class, steps)).map(design).collect::<Vec<_>>()
     };
     problems.par_iter().flat_map_iter(of_problem).collect()
 }
@@ -115,7 +115,7 @@ fn each_case(steps: &[usize], law: impl FnMut(&Case)) {
 
 /// Each strategy once, however many problems lead to it: for laws on C alone.
 fn each_strategy(steps: &[usize], mut law: impl FnMut(&Case)) {
-    let mut seen: Vec<Strategy> = Vec::new();
+    let mut seen: Vec<AnyStrategy> = Vec::new();
     each_case(steps, |case| {
         if !seen.contains(&case.strategy) {
             seen.push(case.strategy.clone());
@@ -129,7 +129,7 @@ fn close(got: f64, want: f64, relative: f64) -> bool {
 }
 
 fn encoder(case: &Case) -> oracle::Matrix {
-    let c = case.strategy.mechanism().encoder().unwrap().to_dense();
+    let c = case.strategy.encoder().unwrap().to_dense();
     (0..c.nrows()).map(|i| (0..c.ncols()).map(|j| c[(i, j)]).collect()).collect()
 }
 
@@ -137,8 +137,7 @@ fn encoder(case: &Case) -> oracle::Matrix {
 #[test]
 fn the_streaming_recursion_inverts_the_strategy() {
     each_strategy(&[1, 2, 3, 7, 8, 33], |case| {
-        let inverse =
-            oracle::of_recursion(&case.strategy.mechanism().recursion().unwrap(), case.problem.steps);
+        let inverse = oracle::of_recursion(&case.strategy.recursion().unwrap(), case.problem.steps);
         let identity = oracle::product(&inverse, &encoder(case));
         for (i, row) in identity.iter().enumerate() {
             for (j, x) in row.iter().enumerate() {
@@ -152,7 +151,7 @@ fn the_streaming_recursion_inverts_the_strategy() {
 fn errors_are_the_norms_of_the_dense_decoder() {
     each_case(&[1, 2, 3, 7, 8, 33], |case| {
         let n = case.problem.steps;
-        let mechanism = case.strategy.mechanism();
+        let mechanism = &*case.strategy;
         let a = oracle::workload(&case.problem.workload, n);
         let b = oracle::product(&a, &oracle::of_recursion(&mechanism.recursion().unwrap(), n));
         let error = mechanism.error(&case.problem.workload).unwrap();
@@ -176,7 +175,7 @@ fn sensitivity_is_the_brute_force_one_or_bounds_it() {
     each_strategy(&[1, 2, 3, 5, 8, 10], |case| {
         // Every strategy is measured under every schema, not only the one it was designed for.
         for schema in schemas(case.problem.steps) {
-            let fast = case.strategy.mechanism().sensitivity(&schema).unwrap();
+            let fast = case.strategy.sensitivity(&schema).unwrap();
             let brute = oracle::sensitivity(&encoder(case), &schema);
             match fast.kind {
                 Kind::Exact => {
@@ -198,13 +197,13 @@ fn sensitivity_is_the_brute_force_one_or_bounds_it() {
     assert!(exact > 10_000, "exactness must not be claimed away: {exact}");
 }
 
-fn objective_loss(recipe: &Recipe, strategy: &Strategy, problem: &Problem) -> f64 {
+fn objective_loss(spec: &StrategySpec, strategy: &AnyStrategy, problem: &Problem) -> f64 {
     let cost = loss::of(strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
     let found = match problem.objective {
         Objective::Max => cost.max_loss,
         Objective::Rms => cost.rms_loss,
     };
-    assert!(found.is_finite() && found > 0.0, "{recipe:?} {problem:?}");
+    assert!(found.is_finite() && found > 0.0, "{spec:?} {problem:?}");
     found
 }
 
@@ -212,16 +211,16 @@ fn objective_loss(recipe: &Recipe, strategy: &Strategy, problem: &Problem) -> f6
 fn optimising_never_costs_more_than_the_formula() {
     let mut compared = 0;
     each_case(&[2, 7, 8, 33], |case| {
-        let plain = !case.recipe.column_normalize && case.recipe.restarts.is_none();
+        let plain = !case.spec.column_normalize && case.spec.restarts.is_none();
         let optimised =
-            [Class::BandedToeplitz, Class::BandedInverse, Class::Banded].contains(&case.recipe.class);
-        if !plain || !optimised || case.recipe.form != Form::Optimized || !case.designed_for_its_workload() {
+            [Class::BandedToeplitz, Class::BandedInverse, Class::Banded].contains(&case.spec.class);
+        if !plain || !optimised || case.spec.form != Form::Optimized || !case.designed_for_its_workload() {
             return;
         }
-        let fixed = Recipe { form: Form::SquareRoot, ..case.recipe };
+        let fixed = StrategySpec { form: Form::SquareRoot, ..case.spec };
         let formula = fixed.design(&case.problem).unwrap().value;
-        if formula.mechanism().sensitivity(&case.problem.participation).unwrap().kind == Kind::Exact {
-            let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
+        if formula.sensitivity(&case.problem.participation).unwrap().kind == Kind::Exact {
+            let found = objective_loss(&case.spec, &case.strategy, &case.problem);
             let formula = objective_loss(&fixed, &formula, &case.problem);
             assert!(found <= formula * (1.0 + 1e-9), "{case}: {found} against {formula}");
             compared += 1;
@@ -234,8 +233,8 @@ fn optimising_never_costs_more_than_the_formula() {
 fn a_blt_never_costs_more_for_another_buffer() {
     let mut below = f64::INFINITY;
     each_case(&[2, 7, 8, 33], |case| {
-        if let Some(order) = case.recipe.order.filter(|_| case.designed_for_its_workload()) {
-            let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
+        if let Some(order) = case.spec.order.filter(|_| case.designed_for_its_workload()) {
+            let found = objective_loss(&case.spec, &case.strategy, &case.problem);
             assert!(order == 1 || found <= below * (1.0 + 1e-9), "{case}: {found} after {below}");
             below = found;
         }
@@ -247,9 +246,9 @@ fn a_blt_never_costs_more_for_another_buffer() {
 fn nothing_is_below_the_certified_bound() {
     let (mut bounds, mut losses) = (HashMap::new(), Vec::new());
     each_case(&[2, 3, 7, 8], |case| {
-        let found = objective_loss(&case.recipe, &case.strategy, &case.problem);
+        let found = objective_loss(&case.spec, &case.strategy, &case.problem);
         let problem = format!("{:?}", case.problem);
-        if let (Class::Dense, Some(gap)) = (case.recipe.class, case.gap) {
+        if let (Class::Dense, Some(gap)) = (case.spec.class, case.gap) {
             // The gap is that of the squared loss.
             bounds.insert(problem.clone(), found / (1.0 + gap).sqrt());
         }
@@ -268,7 +267,7 @@ fn nothing_is_below_the_certified_bound() {
 #[test]
 fn columns_and_inner_products_are_those_of_the_dense_matrix() {
     each_strategy(&[1, 3, 8, 33], |case| {
-        let c = case.strategy.mechanism().encoder().unwrap();
+        let c = case.strategy.encoder().unwrap();
         let columns = oracle::transposed(&encoder(case));
         for (j, column) in columns.iter().enumerate() {
             assert_eq!(&c.column(j), column, "{case}");
@@ -285,7 +284,7 @@ fn columns_and_inner_products_are_those_of_the_dense_matrix() {
 fn a_saved_strategy_comes_back_to_the_last_digit() {
     each_strategy(&[1, 8, 33], |case| {
         let text = toml::to_string(&case.strategy).unwrap();
-        assert_eq!(toml::from_str::<Strategy>(&text).unwrap(), case.strategy, "{case}");
+        assert_eq!(toml::from_str::<AnyStrategy>(&text).unwrap(), case.strategy, "{case}");
     });
 }
 
@@ -299,8 +298,8 @@ fn cross_terms_are_in_the_sensitivity() {
         participation: schema.clone(),
         objective: Objective::Rms,
     };
-    let workload = Recipe::new(Class::Workload).design(&problem).unwrap().value;
-    let found = workload.mechanism().sensitivity(&schema).unwrap().value;
+    let workload = StrategySpec::new(Class::Workload).design(&problem).unwrap().value;
+    let found = workload.sensitivity(&schema).unwrap().value;
     // Columns 0, 2, 4 of the ones matrix add up to (1, 1, 2, 2, 3, 3); without cross terms: 6 + 4 + 2.
     assert!(close(found * found, 28.0, 1e-12), "{found}");
     assert!(found * found > 12.0);
@@ -317,13 +316,13 @@ fn unit_rows_are_not_unit_columns() {
         participation: Participation::Single,
         objective: Objective::Rms,
     };
-    let unit_rows = Recipe::new(Class::Workload).design(&problem).unwrap().value;
-    let found = unit_rows.mechanism().sensitivity(&Participation::Single).unwrap().value;
+    let unit_rows = StrategySpec::new(Class::Workload).design(&problem).unwrap().value;
+    let found = unit_rows.sensitivity(&Participation::Single).unwrap().value;
     let harmonic: f64 = (1..=n).map(|i| 1.0 / i as f64).sum();
     assert!(close(found * found, harmonic, 1e-12) && harmonic > 2.4);
-    let unit_columns = Recipe { column_normalize: true, ..Recipe::new(Class::Workload) };
+    let unit_columns = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::Workload) };
     let unit_columns = unit_columns.design(&problem).unwrap().value;
-    assert!(close(unit_columns.mechanism().sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
+    assert!(close(unit_columns.sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
 }
 
 /// Dense noise rows are refused by name before they fill the memory; the loss of prefix sums needs none.
@@ -336,10 +335,10 @@ fn too_many_dense_noise_rows_are_refused() {
         objective: Objective::Rms,
     };
     for class in [Class::HonakerFull, Class::FourierOptimal] {
-        let strategy = Recipe::new(class).design(&problem).unwrap().value;
-        let refused = strategy.mechanism().recursion().unwrap_err();
+        let strategy = StrategySpec::new(class).design(&problem).unwrap().value;
+        let refused = strategy.recursion().unwrap_err();
         assert!(refused.is_invalid_parameter() && refused.to_string().starts_with("steps"), "{refused}");
-        assert!(strategy.mechanism().sensitivity(&problem.participation).is_ok());
-        assert!(strategy.mechanism().error(&problem.workload).is_ok());
+        assert!(strategy.sensitivity(&problem.participation).is_ok());
+        assert!(strategy.error(&problem.workload).is_ok());
     }
 }

@@ -5,7 +5,7 @@
 //! (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order` runs 50,000.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{Form, Recipe};
+use antinoise_mechanism::strategy::{Form, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use rayon::prelude::*;
 
@@ -75,7 +75,7 @@ fn problem(seed: u64, most: usize) -> Problem {
 }
 
 /// What is designed for a problem: sizes of every class, and what classes contain.
-fn recipes(problem: &Problem) -> Vec<Recipe> {
+fn specs(problem: &Problem) -> Vec<StrategySpec> {
     let n = problem.steps;
     let (b, k) = problem.participation.separation(n);
     let mut sizes = vec![1, 2, 3, b.min(n), (b + 1).min(n), n.div_ceil(2), n];
@@ -83,37 +83,38 @@ fn recipes(problem: &Problem) -> Vec<Recipe> {
     sizes.sort_unstable();
     sizes.dedup();
     let banded = |class| {
-        let of = move |bands| Recipe { bands: Some(bands), ..Recipe::new(class) };
+        let of = move |bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
         sizes
             .clone()
             .into_iter()
-            .flat_map(move |bands| [of(bands), Recipe { form: Form::SquareRoot, ..of(bands) }])
+            .flat_map(move |bands| [of(bands), StrategySpec { form: Form::SquareRoot, ..of(bands) }])
     };
-    let mut all: Vec<Recipe> = vec![Recipe::new(Class::Identity), Recipe::new(Class::Workload)];
+    let mut all: Vec<StrategySpec> =
+        vec![StrategySpec::new(Class::Identity), StrategySpec::new(Class::Workload)];
     all.extend([
-        Recipe::new(Class::Toeplitz),
-        Recipe { form: Form::SquareRoot, ..Recipe::new(Class::Toeplitz) },
+        StrategySpec::new(Class::Toeplitz),
+        StrategySpec { form: Form::SquareRoot, ..StrategySpec::new(Class::Toeplitz) },
     ]);
     all.extend(banded(Class::BandedToeplitz));
     all.extend(banded(Class::BandedInverse));
-    all.extend(banded(Class::Banded).filter(|recipe| k == 1 || recipe.bands.is_some_and(|bands| bands <= b)));
-    all.extend([1, 2, 4].map(|order| Recipe { order: Some(order), ..Recipe::new(Class::Blt) }));
-    let normalized = Recipe { column_normalize: true, ..Recipe::new(Class::Toeplitz) };
-    all.extend([Recipe::new(Class::Dense), normalized]);
-    all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(Recipe::new));
+    all.extend(banded(Class::Banded).filter(|spec| k == 1 || spec.bands.is_some_and(|bands| bands <= b)));
+    all.extend([1, 2, 4].map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }));
+    let normalized = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::Toeplitz) };
+    all.extend([StrategySpec::new(Class::Dense), normalized]);
+    all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(StrategySpec::new));
     for bands in sizes.into_iter().filter(|&bands| bands > 1) {
-        let of = |form| Recipe { bands: Some(bands), form, ..Recipe::new(Class::BandedToeplitz) };
+        let of = |form| StrategySpec { bands: Some(bands), form, ..StrategySpec::new(Class::BandedToeplitz) };
         let from = bands.div_ceil(2);
         let forms =
             [Form::Harmonic, Form::Damped { damping: 0.1 }, Form::Tapered { from }, Form::Averaged { from }];
         all.extend(forms.map(|form| if from < bands { of(form) } else { of(Form::Harmonic) }));
-        all.push(Recipe { column_normalize: true, ..of(Form::Optimized) });
+        all.push(StrategySpec { column_normalize: true, ..of(Form::Optimized) });
     }
     all
 }
 
 /// Whether `larger` contains every strategy of `smaller`, or one that costs no more.
-fn contains(larger: &Recipe, smaller: &Recipe, problem: &Problem) -> bool {
+fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) -> bool {
     use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Toeplitz};
     if larger.form != Form::Optimized || larger.column_normalize || larger == smaller {
         return false;
@@ -136,9 +137,9 @@ fn contains(larger: &Recipe, smaller: &Recipe, problem: &Problem) -> bool {
     }
 }
 
-fn objective_loss(recipe: &Recipe, problem: &Problem) -> Option<f64> {
+fn objective_loss(spec: &StrategySpec, problem: &Problem) -> Option<f64> {
     // A workload without an inverse is no strategy.
-    let found = recipe.design(problem).ok()?;
+    let found = spec.design(problem).ok()?;
     let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).ok()?;
     Some(match problem.objective {
         Objective::Max => cost.max_loss,
@@ -148,10 +149,8 @@ fn objective_loss(recipe: &Recipe, problem: &Problem) -> Option<f64> {
 
 /// How many designs a problem took, and the pairs that are out of order.
 fn check(problem: &Problem) -> (usize, Vec<String>) {
-    let designs: Vec<(Recipe, f64)> = recipes(problem)
-        .into_iter()
-        .filter_map(|recipe| Some((recipe, objective_loss(&recipe, problem)?)))
-        .collect();
+    let designs: Vec<(StrategySpec, f64)> =
+        specs(problem).into_iter().filter_map(|spec| Some((spec, objective_loss(&spec, problem)?))).collect();
     let mut failures = Vec::new();
     for (larger, loss) in &designs {
         for (smaller, least) in designs.iter().filter(|(smaller, _)| contains(larger, smaller, problem)) {

@@ -4,7 +4,7 @@
 mod oracle;
 
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use proptest::prelude::*;
 
@@ -15,8 +15,8 @@ fn problem(rows: Rows, participation: Participation, objective: Objective) -> Pr
 }
 
 /// The objective's loss of the class's design, and the gap that certifies it.
-fn designed(recipe: &str, problem: &Problem) -> (f64, Option<f64>) {
-    let found = recipe.parse::<Recipe>().unwrap().design(problem).unwrap();
+fn designed(spec: &str, problem: &Problem) -> (f64, Option<f64>) {
+    let found = spec.parse::<StrategySpec>().unwrap().design(problem).unwrap();
     let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
     (if problem.objective == Max { cost.max_loss } else { cost.rms_loss }, found.gap)
 }
@@ -48,8 +48,8 @@ proptest! {
     fn errors_are_those_of_the_dense_decoder((rows, participation) in case(), max in any::<bool>()) {
         let problem = problem(rows.clone(), participation, if max { Max } else { Rms });
         for &class in Class::ALL.iter().filter(|&&class| class != Class::Workload) {
-            let strategy = Recipe::new(class).design(&problem).unwrap().value;
-            let mechanism = strategy.mechanism();
+            let strategy = StrategySpec::new(class).design(&problem).unwrap().value;
+            let mechanism = &*strategy;
             let b = oracle::product(&rows, &oracle::of_recursion(&mechanism.recursion().unwrap(), problem.steps));
             let norms: Vec<f64> = b.iter().map(|row| row.iter().map(|x| x * x).sum::<f64>().sqrt()).collect();
             let found = mechanism.row_errors(&problem.workload).unwrap();
@@ -69,12 +69,12 @@ proptest! {
         let objective = if max { Max } else { Rms };
         let once = problem(rows.clone(), participation.clone(), objective);
         let twice = problem(rows.iter().rev().chain(&rows).cloned().collect(), participation, objective);
-        for recipe in ["identity", "banded:1", "toeplitz", "dense"] {
-            let ((x, of_x), (y, of_y)) = (designed(recipe, &once), designed(recipe, &twice));
+        for spec in ["identity", "banded:1", "toeplitz", "dense"] {
+            let ((x, of_x), (y, of_y)) = (designed(spec, &once), designed(spec, &twice));
             // Dense designs are solved to a gap; without one they may end in different minima.
-            let gap = |gap: Option<f64>| if recipe == "dense" { gap.unwrap_or(0.02) } else { 0.0 };
+            let gap = |gap: Option<f64>| if spec == "dense" { gap.unwrap_or(0.02) } else { 0.0 };
             let tolerance = 1e-6 + gap(of_x) + gap(of_y);
-            prop_assert!((x / y - 1.0).abs() < tolerance, "{recipe} {objective}: {x} against {y}");
+            prop_assert!((x / y - 1.0).abs() < tolerance, "{spec} {objective}: {x} against {y}");
         }
     }
 
@@ -87,12 +87,12 @@ proptest! {
         let objective = if max { Max } else { Rms };
         let batch = problem(padded, Participation::Single, objective);
         let matrix = Problem { workload: Workload::Matrix { rows: lower }, ..batch.clone() };
-        for recipe in ["dense", "toeplitz", "banded:2", "blt:2"] {
-            if objective == Max && recipe != "dense" || recipe == "banded:2" && n < 2 {
+        for spec in ["dense", "toeplitz", "banded:2", "blt:2"] {
+            if objective == Max && spec != "dense" || spec == "banded:2" && n < 2 {
                 continue;
             }
-            let ((x, _), (y, _)) = (designed(recipe, &batch), designed(recipe, &matrix));
-            prop_assert!((x / y - 1.0).abs() < 1e-4, "{recipe} {objective} n={n}: {x} against {y}");
+            let ((x, _), (y, _)) = (designed(spec, &batch), designed(spec, &matrix));
+            prop_assert!((x / y - 1.0).abs() < 1e-4, "{spec} {objective} n={n}: {x} against {y}");
         }
     }
 
@@ -103,9 +103,9 @@ proptest! {
         let (dense, gap) = designed("dense", &problem);
         if let Some(gap) = gap {
             let bound = dense / (1.0 + gap).sqrt();
-            for recipe in ["identity", "toeplitz", "blt:1", "banded:1", "smooth-tree", "honaker-full"] {
-                let found = designed(recipe, &problem).0;
-                prop_assert!(found >= bound * (1.0 - 1e-6), "{recipe}: {found} below {bound}");
+            for spec in ["identity", "toeplitz", "blt:1", "banded:1", "smooth-tree", "honaker-full"] {
+                let found = designed(spec, &problem).0;
+                prop_assert!(found >= bound * (1.0 - 1e-6), "{spec}: {found} below {bound}");
             }
         }
     }
@@ -142,6 +142,6 @@ fn batches_are_refused_by_name() {
     }
     let rows = vec![vec![1.0, 1.0], vec![0.0, 1.0], vec![1.0, 0.0]];
     let refused =
-        Recipe::new(Class::Workload).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
+        StrategySpec::new(Class::Workload).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
     assert!(refused.is_invalid_parameter() && refused.to_string().starts_with("workload"), "{refused}");
 }

@@ -2,8 +2,8 @@
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{OUTPUT_ROUNDING, Precision, of_running};
-use antinoise_mechanism::strategy::{Form, Recipe};
-use antinoise_mechanism::{Class, Participation, Problem, Recursion, Strategy, Workload};
+use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Workload};
 use rayon::prelude::*;
 
 /// A coefficient as a kernel holds it.
@@ -145,8 +145,8 @@ fn workloads(n: usize) -> Vec<Workload> {
     ]
 }
 
-fn law(name: &str, strategy: &Strategy, participation: &Participation) -> f64 {
-    let mechanism = strategy.mechanism();
+fn law(name: &str, strategy: &AnyStrategy, participation: &Participation) -> f64 {
+    let mechanism = &**strategy;
     let (n, recursion) = (mechanism.steps(), mechanism.recursion().unwrap());
     let stated = mechanism.sensitivity(participation).unwrap().value;
     let mut part: f64 = 0.0;
@@ -165,35 +165,40 @@ fn law(name: &str, strategy: &Strategy, participation: &Participation) -> f64 {
     part
 }
 
-fn design(recipe: &Recipe, workload: &Workload, participation: &Participation, steps: usize) -> Strategy {
+fn design(
+    spec: &StrategySpec,
+    workload: &Workload,
+    participation: &Participation,
+    steps: usize,
+) -> AnyStrategy {
     let problem = Problem {
         steps,
         workload: workload.clone(),
         participation: participation.clone(),
         objective: Objective::Rms,
     };
-    recipe.design(&problem).unwrap_or_else(|error| panic!("{recipe:?} {workload} {steps}: {error}")).value
+    spec.design(&problem).unwrap_or_else(|error| panic!("{spec:?} {workload} {steps}: {error}")).value
 }
 
 #[test]
 fn no_class_counts_for_more_than_is_stated() {
     for n in [1, 2, 7, 33] {
         Class::ALL.par_iter().for_each(|&class| {
-            let base = Recipe::new(class);
+            let base = StrategySpec::new(class);
             let others = [
-                Recipe { column_normalize: true, ..base },
-                Recipe { restarts: Some(2.min(n)), ..base },
-                Recipe { restarts: Some(n.div_ceil(3)), column_normalize: true, ..base },
+                StrategySpec { column_normalize: true, ..base },
+                StrategySpec { restarts: Some(2.min(n)), ..base },
+                StrategySpec { restarts: Some(n.div_ceil(3)), column_normalize: true, ..base },
             ];
             for workload in workloads(n) {
                 for participation in schemas(n) {
                     let name = format!("{} {workload} n={n}", class.name());
                     law(&name, &design(&base, &workload, &participation, n), &participation);
                 }
-                for recipe in others {
+                for spec in others {
                     let participation = schemas(n).pop().unwrap();
-                    let name = format!("{recipe:?} {workload}");
-                    law(&name, &design(&recipe, &workload, &participation, n), &participation);
+                    let name = format!("{spec:?} {workload}");
+                    law(&name, &design(&spec, &workload, &participation, n), &participation);
                 }
             }
         });
@@ -213,7 +218,7 @@ fn no_class_counts_for_more_over_480_steps() {
                 if class == Class::Dense && participation != Participation::Single {
                     continue;
                 }
-                let strategy = design(&Recipe::new(class), &workload, &participation, 480);
+                let strategy = design(&StrategySpec::new(class), &workload, &participation, 480);
                 let name = format!("{} {workload} n=480", class.name());
                 println!("{name} {participation}: {:.1e}", law(&name, &strategy, &participation));
             }
@@ -224,30 +229,30 @@ fn no_class_counts_for_more_over_480_steps() {
 /// The classes with a closed form or a few bands, over long runs.
 #[test]
 fn no_class_counts_for_more_over_long_runs() {
-    let of = |class, bands| Recipe { bands, form: Form::SquareRoot, ..Recipe::new(class) };
-    let recipes = [
+    let of = |class, bands| StrategySpec { bands, form: Form::SquareRoot, ..StrategySpec::new(class) };
+    let specs = [
         of(Class::Identity, None),
         of(Class::Workload, None),
         of(Class::BandedToeplitz, Some(8)),
         of(Class::BandedInverse, Some(8)),
         of(Class::Toeplitz, None),
-        Recipe { order: Some(4), ..Recipe::new(Class::Blt) },
+        StrategySpec { order: Some(4), ..StrategySpec::new(Class::Blt) },
     ];
     for steps in [10_000, 100_000] {
-        for recipe in recipes {
+        for spec in specs {
             // All taps of C^-1: as many operations as the square of the steps.
-            if recipe.class == Class::Toeplitz && steps > 10_000 {
+            if spec.class == Class::Toeplitz && steps > 10_000 {
                 continue;
             }
             for workload in [Workload::Prefix, momentum(0.95)] {
                 // Found without the workload's coefficients.
-                let designed = if recipe.class == Class::Blt { &Workload::Prefix } else { &workload };
+                let designed = if spec.class == Class::Blt { &Workload::Prefix } else { &workload };
                 for participation in [
                     Participation::Single,
                     Participation::MinSep { min_sep: steps / 4, max_participations: 4 },
                 ] {
-                    let strategy = design(&recipe, designed, &participation, steps);
-                    let name = format!("{} {workload} n={steps}", recipe.class.name());
+                    let strategy = design(&spec, designed, &participation, steps);
+                    let name = format!("{} {workload} n={steps}", spec.class.name());
                     println!("{name} {participation}: {:.1e}", law(&name, &strategy, &participation));
                 }
             }
@@ -259,8 +264,9 @@ fn no_class_counts_for_more_over_long_runs() {
 #[test]
 fn momentum_as_the_strategy_counts_for_more_as_rounded() {
     for (steps, least, most) in [(480, 2e-4, 3e-4), (10_000, 5e-3, 7e-3), (100_000, 0.05, 0.07)] {
-        let strategy = design(&Recipe::new(Class::Workload), &momentum(0.95), &Participation::Single, steps);
-        let mechanism = strategy.mechanism();
+        let strategy =
+            design(&StrategySpec::new(Class::Workload), &momentum(0.95), &Participation::Single, steps);
+        let mechanism = &*strategy;
         let stated = mechanism.sensitivity(&Participation::Single).unwrap().value;
         let recursion = mechanism.recursion().unwrap();
         let runs = moved(&recursion, Precision::Single, &Participation::Single, steps) / stated - 1.0;

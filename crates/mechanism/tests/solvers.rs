@@ -1,7 +1,7 @@
 //! No solver panics or returns a number that is not finite, whatever is asked of it.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{Form, Recipe};
+use antinoise_mechanism::strategy::{Form, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use proptest::prelude::*;
 
@@ -50,31 +50,33 @@ fn fitting(form: Form, bands: usize) -> Form {
     }
 }
 
-fn recipe(n: usize) -> impl Strategy<Value = Recipe> {
+fn spec(n: usize) -> impl Strategy<Value = StrategySpec> {
     let class = prop::sample::select(Class::ALL);
     (class, 1..=n, 1usize..=12, form(), any::<bool>(), prop::option::weighted(0.2, 1..=n)).prop_map(
         |(class, bands, order, form, column_normalize, restarts)| {
-            let base = Recipe { column_normalize, restarts, ..Recipe::new(class) };
+            let base = StrategySpec { column_normalize, restarts, ..StrategySpec::new(class) };
             match class {
-                Class::Blt => Recipe { order: Some(order), ..base },
-                Class::BandedToeplitz => Recipe { bands: Some(bands), form: fitting(form, bands), ..base },
+                Class::Blt => StrategySpec { order: Some(order), ..base },
+                Class::BandedToeplitz => {
+                    StrategySpec { bands: Some(bands), form: fitting(form, bands), ..base }
+                }
                 Class::Banded | Class::BandedInverse => {
                     let form = if form == Form::SquareRoot { form } else { Form::Optimized };
-                    Recipe { bands: Some(bands), form, ..base }
+                    StrategySpec { bands: Some(bands), form, ..base }
                 }
-                Class::Toeplitz => Recipe { form: fitting(form, 1), ..base },
+                Class::Toeplitz => StrategySpec { form: fitting(form, 1), ..base },
                 _ => base,
             }
         },
     )
 }
 
-fn case() -> impl Strategy<Value = (Recipe, Problem)> {
+fn case() -> impl Strategy<Value = (StrategySpec, Problem)> {
     (1usize..=14).prop_flat_map(|steps| {
         let objective = prop::sample::select(vec![Objective::Max, Objective::Rms]);
-        (recipe(steps), workload(steps), participation(steps), objective).prop_map(
-            move |(recipe, workload, participation, objective)| {
-                (recipe, Problem { steps, workload, participation, objective })
+        (spec(steps), workload(steps), participation(steps), objective).prop_map(
+            move |(spec, workload, participation, objective)| {
+                (spec, Problem { steps, workload, participation, objective })
             },
         )
     })
@@ -84,15 +86,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn solvers_end_with_a_finite_loss_or_name_what_is_wrong((recipe, problem) in case()) {
-        match recipe.design(&problem) {
+    fn solvers_end_with_a_finite_loss_or_name_what_is_wrong((spec, problem) in case()) {
+        match spec.design(&problem) {
             // What cannot be designed is refused by name: too many bands for a run's separation, say.
-            Err(error) => prop_assert!(error.is_invalid_parameter(), "{recipe} {problem:?}: {error}"),
+            Err(error) => prop_assert!(error.is_invalid_parameter(), "{spec} {problem:?}: {error}"),
             Ok(found) => {
                 let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);
-                let cost = cost.map_err(|error| TestCaseError::fail(format!("{recipe} {problem:?}: {error}")))?;
-                prop_assert!(cost.max_loss.is_finite() && cost.max_loss > 0.0, "{recipe} {problem:?}: {cost:?}");
-                prop_assert!(found.gap.is_none_or(|gap| gap >= -1e-9), "{recipe} {problem:?}: {:?}", found.gap);
+                let cost = cost.map_err(|error| TestCaseError::fail(format!("{spec} {problem:?}: {error}")))?;
+                prop_assert!(cost.max_loss.is_finite() && cost.max_loss > 0.0, "{spec} {problem:?}: {cost:?}");
+                prop_assert!(found.gap.is_none_or(|gap| gap >= -1e-9), "{spec} {problem:?}: {:?}", found.gap);
             }
         }
     }
@@ -128,8 +130,8 @@ fn optima_that_were_missed_are_reached() {
         let workload: Workload = workload.parse().unwrap();
         let participation: Participation = participation.parse().unwrap();
         let problem = Problem { steps, workload, participation, objective };
-        let recipe: Recipe = strategy.parse().unwrap();
-        let found = recipe.design(&problem).unwrap();
+        let spec: StrategySpec = strategy.parse().unwrap();
+        let found = spec.design(&problem).unwrap();
         let cost =
             loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
         let cost = match objective {

@@ -165,7 +165,7 @@ fn old_checkpoints_go_on_as_they_would_have() {
 fn write() {
     let mut recursions: BTreeMap<String, Recursion> = read("recursions.toml");
     for (name, strategy) in designs(STEPS) {
-        recursions.entry(name).or_insert_with(|| strategy.mechanism().recursion().unwrap());
+        recursions.entry(name).or_insert_with(|| strategy.recursion().unwrap());
     }
     let mut rows: BTreeMap<String, Rows> = read("rows.toml");
     all_rows(&recursions).into_iter().for_each(|(name, new)| {

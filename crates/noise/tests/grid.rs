@@ -3,7 +3,7 @@
 mod common;
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Participation, Problem, Recursion, Workload};
 use antinoise_noise::{Grid, GridStream, Key, NoiseError, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
@@ -44,8 +44,8 @@ fn sums_of_seeds() -> Vec<(&'static str, Recursion)> {
     };
     ["tree", "honaker-online", "honaker-full", "dense", "fourier", "fourier-optimal"]
         .map(|name| {
-            let strategy = name.parse::<Recipe>().unwrap().design(&problem).unwrap().value;
-            (name, strategy.mechanism().recursion().unwrap())
+            let strategy = name.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
+            (name, strategy.recursion().unwrap())
         })
         .to_vec()
 }

@@ -2,7 +2,7 @@
 
 mod classes;
 
-use antinoise_mechanism::{Recursion, Strategy};
+use antinoise_mechanism::{AnyStrategy, Recursion};
 use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, Stream, StreamBuilder};
 use classes::designs;
 
@@ -73,9 +73,9 @@ fn dense(recursion: &Recursion) -> Vec<Vec<f64>> {
     (0..STEPS).map(|t| columns.iter().map(|column| column[t]).collect()).collect()
 }
 
-fn each_strategy(mut law: impl FnMut(&str, &Strategy, &Recursion)) {
+fn each_strategy(mut law: impl FnMut(&str, &AnyStrategy, &Recursion)) {
     for (name, strategy) in designs(STEPS) {
-        law(&name, &strategy, &strategy.mechanism().recursion().unwrap());
+        law(&name, &strategy, &strategy.recursion().unwrap());
     }
 }
 
@@ -95,7 +95,7 @@ fn each_recursion(mut law: impl FnMut(&str, &Recursion)) {
 fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
     each_strategy(|name, strategy, recursion| {
         let inverse = dense(recursion);
-        let c = strategy.mechanism().encoder().unwrap().to_dense();
+        let c = strategy.encoder().unwrap().to_dense();
         for t in 0..STEPS {
             for s in 0..STEPS {
                 let entry: f64 = (0..c.nrows()).map(|i| inverse[t][i] * c[(i, s)]).sum();

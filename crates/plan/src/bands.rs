@@ -1,6 +1,6 @@
 //! How many bands to take: the loss by number of bands, with and without amplification by sampling.
 
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 
@@ -71,8 +71,8 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
     let designs = bands
         .par_iter()
         .map(|&bands| {
-            let recipe = Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) };
-            Ok((recipe, designed(first, steps, Participation::Single, recipe)?))
+            let spec = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) };
+            Ok((spec, designed(first, steps, Participation::Single, spec)?))
         })
         .collect::<Result<Vec<_>>>()?;
     requests
@@ -82,10 +82,9 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
             let mut rows = fitting
                 .collect::<Vec<_>>()
                 .into_par_iter()
-                .map(|(&bands, (recipe, design))| {
-                    let calibrated = |schedule: Schedule| {
-                        Candidate::calibrated(request, schedule, *recipe, design.clone())
-                    };
+                .map(|(&bands, (spec, design))| {
+                    let calibrated =
+                        |schedule: Schedule| Candidate::calibrated(request, schedule, *spec, design.clone());
                     let poisson = request.under(Setting::Poisson).schedule()?.amplified(bands);
                     let cyclic = request.under(Setting::Cyclic).schedule()?;
                     Ok(Bands { bands, amplified: calibrated(poisson)?, unamplified: calibrated(cyclic)? })
@@ -102,7 +101,7 @@ fn fits(request: &Request, bands: usize) -> bool {
 }
 
 fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
-    let identity = Recipe::new(Class::Identity);
+    let identity = StrategySpec::new(Class::Identity);
     let schedule = request.under(Setting::Poisson).schedule()?;
     let design = designed(request, schedule.steps, Participation::Single, identity)?;
     let independent = Candidate::calibrated(request, schedule.amplified(1), identity, design)?;
@@ -118,14 +117,14 @@ fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
 ///
 /// # Errors
 /// As [`crate::choose`].
-pub fn unamplified(request: &Request, recipes: &[Recipe]) -> Result<Vec<Candidate>> {
+pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
     let request = request.under(Setting::Cyclic);
     let schedule = request.schedule()?;
-    recipes
+    specs
         .par_iter()
-        .map(|&recipe| {
-            let design = designed(&request, schedule.steps, schedule.participation.clone(), recipe)?;
-            Candidate::calibrated(&request, schedule.clone(), recipe, design)
+        .map(|&spec| {
+            let design = designed(&request, schedule.steps, schedule.participation.clone(), spec)?;
+            Candidate::calibrated(&request, schedule.clone(), spec, design)
         })
         .collect()
 }

@@ -4,8 +4,8 @@ use antinoise_accounting::{BlockCyclicPoisson, noise_multiplier_for};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
-use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Adjacency, Class, Participation, PrivacyUnit, Problem, Strategy};
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, PrivacyUnit, Problem};
 use rayon::prelude::*;
 
 use crate::{Accountant, Plan, ReleaseKind, Request, Result, Sampler, Schedule, Setting};
@@ -18,9 +18,9 @@ const ORDERS: std::ops::RangeInclusive<usize> = 1..=4;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// Class and size.
-    pub recipe: Recipe,
+    pub spec: StrategySpec,
     /// C.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
     /// How the design of C ended.
     pub status: Status,
     /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
@@ -45,22 +45,22 @@ impl Candidate {
     pub(crate) fn calibrated(
         request: &Request,
         schedule: Schedule,
-        recipe: Recipe,
-        design: Solution<Strategy>,
+        spec: StrategySpec,
+        design: Solution<AnyStrategy>,
     ) -> Result<Self> {
         let Solution { value: strategy, status, .. } = design;
         let sigma = noise_multiplier(request, &schedule)?;
         let loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
         let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
         let scale = sigma * request.clip_norm / batch_size;
-        let recursion = strategy.mechanism().recursion()?;
+        let recursion = strategy.recursion()?;
         let vectors = match request.release {
             ReleaseKind::Grid => recursion.one_seed_a_step(schedule.steps)?.state_vectors() as u64,
             ReleaseKind::PlainFloatingPoint => recursion.state_vectors() as u64,
         };
         let bytes = vectors.saturating_mul(request.release.bytes_per_coordinate());
         Ok(Self {
-            recipe,
+            spec,
             schedule,
             noise_multiplier: sigma,
             max_loss: loss.max_loss * scale,
@@ -147,7 +147,7 @@ fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
 /// Compares independent noise with the mechanisms that fit the request and picks the least loss among those
 /// within the memory.
 ///
-/// When `request.recipes` names mechanisms, the least loss among *them* is picked, so that a user who names
+/// When `request.specs` names mechanisms, the least loss among *them* is picked, so that a user who names
 /// one gets it.
 ///
 /// # Errors
@@ -157,20 +157,18 @@ fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
 /// use antinoise_plan::{Length, Request, Setting, choose};
 /// let choice = choose(&Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic))?;
 /// let best = &choice.candidates[choice.chosen];
-/// assert_eq!(best.recipe.to_string(), "banded-toeplitz:120");
+/// assert_eq!(best.spec.to_string(), "banded-toeplitz:120");
 /// assert!(best.relative_to_independent < 0.2);
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
     let schedule = request.schedule()?;
     refuse_replace_one(request)?;
-    let mut recipes = vec![Recipe::new(Class::Identity)];
-    let named = request.recipes.clone().unwrap_or_else(|| recipes_for(request, &schedule));
-    recipes.extend(named.into_iter().filter(|recipe| recipe.class != Class::Identity));
-    let mut candidates = recipes
-        .into_par_iter()
-        .map(|recipe| candidate(request, &schedule, recipe))
-        .collect::<Result<Vec<_>>>()?;
+    let mut specs = vec![StrategySpec::new(Class::Identity)];
+    let named = request.specs.clone().unwrap_or_else(|| specs_for(request, &schedule));
+    specs.extend(named.into_iter().filter(|spec| spec.class != Class::Identity));
+    let mut candidates =
+        specs.into_par_iter().map(|spec| candidate(request, &schedule, spec)).collect::<Result<Vec<_>>>()?;
     let independent = candidates[0].clone();
     for candidate in &mut candidates {
         candidate.relative_to(&independent, request.objective);
@@ -193,12 +191,12 @@ fn references(request: &Request) -> Vec<Candidate> {
         return Vec::new();
     }
     let request = request.under(other);
-    let found = request.schedule().and_then(|s| candidate(&request, &s, Recipe::new(Class::Identity)));
+    let found = request.schedule().and_then(|s| candidate(&request, &s, StrategySpec::new(Class::Identity)));
     found.into_iter().collect()
 }
 
 fn least(request: &Request, candidates: &[Candidate]) -> Result<usize> {
-    let names_another = candidates.len() > 1 && request.recipes.is_some();
+    let names_another = candidates.len() > 1 && request.specs.is_some();
     let fits = |c: &Candidate| request.memory.is_none_or(|memory| c.state_bytes <= memory);
     (usize::from(names_another)..candidates.len())
         .filter(|&i| fits(&candidates[i]))
@@ -223,15 +221,15 @@ pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
     Ok(())
 }
 
-fn candidate(request: &Request, schedule: &Schedule, recipe: Recipe) -> Result<Candidate> {
-    let amplified = request.setting == Setting::Poisson && is_banded(recipe.class);
+fn candidate(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Candidate> {
+    let amplified = request.setting == Setting::Poisson && is_banded(spec.class);
     let participation = if amplified { Participation::Single } else { schedule.participation.clone() };
-    let design = designed(request, schedule.steps, participation, recipe)?;
+    let design = designed(request, schedule.steps, participation, spec)?;
     let schedule = match amplified {
-        true => schedule.amplified(design.value.mechanism().encoder()?.bandwidth()),
+        true => schedule.amplified(design.value.encoder()?.bandwidth()),
         false => schedule.clone(),
     };
-    Candidate::calibrated(request, schedule, recipe, design)
+    Candidate::calibrated(request, schedule, spec, design)
 }
 
 /// The classes whose noise sampling amplifies by a theorem.
@@ -239,16 +237,16 @@ fn is_banded(class: Class) -> bool {
     matches!(class, Class::Identity | Class::BandedToeplitz | Class::Banded)
 }
 
-/// The recipe's strategy for the request's workload and objective.
+/// The spec's strategy for the request's workload and objective.
 pub(crate) fn designed(
     request: &Request,
     steps: usize,
     participation: Participation,
-    recipe: Recipe,
-) -> Result<Solution<Strategy>> {
+    spec: StrategySpec,
+) -> Result<Solution<AnyStrategy>> {
     let workload = request.workload.clone();
     let problem = Problem { steps, workload, participation, objective: request.objective };
-    Ok(recipe.design(&problem)?)
+    Ok(spec.design(&problem)?)
 }
 
 /// The powers of 2 below `most`, from `first` on, and `most` itself.
@@ -260,8 +258,8 @@ pub(crate) fn powers_up_to(first: usize, most: usize) -> impl Iterator<Item = us
 
 /// Banded Toeplitz at the powers of 2 up to the separation and at the separation itself, and BLTs. Where sampling
 /// amplifies, up to the groups that a batch allows, and no BLTs: they have no bands.
-fn recipes_for(request: &Request, schedule: &Schedule) -> Vec<Recipe> {
-    let banded = |bands| Recipe { bands: Some(bands), ..Recipe::new(Class::BandedToeplitz) };
+fn specs_for(request: &Request, schedule: &Schedule) -> Vec<StrategySpec> {
+    let banded = |bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) };
     if request.setting == Setting::Poisson {
         let most = (request.examples / request.batch_size).min(schedule.steps).min(MOST_BANDS);
         return powers_up_to(2, most).map(banded).collect();
@@ -271,6 +269,6 @@ fn recipes_for(request: &Request, schedule: &Schedule) -> Vec<Recipe> {
         Participation::FullBatch => schedule.steps.min(64),
         _ => b.min(MOST_BANDS),
     };
-    let blt = ORDERS.map(|order| Recipe { order: Some(order), ..Recipe::new(Class::Blt) });
+    let blt = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
     powers_up_to(2, most).map(banded).chain(blt).collect()
 }

@@ -4,7 +4,7 @@
 //! - [`Request`]: what is wanted: data, batches, privacy target, setting;
 //! - [`choose`]: candidates for it, and the one of least loss;
 //! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
-//! - [`Plan`]: the recipe that is saved as TOML, verified when it is read, accounted and run;
+//! - [`Plan`]: what is saved as TOML, verified when it is read, accounted and run;
 //! - [`compose`]: what several models from the same data cost together;
 //! - [`Sampler`]: which examples take part in a step;
 //! - [`Release`]: how a noisy sum leaves the machine, on a grid or in plain floating point.

@@ -6,7 +6,7 @@ use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
-use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Strategy, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -86,7 +86,7 @@ pub struct Plan {
     /// sens(C, Pi) under the adjacency, with its proof; the largest column norm where sampling amplifies.
     pub sensitivity: Sensitivity,
     /// C.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
 }
 
 impl Plan {
@@ -94,10 +94,10 @@ impl Plan {
     pub(crate) fn new(
         request: &Request,
         schedule: &Schedule,
-        strategy: Strategy,
+        strategy: AnyStrategy,
         noise_multiplier: f64,
     ) -> Result<Self> {
-        let mechanism = strategy.mechanism();
+        let mechanism = &*strategy;
         let sensitivity = mechanism.sensitivity(&schedule.participation)?;
         let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
         let noise = request.release.noise(&mechanism.recursion()?, schedule.steps)?;
@@ -158,7 +158,7 @@ impl Plan {
     /// [`Plan::rounding_factor`], from the other numbers: `stated` is the sensitivity by zero-out adjacency, `noise` that of
     /// this release.
     pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
-        let (mechanism, precision) = (self.strategy.mechanism(), self.release.kind().precision());
+        let (mechanism, precision) = (&*self.strategy, self.release.kind().precision());
         let of = |participation| of_running(mechanism, participation, precision);
         let running = of(&self.participation)?;
         let past = match self.release {
@@ -198,7 +198,7 @@ impl Plan {
             ));
         }
         between("groups", groups, 1, self.steps, "steps")?;
-        let mechanism = self.strategy.mechanism();
+        let mechanism = &*self.strategy;
         // That of the C that runs as well: where C^-1 is what is rounded, C keeps no zero.
         let bands = mechanism.encoder()?.bandwidth().max(mechanism.recursion()?.bandwidth(self.steps));
         if bands > groups {

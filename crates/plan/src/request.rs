@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
 use crate::verify::in_single_precision;
@@ -78,7 +78,7 @@ pub struct Request {
     /// Most bytes of noise state; candidates above it are not chosen.
     pub memory: Option<u64>,
     /// The mechanisms to compare with independent noise, or those that fit the schema.
-    pub recipes: Option<Vec<Recipe>>,
+    pub specs: Option<Vec<StrategySpec>>,
 }
 
 /// The steps, the sampler and the schema it keeps.
@@ -110,7 +110,7 @@ impl Request {
             dim: 0,
             release: ReleaseKind::Grid,
             memory: None,
-            recipes: None,
+            specs: None,
         }
     }
 

@@ -29,7 +29,7 @@ impl Plan {
         self.check_numbers()?;
         self.check_sampler()?;
         self.check_unit()?;
-        let mechanism = self.strategy.mechanism();
+        let mechanism = &*self.strategy;
         mechanism.check()?;
         if mechanism.steps() != self.steps {
             return Err(unsound("strategy's steps", mechanism.steps(), self.steps));

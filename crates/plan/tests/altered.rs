@@ -28,11 +28,11 @@ fn plans() -> Vec<Plan> {
         (Setting::Poisson, "banded-toeplitz:3"),
         (Setting::Poisson, "blt:1"),
     ];
-    let plan = |(setting, recipe): (Setting, &str)| {
+    let plan = |(setting, spec): (Setting, &str)| {
         let mut request = Request::new(800, 100, Length::Steps(STEPS), setting);
         (request.epsilon, request.delta, request.dim) = (2.0, 1e-5, 1000);
-        request.recipes = Some(vec![recipe.parse().unwrap()]);
-        if recipe == "tree" {
+        request.specs = Some(vec![spec.parse().unwrap()]);
+        if spec == "tree" {
             request.release = ReleaseKind::PlainFloatingPoint;
         }
         if setting == federated {
@@ -235,7 +235,7 @@ fn sampled_holds(plan: &Plan, columns: &[Vec<f64>], moved: f64) -> Verdict {
 /// The columns of C: of what inverts the noise that is run; a tree's noise has more seeds than steps, and its own matrix
 /// is taken.
 fn columns(plan: &Plan) -> Vec<Vec<f64>> {
-    let (mechanism, n) = (plan.strategy.mechanism(), plan.steps);
+    let (mechanism, n) = (&*plan.strategy, plan.steps);
     let recursion = mechanism.recursion().unwrap();
     if let Recursion::Combination { .. } = recursion {
         let encoder = mechanism.encoder().unwrap();

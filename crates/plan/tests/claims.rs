@@ -36,7 +36,7 @@ fn a_plan_that_claims_too_much_is_refused() {
         ("another proof", |p| p.sensitivity.source = "because".into()),
         ("patterns that leave out the first phases", |p| {
             p.participation = Participation::Patterns { patterns: vec![vec![11, 23, 35]] };
-            let mechanism = p.strategy.mechanism();
+            let mechanism = &*p.strategy;
             p.sensitivity = mechanism.sensitivity(&p.participation).unwrap();
         }),
         ("fewer participations", |p| {
@@ -55,7 +55,7 @@ fn a_plan_that_claims_too_much_is_refused() {
 fn amplified() -> Plan {
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
     (request.epsilon, request.delta) = (2.0, 1e-5);
-    request.recipes = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
+    request.specs = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
     choose(&request).unwrap().plan
 }
 
@@ -159,7 +159,7 @@ fn noise_that_single_precision_cannot_hold_is_refused() {
     let mean = noise(|p| {
         (p.clip_norm, p.examples, p.batch_size) = (2f64.powi(-99), 1 << 52, 1 << 40);
         p.participation = Participation::FullBatch;
-        p.sensitivity = p.strategy.mechanism().sensitivity(&p.participation).unwrap();
+        p.sensitivity = p.strategy.sensitivity(&p.participation).unwrap();
     });
     assert!(mean.starts_with("least noise of a step's mean is"), "{mean}");
 }
@@ -196,15 +196,15 @@ fn the_grid_fits_the_model_and_the_noise() {
         let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
         (request.dim, request.clip_norm, request.epsilon) = (dim, clip_norm, epsilon);
         request.delta = 1e-9;
-        for recipe in
+        for spec in
             ["identity", "blt:2", "banded-toeplitz:12", "toeplitz", "blt:2+x3", "toeplitz+column-normalized"]
         {
-            request.recipes = Some(vec![recipe.parse().unwrap()]);
+            request.specs = Some(vec![spec.parse().unwrap()]);
             let plan = choose(&request).unwrap().plan;
             let Release::Grid { spacing, dim: most } = plan.release else { panic!("{:?}", plan.release) };
             let widening = spacing * (most as f64).sqrt() / clip_norm;
             assert!(widening <= 2f64.powi(-7) && widening > 2f64.powi(-12), "{widening}");
-            let recursion = plan.strategy.mechanism().recursion().unwrap();
+            let recursion = plan.strategy.recursion().unwrap();
             let stream = NoiseStream::builder(recursion, plan.steps, 8, plan.noise_std());
             stream.build_on_grid(Grid::new(spacing).unwrap(), Key::from_seed_insecure(1)).unwrap();
         }
@@ -214,7 +214,7 @@ fn the_grid_fits_the_model_and_the_noise() {
 #[test]
 fn plain_is_only_where_it_is_asked_for_and_a_grid_too_fine_is_refused() {
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
-    request.recipes = Some(vec!["tree".parse().unwrap()]);
+    request.specs = Some(vec!["tree".parse().unwrap()]);
     assert_eq!(choose(&request).unwrap().plan.release.kind(), ReleaseKind::Grid);
     request.release = ReleaseKind::PlainFloatingPoint;
     let plan = choose(&request).unwrap().plan;

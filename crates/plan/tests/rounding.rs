@@ -3,11 +3,11 @@
 use antinoise_mechanism::Workload;
 use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
 
-fn plan(recipe: &str, steps: usize, release: ReleaseKind) -> Plan {
+fn plan(spec: &str, steps: usize, release: ReleaseKind) -> Plan {
     let workload = Workload::Momentum { momentum: 0.95, weight_decay: 0.0 };
     let mut request = Request::new(10 * steps, 10, Length::Epochs(1), Setting::Cyclic);
     (request.workload, request.release, request.dim) = (workload, release, 100);
-    request.recipes = Some(vec![recipe.parse().unwrap()]);
+    request.specs = Some(vec![spec.parse().unwrap()]);
     choose(&request).unwrap().plan
 }
 
@@ -57,9 +57,9 @@ fn a_plan_whose_rounding_is_understated_is_refused() {
 /// Sums of seeds are released on a grid too, unless plain is asked for.
 #[test]
 fn sums_of_seeds_have_plans_on_a_grid() {
-    for recipe in ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense"] {
-        let plan = plan(recipe, 60, ReleaseKind::Grid);
-        assert_eq!(plan.release.kind(), ReleaseKind::Grid, "{recipe}");
-        assert!(plan.rounding_factor < 1.0 + 1e-8, "{recipe}: {:e}", plan.rounding_factor - 1.0);
+    for spec in ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense"] {
+        let plan = plan(spec, 60, ReleaseKind::Grid);
+        assert_eq!(plan.release.kind(), ReleaseKind::Grid, "{spec}");
+        assert!(plan.rounding_factor < 1.0 + 1e-8, "{spec}: {:e}", plan.rounding_factor - 1.0);
     }
 }

@@ -86,7 +86,7 @@ fn a_step_takes_the_release_that_the_plan_says() {
         let batch = batches.at(0, &mut rng(Purpose::BatchSampling));
         let start = case.start();
         let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;
-        let recursion = case.plan.strategy.mechanism().recursion().unwrap();
+        let recursion = case.plan.strategy.recursion().unwrap();
         let builder = NoiseStream::builder(recursion, 24, start.len(), case.plan.noise_std());
         let mut release = vec![0.0; start.len()];
         match case.plan.release.grid().unwrap() {

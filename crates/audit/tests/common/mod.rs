@@ -2,8 +2,8 @@
 
 use antinoise_audit::Data;
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
-use antinoise_mechanism::{Participation, Problem, Strategy, Workload};
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
 
 /// Single, full batch, cyclic and min-sep.
 #[allow(dead_code)]
@@ -17,15 +17,15 @@ pub fn schemas(steps: usize) -> [Participation; 4] {
     ]
 }
 
-/// The recipe's strategy for prefix sums.
-pub fn design(recipe: Recipe, steps: usize, participation: &Participation) -> Strategy {
+/// The spec's strategy for prefix sums.
+pub fn design(spec: StrategySpec, steps: usize, participation: &Participation) -> AnyStrategy {
     let problem = Problem {
         steps,
         workload: Workload::Prefix,
         participation: participation.clone(),
         objective: Objective::Rms,
     };
-    recipe.design(&problem).expect("a valid problem has a strategy").value
+    spec.design(&problem).expect("a valid problem has a strategy").value
 }
 
 /// The sum of clipped gradients of a linear model of two classes, by its definition.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use antinoise_plan::{Accountant, Plan, Sampler};
 use clap::Args;
@@ -126,8 +126,8 @@ struct BinsOptions {
     #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
-    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<Recipe>, requires = "balls_in_bins")]
-    strategy: Option<Recipe>,
+    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>, requires = "balls_in_bins")]
+    strategy: Option<StrategySpec>,
 }
 
 /// The share of delta that statistical failures may take.
@@ -175,14 +175,14 @@ impl Arguments {
             participation: Participation::Cyclic { min_sep: bins, max_participations: steps.div_ceil(bins) },
             objective: Objective::Rms,
         };
-        let recipe = self.bins.strategy.unwrap_or_else(|| Recipe::new(Class::Identity));
-        let encoder = recipe.design(&problem)?.value.mechanism().encoder()?;
+        let spec = self.bins.strategy.unwrap_or_else(|| StrategySpec::new(Class::Identity));
+        let encoder = spec.design(&problem)?.value.encoder()?;
         let columns = (0..steps)
             .map(|t| lower_part(encoder.column(t), t, steps))
             .collect::<Option<Vec<Vec<f64>>>>()
             .ok_or_else(|| {
                 let must_be = "one whose C is square and lower triangular";
-                InvalidParameter::new("strategy", recipe, must_be)
+                InvalidParameter::new("strategy", spec, must_be)
             })?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let largest = largest(columns.iter().map(norm));
@@ -195,7 +195,7 @@ impl Arguments {
             upper: mechanism.epsilon_upper(delta, &settings)?,
         };
         drop(progress);
-        let of = (bins, steps, recipe.to_string());
+        let of = (bins, steps, spec.to_string());
         Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
     }
 }

@@ -68,7 +68,7 @@ impl Report {
 /// Builds the mechanism and audits it.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let claim = arguments.claim()?;
-    let settings = Settings::new(arguments.alpha, claim.strategy.mechanism().steps());
+    let settings = Settings::new(arguments.alpha, claim.strategy.steps());
     let progress = Progress::endless("auditing");
     // The noise of an audit protects nothing, but each audit is to see its own.
     let mut real = Real::new(claim.clone(), RandomState::new().build_hasher().finish());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use antinoise_chart::{Axis, Chart, Look, Series};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Workload};
 use antinoise_plan::{Bands, Candidate, Length, Request, Setting, by_bands, default_bands, unamplified};
 use clap::Args;
@@ -56,8 +56,8 @@ pub struct Arguments {
     #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
     bands: Vec<usize>,
     /// Mechanisms to set beside them, without amplification, parted by commas (blt:4, tree, dense+x4).
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parsed::<Recipe>)]
-    against: Vec<Recipe>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parsed::<StrategySpec>)]
+    against: Vec<StrategySpec>,
     /// What is released, as for `antinoise loss`.
     #[arg(long, default_value = "prefix", value_parser = workload)]
     workload: Workload,
@@ -116,7 +116,7 @@ struct Figures {
 impl Figures {
     fn new(candidate: &Candidate, objective: Objective) -> Self {
         Self {
-            strategy: candidate.recipe.to_string(),
+            strategy: candidate.spec.to_string(),
             noise_multiplier: candidate.noise_multiplier,
             sensitivity: candidate.loss.sensitivity.value,
             max_loss: candidate.max_loss,

@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let key = Key::from_file(&arguments.key_file)?;
     out.refuse_to_be("key_file", &arguments.key_file)?;
     out.check_room(4 * rows as u128 * shard.len() as u128)?;
-    let recursion = strategy.mechanism().recursion()?;
+    let recursion = strategy.recursion()?;
     let noise_std = plan.as_ref().map_or(arguments.noise_std, Plan::noise_std);
     let builder = NoiseStream::builder(recursion, steps, arguments.dim, noise_std)
         .shard(shard)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Status};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
 use antinoise_plan::{Accountant, Candidate, Choice, Length, Plan, Request, Setting, choose};
 use clap::{Args, ValueEnum};
@@ -74,8 +74,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NORM", default_value = "1", value_parser = real)]
     clip_norm: f64,
     /// Consider only this mechanism beside independent noise; may be repeated (blt:4, banded-toeplitz:16).
-    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<Recipe>)]
-    strategy: Vec<Recipe>,
+    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>)]
+    strategy: Vec<StrategySpec>,
     /// Save the chosen plan to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -156,7 +156,7 @@ impl Arguments {
             dim: self.dim,
             release: self.release.kind(),
             memory: self.memory.map(|bytes| bytes as u64),
-            recipes: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
+            specs: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
             ..Request::new(self.examples, self.batch_size, self.length.length(), setting)
         })
     }
@@ -200,9 +200,9 @@ struct Row {
 impl Row {
     fn new(candidate: &Candidate) -> Self {
         Self {
-            strategy: candidate.recipe.class.name(),
-            bands: candidate.recipe.bands,
-            order: candidate.recipe.order,
+            strategy: candidate.spec.class.name(),
+            bands: candidate.spec.bands,
+            order: candidate.spec.order,
             noise_multiplier: candidate.noise_multiplier,
             sensitivity: candidate.loss.sensitivity.value,
             max_loss: candidate.max_loss,
@@ -212,7 +212,7 @@ impl Row {
             status: candidate.status,
             amplified: candidate.is_amplified(),
             accountant: candidate.schedule.accountant(),
-            name: candidate.recipe.to_string(),
+            name: candidate.spec.to_string(),
         }
     }
 }
@@ -221,7 +221,7 @@ impl Row {
     /// Independent noise in other batches, by the name under which it is known there.
     fn of_reference(candidate: &Candidate) -> Self {
         let how = if candidate.is_amplified() { "Poisson (DP-SGD)" } else { "cyclic" };
-        Self { name: format!("{}, {how}", candidate.recipe), ..Self::new(candidate) }
+        Self { name: format!("{}, {how}", candidate.spec), ..Self::new(candidate) }
     }
 
     /// What the last column says: the choice, and a design that is not the best of its class for sure.
@@ -266,7 +266,7 @@ fn explanation(choice: &Choice, objective: Objective) -> String {
         false => "independent noise in the same batches",
     };
     let worth = times(&choice.candidates[0]);
-    let mut text = format!("{} has {worth} times the {name} loss of {independent}", chosen.recipe);
+    let mut text = format!("{} has {worth} times the {name} loss of {independent}", chosen.spec);
     for reference in &choice.references {
         let instead = if reference.is_amplified() {
             "DP-SGD, where each example can be sampled anew at every step"

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, Look, Map, Series};
-use antinoise_mechanism::Strategy;
+use antinoise_mechanism::AnyStrategy;
 use clap::Args;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
     let source = arguments.source.solve_for(problem, plan)?;
     let strategy = &source.solution.value;
-    let encoder = strategy.mechanism().encoder()?;
+    let encoder = strategy.encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
     let inverse = from_seeds(strategy, steps)?;
     let errors = query_errors(&source)?;
@@ -78,8 +78,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 /// Columns of C^-1: what each seed becomes in the noise of each step.
-fn from_seeds(strategy: &Strategy, steps: usize) -> Result<Vec<Vec<f64>>> {
-    let recursion = strategy.mechanism().recursion()?;
+fn from_seeds(strategy: &AnyStrategy, steps: usize) -> Result<Vec<Vec<f64>>> {
+    let recursion = strategy.recursion()?;
     let seeds = recursion.seeds(steps);
     let unit = |seed: usize| (0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<f64>>();
     Ok((0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect())
@@ -87,7 +87,7 @@ fn from_seeds(strategy: &Strategy, steps: usize) -> Result<Vec<Vec<f64>>> {
 
 /// Row norms of B times sensitivity.
 fn query_errors(source: &Source) -> Result<Vec<f64>> {
-    let mechanism = source.solution.value.mechanism();
+    let mechanism = &*source.solution.value;
     let sensitivity = mechanism.sensitivity(&source.problem.participation)?.under(source.adjacency).value;
     let rows = mechanism.row_errors(&source.problem.workload)?;
     Ok(rows.into_iter().map(|row| row * sensitivity).collect())

@@ -13,7 +13,7 @@ use super::of_encoder;
 use crate::closed_form::norms;
 use crate::optimize::blt::coefficients;
 use crate::toeplitz::{divide, multiply, norm_squared};
-use crate::{Encoder, Mechanism, Participation, Recursion, Result};
+use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
 /// In what precision a stream keeps coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const UNIT: f64 = f64::EPSILON;
 ///
 /// ```
 /// use antinoise_mechanism::sensitivity::{Precision, of_running};
-/// use antinoise_mechanism::strategy::Recipe;
+/// use antinoise_mechanism::strategy::StrategySpec;
 /// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
 /// let problem = Problem {
 ///     steps: 480,
@@ -44,8 +44,8 @@ const UNIT: f64 = f64::EPSILON;
 ///     participation: Participation::Single,
 ///     objective: Objective::Rms,
 /// };
-/// let strategy = "workload".parse::<Recipe>()?.design(&problem)?.value;
-/// let mechanism = strategy.mechanism();
+/// let strategy = "workload".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let mechanism = &*strategy;
 /// let stated = mechanism.sensitivity(&problem.participation)?.value;
 /// let part = |precision| of_running(mechanism, &problem.participation, precision).unwrap() / stated - 1.0;
 /// assert!((2e-4..3e-4).contains(&part(Precision::Single)) && part(Precision::Double) < 1e-9);
@@ -55,7 +55,7 @@ const UNIT: f64 = f64::EPSILON;
 /// # Errors
 /// When the schema does not fit, n is too large to write out, or rounding changes C so much that no bound is found.
 pub fn of_running(
-    mechanism: &dyn Mechanism,
+    mechanism: &dyn Strategy,
     participation: &Participation,
     precision: Precision,
 ) -> Result<f64> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::banded_toeplitz::bands_of;
 use super::toeplitz::coefficients;
-use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
+use super::{Design, Form, Problem, Strategy, StrategySpec, can_write_out};
 use crate::banded_errors::BandedErrors;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
@@ -22,7 +22,7 @@ pub struct Banded {
     rows: Vec<f64>,
 }
 
-impl Mechanism for Banded {
+impl Strategy for Banded {
     fn steps(&self) -> usize {
         self.rows.len() / self.bands.max(1)
     }
@@ -64,9 +64,9 @@ impl Mechanism for Banded {
 }
 
 impl Design for Banded {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_order()?;
-        let bands = bands_of(recipe, problem)?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_order()?;
+        let bands = bands_of(spec, problem)?;
         let (b, k) = problem.participation.separation(problem.steps);
         if k > 1 {
             // Columns that take part together must be orthogonal for their norms to be the sensitivity.
@@ -78,14 +78,15 @@ impl Design for Banded {
             (0..problem.steps).flat_map(|_| padded()).collect()
         };
         let fixed = columns(&coefficients(problem, bands, Form::SquareRoot)?.value);
-        if recipe.form == Form::SquareRoot {
+        if spec.form == Form::SquareRoot {
             let rows = normalize_columns(&fixed, bands).rows;
             return Ok(Solution::closed_form(Self { bands, rows }));
         }
         let mut starts =
             vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, Form::Optimized)?.value)];
         if problem.steps * bands <= SMALL && bands > 1 {
-            let fewer = Self::design(&Recipe { bands: Some(bands.div_ceil(2)), ..*recipe }, problem)?.value;
+            let fewer =
+                Self::design(&StrategySpec { bands: Some(bands.div_ceil(2)), ..*spec }, problem)?.value;
             starts.push(fewer.widened(bands));
         }
         let found = minimize_columns(&starts, bands, problem)?;

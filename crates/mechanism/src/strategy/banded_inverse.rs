@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::banded_toeplitz::bands_of;
 use super::toeplitz::{check_coefficients, square_root_of};
-use super::{Design, Form, Mechanism, Problem, Recipe, can_write_out};
+use super::{Design, Form, Problem, Strategy, StrategySpec, can_write_out};
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::toeplitz::divide;
 use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
@@ -19,7 +19,7 @@ pub struct BandedInverse {
     inverse_coefficients: Vec<f64>,
 }
 
-impl Mechanism for BandedInverse {
+impl Strategy for BandedInverse {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -45,13 +45,13 @@ impl Mechanism for BandedInverse {
 }
 
 impl Design for BandedInverse {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_order()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_order()?;
         can_write_out(problem.steps)?;
-        let bands = bands_of(recipe, problem)?;
+        let bands = bands_of(spec, problem)?;
         let root = square_root_of(&problem.workload, problem.steps, bands)?;
         let start = divide(&[1.0], &root, bands);
-        let found = if recipe.form == Form::SquareRoot {
+        let found = if spec.form == Form::SquareRoot {
             Solution::closed_form(start)
         } else {
             // The identity, and the workload where its inverse is short.
@@ -59,7 +59,7 @@ impl Design for BandedInverse {
             if let Some(a) = problem.workload.coefficients(problem.steps)? {
                 others.push(divide(&[1.0], &a, bands));
             }
-            let shorter = shorter(problem).map(|shorter| Self::design(recipe, &shorter)).transpose()?;
+            let shorter = shorter(problem).map(|shorter| Self::design(spec, &shorter)).transpose()?;
             let shorter = shorter.map(|found| found.value.inverse_coefficients);
             minimize_banded_inverse(&start, &others, shorter.as_deref(), problem)?
         };

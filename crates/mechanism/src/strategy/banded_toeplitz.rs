@@ -6,7 +6,7 @@ use antinoise_input::between;
 use serde::{Deserialize, Serialize};
 
 use super::toeplitz::{check_coefficients, coefficients};
-use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use super::{Design, ErrorNorms, Problem, Strategy, StrategySpec};
 use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload, stationary};
 
@@ -29,7 +29,7 @@ impl BandedToeplitz {
     }
 }
 
-impl Mechanism for BandedToeplitz {
+impl Strategy for BandedToeplitz {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -55,10 +55,10 @@ impl Mechanism for BandedToeplitz {
 }
 
 impl Design for BandedToeplitz {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_order()?;
-        let bands = bands_of(recipe, problem)?;
-        let found = coefficients(problem, bands, recipe.form)?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_order()?;
+        let bands = bands_of(spec, problem)?;
+        let found = coefficients(problem, bands, spec.form)?;
         let strategy = Self { steps: problem.steps, coefficients: found.value.clone() };
         Ok(found.map(|_| strategy))
     }
@@ -66,8 +66,8 @@ impl Design for BandedToeplitz {
 
 /// The number of bands that is asked for, or the default: no more than the steps, nor than the separation of
 /// several participations.
-pub(super) fn bands_of(recipe: &Recipe, problem: &Problem) -> Result<usize> {
+pub(super) fn bands_of(spec: &StrategySpec, problem: &Problem) -> Result<usize> {
     let (b, k) = problem.participation.separation(problem.steps);
     let default = if k > 1 { DEFAULT_BANDS.min(b) } else { DEFAULT_BANDS.min(problem.steps) };
-    Ok(between("bands", recipe.bands.unwrap_or(default), 1, problem.steps, "steps")?)
+    Ok(between("bands", spec.bands.unwrap_or(default), 1, problem.steps, "steps")?)
 }

@@ -7,7 +7,7 @@
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use super::{Design, ErrorNorms, Problem, Strategy, StrategySpec};
 use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::norms;
@@ -108,7 +108,7 @@ impl Blt {
     }
 }
 
-impl Mechanism for Blt {
+impl Strategy for Blt {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -171,10 +171,10 @@ impl Mechanism for Blt {
 }
 
 impl Design for Blt {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_form()?;
-        let buffers = match recipe.order {
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_form()?;
+        let buffers = match spec.order {
             Some(order) => Buffers::Given(between("order", order, 1, MAX_ORDER, "the most buffers")?),
             None => Buffers::Automatic(MOST_AUTOMATIC),
         };

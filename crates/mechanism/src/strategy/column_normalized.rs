@@ -4,7 +4,7 @@
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::{BandedToeplitz, Mechanism, Problem, Strategy, Toeplitz, can_write_out};
+use super::{AnyStrategy, BandedToeplitz, Problem, Strategy, Toeplitz, can_write_out};
 use crate::optimize::{Solution, column_normalized};
 use crate::sensitivity::norm_in_range;
 use crate::{Encoder, Recursion, Result};
@@ -12,8 +12,8 @@ use crate::{Encoder, Recursion, Result};
 /// `inner` with columns of norm 1.
 ///
 /// ```
-/// use antinoise_mechanism::{Mechanism, Participation, Strategy, strategy::{ColumnNormalized, Toeplitz}};
-/// let inner = Strategy::Toeplitz(Toeplitz::new(8, vec![1.0, 0.5, 0.25])?);
+/// use antinoise_mechanism::{Strategy, Participation, AnyStrategy, strategy::{ColumnNormalized, Toeplitz}};
+/// let inner = AnyStrategy::Toeplitz(Toeplitz::new(8, vec![1.0, 0.5, 0.25])?);
 /// let normalized = ColumnNormalized::new(inner)?;
 /// assert!((normalized.sensitivity(&Participation::Single)?.value - 1.0).abs() < 1e-15);
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -21,7 +21,7 @@ use crate::{Encoder, Recursion, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnNormalized {
-    inner: Box<Strategy>,
+    inner: Box<AnyStrategy>,
 }
 
 impl ColumnNormalized {
@@ -29,22 +29,25 @@ impl ColumnNormalized {
     ///
     /// # Errors
     /// When `inner` is not valid, or too large to write out.
-    pub fn new(inner: Strategy) -> Result<Self> {
+    pub fn new(inner: AnyStrategy) -> Result<Self> {
         let strategy = Self { inner: Box::new(inner) };
         strategy.check()?;
         Ok(strategy)
     }
 
     /// The strategy whose columns are scaled.
-    pub fn inner(&self) -> &Strategy {
+    pub fn inner(&self) -> &AnyStrategy {
         &self.inner
     }
 }
 
 /// The Toeplitz strategy whose columns, once they are scaled to norm 1, cost least; the given one where columns that take
 /// part together overlap, so that their norms are not the sensitivity, or where that would take too long.
-pub(super) fn for_unit_columns(found: Solution<Strategy>, problem: &Problem) -> Result<Solution<Strategy>> {
-    let Encoder::Toeplitz { steps, coefficients } = found.value.mechanism().encoder()? else {
+pub(super) fn for_unit_columns(
+    found: Solution<AnyStrategy>,
+    problem: &Problem,
+) -> Result<Solution<AnyStrategy>> {
+    let Encoder::Toeplitz { steps, coefficients } = found.value.encoder()? else {
         return Ok(found);
     };
     let (b, k) = problem.participation.separation(steps);
@@ -54,8 +57,8 @@ pub(super) fn for_unit_columns(found: Solution<Strategy>, problem: &Problem) -> 
     }
     let Some(better) = column_normalized::minimize(&coefficients, problem)? else { return Ok(found) };
     let strategy = match &found.value {
-        Strategy::Toeplitz(_) => Strategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
-        _ => Strategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),
+        AnyStrategy::Toeplitz(_) => AnyStrategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
+        _ => AnyStrategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),
     };
     Ok(Solution { improved: found.improved || better.improved, ..better.map(|_| strategy) })
 }
@@ -64,15 +67,15 @@ fn column_norms(encoder: &Encoder) -> Vec<f64> {
     encoder.gram_lag(0).iter().map(|x| x.sqrt()).collect()
 }
 
-impl Mechanism for ColumnNormalized {
+impl Strategy for ColumnNormalized {
     fn steps(&self) -> usize {
-        self.inner.mechanism().steps()
+        self.inner.steps()
     }
 
     fn check(&self) -> Result<()> {
-        self.inner.mechanism().check()?;
+        self.inner.check()?;
         can_write_out(self.steps())?;
-        let norms = column_norms(&self.inner.mechanism().encoder()?);
+        let norms = column_norms(&self.inner.encoder()?);
         match norms.iter().position(|&norm| !norm_in_range(norm)) {
             Some(step) => {
                 let got = format!("a column of norm {:e} at step {step}", norms[step]);
@@ -83,7 +86,7 @@ impl Mechanism for ColumnNormalized {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        let inner = self.inner.mechanism().encoder()?;
+        let inner = self.inner.encoder()?;
         let scales: Vec<f64> = column_norms(&inner).iter().map(|norm| 1.0 / norm).collect();
         if !matches!(inner, Encoder::Toeplitz { .. } | Encoder::Scaled { .. } | Encoder::Banded { .. }) {
             can_write_out(self.steps().saturating_mul(self.steps()))?;
@@ -92,7 +95,7 @@ impl Mechanism for ColumnNormalized {
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        let factors = column_norms(&self.inner.mechanism().encoder()?);
-        Ok(Recursion::Scaled { inner: Box::new(self.inner.mechanism().recursion()?), factors })
+        let factors = column_norms(&self.inner.encoder()?);
+        Ok(Recursion::Scaled { inner: Box::new(self.inner.recursion()?), factors })
     }
 }

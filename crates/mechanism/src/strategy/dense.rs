@@ -6,7 +6,7 @@ use antinoise_linear::{Mat, lower_inverse};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Class, ColumnNormalized, Design, ErrorNorms, Mechanism, Problem, Recipe, Strategy, can_write_out,
+    AnyStrategy, Class, ColumnNormalized, Design, ErrorNorms, Problem, Strategy, StrategySpec, can_write_out,
 };
 use crate::decoder::error_of_matrix;
 use crate::optimize::best::Best;
@@ -16,7 +16,7 @@ use crate::{Encoder, Participation, Recursion, Result, Workload};
 /// A lower-triangular matrix given by its rows.
 ///
 /// ```
-/// use antinoise_mechanism::{Mechanism, strategy::Dense};
+/// use antinoise_mechanism::{Strategy, strategy::Dense};
 /// let strategy = Dense::new(vec![vec![1.0], vec![0.5, 2.0]])?;
 /// assert_eq!(strategy.encoder()?.to_dense()[(1, 0)], 0.5);
 /// assert!(Dense::new(vec![vec![1.0], vec![0.5, 0.0]]).is_err()); // not invertible
@@ -51,7 +51,7 @@ impl Dense {
     }
 }
 
-impl Mechanism for Dense {
+impl Strategy for Dense {
     fn steps(&self) -> usize {
         self.rows.len()
     }
@@ -98,10 +98,10 @@ const MOST_COMPARED: usize = 1024;
 const MOST_SEPARATED: (usize, usize) = (512, 1 << 20);
 
 impl Design for Dense {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        recipe.refuse_form()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_order()?;
+        spec.refuse_form()?;
         let (b, k) = problem.participation.separation(problem.steps);
         if matches!(problem.participation, Participation::MinSep { .. }) && k > 1 && k < problem.steps {
             return separated(problem, b, k);
@@ -147,14 +147,14 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
         return Ok(Vec::new());
     }
     let (b, k) = problem.participation.separation(problem.steps);
-    let toeplitz = Recipe::new(Class::Toeplitz).design(problem)?.value;
-    let mut found = vec![toeplitz.clone(), Strategy::ColumnNormalized(ColumnNormalized::new(toeplitz)?)];
+    let toeplitz = StrategySpec::new(Class::Toeplitz).design(problem)?.value;
+    let mut found = vec![toeplitz.clone(), AnyStrategy::ColumnNormalized(ColumnNormalized::new(toeplitz)?)];
     if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
         let bands = if k == 1 { problem.steps } else { b };
-        let banded = Recipe { bands: Some(bands), ..Recipe::new(Class::Banded) };
+        let banded = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
         found.push(banded.design(problem)?.value);
     }
-    let dense = |strategy: Strategy| Dense::of_matrix(&strategy.mechanism().encoder()?.to_dense());
+    let dense = |strategy: AnyStrategy| Dense::of_matrix(&strategy.encoder()?.to_dense());
     found.into_iter().map(dense).collect()
 }
 
@@ -165,8 +165,8 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
         Some(first) => first,
         // Columns that may take part together are orthogonal when C has b bands at most.
         None => {
-            let bands = Recipe { bands: Some(b), ..Recipe::new(Class::Banded) };
-            Dense::of_matrix(&bands.design(problem)?.value.mechanism().encoder()?.to_dense())?
+            let bands = StrategySpec { bands: Some(b), ..StrategySpec::new(Class::Banded) };
+            Dense::of_matrix(&bands.design(problem)?.value.encoder()?.to_dense())?
         }
     };
     let cost = squared_loss(&first, problem)?;

@@ -6,7 +6,7 @@ use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use super::toeplitz::{optimized, square_root_of};
-use super::{BandedToeplitz, Mechanism, Problem};
+use super::{BandedToeplitz, Problem, Strategy};
 use crate::optimize::toeplitz::minimize_averaged;
 use crate::optimize::{Solution, Status};
 use crate::{Participation, Result};
@@ -14,9 +14,9 @@ use crate::{Participation, Result};
 /// Where coefficients come from; the classes that have none of their own take the default alone.
 ///
 /// ```
-/// use antinoise_mechanism::strategy::{Form, Recipe};
-/// let recipe: Recipe = "banded-toeplitz:400+tapered:200".parse()?;
-/// assert_eq!(recipe.form, Form::Tapered { from: 200 });
+/// use antinoise_mechanism::strategy::{Form, StrategySpec};
+/// let spec: StrategySpec = "banded-toeplitz:400+tapered:200".parse()?;
+/// assert_eq!(spec.form, Form::Tapered { from: 200 });
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl Form {
         }
     }
 
-    /// The name that a recipe's text adds; none for the default.
+    /// The name that a spec's text adds; none for the default.
     pub(super) fn name(self) -> Option<String> {
         match self {
             Self::Optimized => None,

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, MOST_STORED_DENSE, Mechanism, Problem, Recipe, can_write_out, without_size};
+use super::{Design, MOST_STORED_DENSE, Problem, Strategy, StrategySpec, can_write_out, without_size};
 use crate::decoder::sum_over_columns;
 use crate::fourier::{self, circulant_entry};
 use crate::optimize::Solution;
@@ -15,15 +15,15 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// The Fourier mechanism over `steps` steps with the decoder that restarts use.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 100,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Rms,
 /// };
-/// let fourier = "fourier".parse::<Recipe>()?.design(&problem)?.value;
-/// assert_eq!(fourier.mechanism().recursion()?.state_vectors(), 200);
+/// let fourier = "fourier".parse::<StrategySpec>()?.design(&problem)?.value;
+/// assert_eq!(fourier.recursion()?.state_vectors(), 200);
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 ///
@@ -35,7 +35,7 @@ pub struct Fourier {
     steps: usize,
 }
 
-impl Mechanism for Fourier {
+impl Strategy for Fourier {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -69,7 +69,7 @@ impl Mechanism for Fourier {
 }
 
 impl Design for Fourier {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

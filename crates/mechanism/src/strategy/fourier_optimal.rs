@@ -6,7 +6,7 @@ use antinoise_input::between;
 use antinoise_linear::{Mat, column};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
+use super::{Design, Problem, Strategy, StrategySpec, can_store_dense, can_write_out, without_size};
 use crate::decoder::{finite, sum_over_columns};
 use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload, fourier};
@@ -48,7 +48,7 @@ impl FourierOptimal {
     }
 }
 
-impl Mechanism for FourierOptimal {
+impl Strategy for FourierOptimal {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -76,7 +76,7 @@ impl Mechanism for FourierOptimal {
 }
 
 impl Design for FourierOptimal {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

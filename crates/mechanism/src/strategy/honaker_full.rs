@@ -5,7 +5,7 @@
 use antinoise_linear::lower_inverse;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_store_dense, can_write_out, without_size};
+use super::{Design, Problem, Strategy, StrategySpec, can_store_dense, can_write_out, without_size};
 use crate::optimize::Solution;
 use crate::tree::Tree;
 use crate::tree::least_squares::LeastSquares;
@@ -14,16 +14,16 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// The binary tree over `steps` steps with its best decoder.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 8,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let tree = "honaker-full".parse::<Recipe>()?.design(&problem)?.value;
-/// let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
-/// let error = tree.mechanism().error(&problem.workload)?;
+/// let tree = "honaker-full".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let sensitivity = tree.sensitivity(&problem.participation)?;
+/// let error = tree.error(&problem.workload)?;
 /// assert_eq!(sensitivity.value, 2.0); // a step is below four nodes
 /// assert_eq!(format!("{:.3}", sensitivity.value * error.rms), "1.656");
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -37,7 +37,7 @@ pub struct HonakerFull {
     steps: usize,
 }
 
-impl Mechanism for HonakerFull {
+impl Strategy for HonakerFull {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -63,7 +63,7 @@ impl Mechanism for HonakerFull {
 }
 
 impl Design for HonakerFull {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

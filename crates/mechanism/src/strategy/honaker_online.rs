@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out, without_size};
+use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out, without_size};
 use crate::optimize::Solution;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
@@ -14,16 +14,16 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// that the complete tree knows.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 8,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let tree = "honaker-online".parse::<Recipe>()?.design(&problem)?.value;
-/// let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
-/// let error = tree.mechanism().error(&problem.workload)?;
+/// let tree = "honaker-online".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let sensitivity = tree.sensitivity(&problem.participation)?;
+/// let error = tree.error(&problem.workload)?;
 /// assert_eq!(sensitivity.value, 2.0); // a step is below four nodes
 /// assert_eq!(format!("{:.3}", sensitivity.value * error.rms), "2.178");
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -37,7 +37,7 @@ pub struct HonakerOnline {
     steps: usize,
 }
 
-impl Mechanism for HonakerOnline {
+impl Strategy for HonakerOnline {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -62,7 +62,7 @@ impl Mechanism for HonakerOnline {
 }
 
 impl Design for HonakerOnline {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

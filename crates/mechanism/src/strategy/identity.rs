@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Mechanism, Problem, Recipe};
+use super::{Design, ErrorNorms, Problem, Strategy, StrategySpec};
 use crate::decoder::error_of_toeplitz;
 use crate::optimize::Solution;
 use crate::sensitivity::Sensitivity;
@@ -15,7 +15,7 @@ pub struct Identity {
     steps: usize,
 }
 
-impl Mechanism for Identity {
+impl Strategy for Identity {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -49,9 +49,9 @@ impl Mechanism for Identity {
 }
 
 impl Design for Identity {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_order()?;
         Ok(Solution::closed_form(Self { steps: problem.steps }))
     }
 }

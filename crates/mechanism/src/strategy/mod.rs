@@ -16,12 +16,14 @@ mod honaker_full;
 mod honaker_online;
 mod identity;
 mod output;
-mod recipe;
 mod restarted;
 mod smooth_tree;
+mod spec;
 mod toeplitz;
 mod tree;
 mod weighted_tree;
+
+use std::ops::Deref;
 
 use antinoise_input::{at_least, between};
 pub use banded::Banded;
@@ -37,10 +39,10 @@ pub use honaker_full::HonakerFull;
 pub use honaker_online::HonakerOnline;
 pub use identity::Identity;
 pub use output::OutputPerturbation;
-pub use recipe::Recipe;
 pub use restarted::Restarted;
 use serde::{Deserialize, Serialize};
 pub use smooth_tree::SmoothTree;
+pub use spec::StrategySpec;
 pub use toeplitz::Toeplitz;
 pub use tree::BinaryTree;
 pub use weighted_tree::WeightedTree;
@@ -87,7 +89,7 @@ impl Problem {
 }
 
 /// A strategy matrix C (n x n, lower triangular, invertible).
-pub trait Mechanism {
+pub trait Strategy {
     /// n.
     fn steps(&self) -> usize;
 
@@ -154,13 +156,13 @@ pub trait Mechanism {
 
 /// How a class finds its best strategy for a problem.
 trait Design: Sized {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>>;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>>;
 }
 
 /// The one strategy of a class that has no size beside its steps.
-fn without_size<M: Mechanism>(recipe: &Recipe, strategy: M) -> Result<Solution<M>> {
-    recipe.refuse_bands()?;
-    recipe.refuse_order()?;
+fn without_size<M: Strategy>(spec: &StrategySpec, strategy: M) -> Result<Solution<M>> {
+    spec.refuse_bands()?;
+    spec.refuse_order()?;
     strategy.check()?;
     Ok(Solution::closed_form(strategy))
 }
@@ -197,7 +199,7 @@ impl Class {
     }
 }
 
-macro_rules! mechanisms {
+macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident($type:ty) = $name:literal;)*) => {
         /// The classes of strategies, in the order of the table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,9 +216,9 @@ macro_rules! mechanisms {
                 match self { $(Self::$class => $name,)* }
             }
 
-            fn design(self, recipe: &Recipe, problem: &Problem) -> Result<Solution<Strategy>> {
+            fn design(self, spec: &StrategySpec, problem: &Problem) -> Result<Solution<AnyStrategy>> {
                 match self {
-                    $(Self::$class => Ok(<$type>::design(recipe, problem)?.map(Strategy::$class)),)*
+                    $(Self::$class => Ok(<$type>::design(spec, problem)?.map(AnyStrategy::$class)),)*
                 }
             }
         }
@@ -224,7 +226,7 @@ macro_rules! mechanisms {
         /// A strategy of any class, as it is saved.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "class")]
-        pub enum Strategy {
+        pub enum AnyStrategy {
             $($(#[$doc])* #[serde(rename = $name)] $class($type),)*
             /// Another strategy with its columns scaled to norm 1.
             #[serde(rename = "column-normalized")]
@@ -234,7 +236,7 @@ macro_rules! mechanisms {
             Restarted(Restarted),
         }
 
-        impl Strategy {
+        impl AnyStrategy {
             /// The class it belongs to; that of the strategy inside where it is one made from another.
             pub fn class(&self) -> Class {
                 match self {
@@ -244,8 +246,13 @@ macro_rules! mechanisms {
                 }
             }
 
-            /// The matrix itself.
-            pub fn mechanism(&self) -> &dyn Mechanism {
+        }
+
+        /// The strategy of its class: its matrix, sensitivity, errors and noise.
+        impl Deref for AnyStrategy {
+            type Target = dyn Strategy;
+
+            fn deref(&self) -> &Self::Target {
                 match self {
                     $(Self::$class(strategy) => strategy,)*
                     Self::ColumnNormalized(strategy) => strategy,
@@ -256,7 +263,7 @@ macro_rules! mechanisms {
     };
 }
 
-mechanisms! {
+classes! {
     /// C = I: independent noise, DP-SGD.
     Identity(Identity) = "identity";
     /// C = A: noise on each query's answer.

@@ -5,7 +5,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_write_out};
+use super::{Design, Problem, Strategy, StrategySpec, can_write_out};
 use crate::optimize::Solution;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
@@ -26,7 +26,7 @@ impl OutputPerturbation {
     }
 }
 
-impl Mechanism for OutputPerturbation {
+impl Strategy for OutputPerturbation {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -139,9 +139,9 @@ fn shortened(mut taps: Vec<f64>, steps: usize) -> Vec<f64> {
 }
 
 impl Design for OutputPerturbation {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_order()?;
         let strategy = Self { steps: problem.steps, workload: problem.workload.clone() };
         strategy.check()?;
         Ok(Solution::closed_form(strategy))

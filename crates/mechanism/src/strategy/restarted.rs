@@ -4,7 +4,7 @@
 use antinoise_input::at_least;
 use serde::{Deserialize, Serialize};
 
-use super::{Mechanism, Strategy, can_write_out};
+use super::{AnyStrategy, Strategy, can_write_out};
 use crate::{Encoder, Participation, Recursion, Result};
 
 /// `run`, started anew every `run.steps()` steps until `steps` are made.
@@ -12,7 +12,7 @@ use crate::{Encoder, Participation, Recursion, Result};
 #[serde(deny_unknown_fields)]
 pub struct Restarted {
     steps: usize,
-    run: Box<Strategy>,
+    run: Box<AnyStrategy>,
 }
 
 impl Restarted {
@@ -20,14 +20,14 @@ impl Restarted {
     ///
     /// # Errors
     /// When `run` is not valid, longer than `steps`, or `steps` are too many to write out.
-    pub fn new(steps: usize, run: Strategy) -> Result<Self> {
+    pub fn new(steps: usize, run: AnyStrategy) -> Result<Self> {
         let strategy = Self { steps, run: Box::new(run) };
         strategy.check()?;
         Ok(strategy)
     }
 
     /// The strategy of one run.
-    pub fn run(&self) -> &Strategy {
+    pub fn run(&self) -> &AnyStrategy {
         &self.run
     }
 }
@@ -64,28 +64,28 @@ pub(super) fn participation_of_run(whole: &Participation, period: usize) -> Part
     }
 }
 
-impl Mechanism for Restarted {
+impl Strategy for Restarted {
     fn steps(&self) -> usize {
         self.steps
     }
 
     fn check(&self) -> Result<()> {
         can_write_out(self.steps)?;
-        self.run.mechanism().check()?;
-        at_least("steps", self.steps, self.run.mechanism().steps())?;
+        self.run.check()?;
+        at_least("steps", self.steps, self.run.steps())?;
         Ok(())
     }
 
     fn encoder(&self) -> Result<Encoder> {
         Ok(Encoder::Stamped {
-            block: Box::new(self.run.mechanism().encoder()?),
-            period: self.run.mechanism().steps(),
+            block: Box::new(self.run.encoder()?),
+            period: self.run.steps(),
             steps: self.steps,
         })
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        let inner = Box::new(self.run.mechanism().recursion()?);
-        Ok(Recursion::Restarted { inner, period: self.run.mechanism().steps() })
+        let inner = Box::new(self.run.recursion()?);
+        Ok(Recursion::Restarted { inner, period: self.run.steps() })
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out, without_size};
+use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out, without_size};
 use crate::decoder::rows_by_columns;
 use crate::optimize::Solution;
 use crate::tree::smooth::SmoothTree as Tree;
@@ -12,7 +12,7 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// The smooth binary tree over `steps` steps.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 900,
 ///     workload: Workload::Prefix,
@@ -20,9 +20,9 @@ use crate::{Encoder, Recursion, Result, Workload};
 ///     objective: Objective::Max,
 /// };
 /// let loss = |name: &str| -> Result<f64, antinoise_mechanism::Error> {
-///     let tree = name.parse::<Recipe>()?.design(&problem)?.value;
-///     let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
-///     Ok(sensitivity.value * tree.mechanism().error(&problem.workload)?.max)
+///     let tree = name.parse::<StrategySpec>()?.design(&problem)?.value;
+///     let sensitivity = tree.sensitivity(&problem.participation)?;
+///     Ok(sensitivity.value * tree.error(&problem.workload)?.max)
 /// };
 /// // 924 labels of 12 digits have 6 ones.
 /// assert!((loss("smooth-tree")? - 6.0).abs() < 1e-12);
@@ -38,7 +38,7 @@ pub struct SmoothTree {
     steps: usize,
 }
 
-impl Mechanism for SmoothTree {
+impl Strategy for SmoothTree {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -65,7 +65,7 @@ impl Mechanism for SmoothTree {
 }
 
 impl Design for SmoothTree {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

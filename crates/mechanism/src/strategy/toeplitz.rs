@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::form::harmonic;
-use super::{BandedInverse, Blt, Class, Design, Form, Mechanism, Problem, Recipe, can_write_out};
+use super::{BandedInverse, Blt, Class, Design, Form, Problem, Strategy, StrategySpec, can_write_out};
 use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::toeplitz::{divide, square_root};
@@ -14,7 +14,7 @@ use crate::{Encoder, Participation, Recursion, Result, Workload};
 /// A lower-triangular Toeplitz matrix given by its first column.
 ///
 /// ```
-/// use antinoise_mechanism::{Mechanism, strategy::Toeplitz};
+/// use antinoise_mechanism::{Strategy, strategy::Toeplitz};
 /// let strategy = Toeplitz::new(4, vec![1.0, 0.5])?;
 /// assert_eq!(strategy.encoder()?.to_dense()[(3, 2)], 0.5);
 /// assert!(Toeplitz::new(4, vec![0.0, 0.5]).is_err()); // not invertible
@@ -40,7 +40,7 @@ impl Toeplitz {
     }
 }
 
-impl Mechanism for Toeplitz {
+impl Strategy for Toeplitz {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -60,12 +60,12 @@ impl Mechanism for Toeplitz {
 }
 
 impl Design for Toeplitz {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
-        recipe.refuse_separations()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_order()?;
+        spec.refuse_separations()?;
         can_write_out(problem.steps)?;
-        let found = coefficients(problem, problem.steps, recipe.form)?;
+        let found = coefficients(problem, problem.steps, spec.form)?;
         let strategy = Self::new(problem.steps, found.value.clone())?;
         Ok(found.map(|_| strategy))
     }
@@ -120,7 +120,7 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     let mut found = Vec::new();
     if k > 1 && steps <= SHORT {
         found.push(Blt::best(problem)?.coefficients()?);
-        let inverse = Recipe { bands: Some(steps), ..Recipe::new(Class::BandedInverse) };
+        let inverse = StrategySpec { bands: Some(steps), ..StrategySpec::new(Class::BandedInverse) };
         if let Encoder::Toeplitz { coefficients, .. } =
             BandedInverse::design(&inverse, problem)?.value.encoder()?
         {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out, without_size};
+use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out, without_size};
 use crate::optimize::Solution;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
@@ -13,16 +13,16 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// the complete tree knows.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 8,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let tree = "tree".parse::<Recipe>()?.design(&problem)?.value;
-/// let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
-/// let error = tree.mechanism().error(&problem.workload)?;
+/// let tree = "tree".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let sensitivity = tree.sensitivity(&problem.participation)?;
+/// let error = tree.error(&problem.workload)?;
 /// assert_eq!(sensitivity.value, 2.0); // a step is below four nodes
 /// assert_eq!(format!("{:.3}", sensitivity.value * error.max), "3.464");
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -36,7 +36,7 @@ pub struct BinaryTree {
     steps: usize,
 }
 
-impl Mechanism for BinaryTree {
+impl Strategy for BinaryTree {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -61,7 +61,7 @@ impl Mechanism for BinaryTree {
 }
 
 impl Design for BinaryTree {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        without_size(recipe, Self { steps: problem.steps })
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        without_size(spec, Self { steps: problem.steps })
     }
 }

@@ -4,7 +4,7 @@
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Mechanism, Problem, Recipe, can_list_rows, can_write_out};
+use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out};
 use crate::optimize::{Solution, Status};
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
@@ -14,7 +14,7 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 1024,
 ///     workload: Workload::Prefix,
@@ -22,9 +22,9 @@ use crate::{Encoder, Recursion, Result, Workload};
 ///     objective: Objective::Rms,
 /// };
 /// let loss = |name: &str| -> Result<f64, antinoise_mechanism::Error> {
-///     let tree = name.parse::<Recipe>()?.design(&problem)?.value;
-///     let sensitivity = tree.mechanism().sensitivity(&problem.participation)?;
-///     Ok(sensitivity.value * tree.mechanism().error(&problem.workload)?.rms)
+///     let tree = name.parse::<StrategySpec>()?.design(&problem)?.value;
+///     let sensitivity = tree.sensitivity(&problem.participation)?;
+///     Ok(sensitivity.value * tree.error(&problem.workload)?.rms)
 /// };
 /// assert!(loss("weighted-tree")? < loss("honaker-online")?);
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -55,7 +55,7 @@ impl WeightedTree {
     }
 }
 
-impl Mechanism for WeightedTree {
+impl Strategy for WeightedTree {
     fn steps(&self) -> usize {
         self.steps
     }
@@ -92,13 +92,13 @@ impl Mechanism for WeightedTree {
 }
 
 impl Design for WeightedTree {
-    fn design(recipe: &Recipe, problem: &Problem) -> Result<Solution<Self>> {
-        recipe.refuse_bands()?;
-        recipe.refuse_order()?;
+    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
+        spec.refuse_bands()?;
+        spec.refuse_order()?;
         can_write_out(problem.steps)?;
         let tree = Tree::new(problem.steps);
         let equal = Self { steps: problem.steps, weights: tree.equal_weights() };
-        if recipe.form == super::Form::SquareRoot {
+        if spec.form == super::Form::SquareRoot {
             return Ok(Solution::closed_form(equal));
         }
         let found = optimize(tree, &problem.participation, problem.objective)?;

@@ -1,6 +1,6 @@
 //! Strategy files that a user can write, at random, with the matrix that each of them means.
 
-use antinoise_mechanism::{Participation, Strategy};
+use antinoise_mechanism::{AnyStrategy, Participation};
 
 use crate::oracle::Matrix;
 
@@ -63,11 +63,11 @@ impl Written {
         numbers.any(|x| x != 0.0 && !(1e-20..1e20).contains(&x.abs()))
     }
 
-    pub fn strategy(&self) -> Option<Strategy> {
-        let strategy: Strategy = toml::from_str(&format!("strategy = {}", self.text))
-            .map(|file: std::collections::BTreeMap<String, Strategy>| file["strategy"].clone())
+    pub fn strategy(&self) -> Option<AnyStrategy> {
+        let strategy: AnyStrategy = toml::from_str(&format!("strategy = {}", self.text))
+            .map(|file: std::collections::BTreeMap<String, AnyStrategy>| file["strategy"].clone())
             .unwrap_or_else(|error| panic!("{}: {error}", self.text));
-        strategy.mechanism().check().ok().map(|()| strategy)
+        strategy.check().ok().map(|()| strategy)
     }
 }
 

@@ -255,7 +255,7 @@ impl Setup<'_> {
     }
 
     fn noise(&self, run: RunId, identity: &Identity) -> Result<NoiseBuilder, antinoise_plan::Error> {
-        let recursion = self.plan.strategy.mechanism().recursion()?;
+        let recursion = self.plan.strategy.recursion()?;
         let dim = self.model.parameters();
         let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std())
             .run(run)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use antinoise_input::at_least;
 use antinoise_mechanism::optimize::{Objective, Status};
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Participation, Problem, Workload, bounds, loss};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -32,8 +32,8 @@ use crate::progress::Progress;
 )]
 pub struct Arguments {
     /// Mechanisms, parted by commas: name[:size][+form][+column-normalized][+xRESTARTS].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = parsed::<Recipe>)]
-    strategies: Vec<Recipe>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = parsed::<StrategySpec>)]
+    strategies: Vec<StrategySpec>,
     /// Numbers of steps, parted by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = count)]
     steps: Vec<usize>,
@@ -120,10 +120,10 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let (mut losses, mut statuses) = (Vec::new(), Vec::new());
     for &steps in &arguments.steps {
         let mut row = Vec::new();
-        for recipe in &arguments.strategies {
+        for spec in &arguments.strategies {
             row.push(
-                one(arguments, recipe, steps)
-                    .map_err(|error| missing.push(format!("{recipe} at {steps}: {error}")))
+                one(arguments, spec, steps)
+                    .map_err(|error| missing.push(format!("{spec} at {steps}: {error}")))
                     .ok(),
             );
             progress.advance(1);
@@ -167,14 +167,18 @@ impl Arguments {
     }
 }
 
-fn one(arguments: &Arguments, recipe: &Recipe, steps: usize) -> antinoise_mechanism::Result<(f64, Status)> {
+fn one(
+    arguments: &Arguments,
+    spec: &StrategySpec,
+    steps: usize,
+) -> antinoise_mechanism::Result<(f64, Status)> {
     let problem = Problem {
         steps,
         workload: arguments.problem.workload.clone(),
         participation: arguments.participation.clone(),
         objective: arguments.objective,
     };
-    let found = recipe.design(&problem)?;
+    let found = spec.design(&problem)?;
     let cost =
         loss::of(&found.value, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
     let loss = match (arguments.total, arguments.objective) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_plan::{Length, Request, Setting};
 use clap::{Args, ValueEnum};
 
@@ -200,20 +200,20 @@ impl Arguments {
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
             release: self.release.kind(),
-            recipes: self.recipes()?,
+            specs: self.specs()?,
             ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
         })
     }
 
     /// The mechanisms that are named; `None` for auto.
-    fn recipes(&self) -> Result<Option<Vec<Recipe>>> {
+    fn specs(&self) -> Result<Option<Vec<StrategySpec>>> {
         match &self.mechanism[..] {
             [only] if only == "auto" => Ok(None),
             names => Ok(Some(
                 names
                     .iter()
                     .map(|name| {
-                        name.parse::<Recipe>().map_err(|error| {
+                        name.parse::<StrategySpec>().map_err(|error| {
                             let must_be = format!("auto or a strategy ({error})");
                             InvalidParameter::new("mechanism", format!("{name:?}"), must_be)
                         })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::Recipe;
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_plan::{Candidate, Choice, Plan, Request, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
@@ -25,14 +25,14 @@ pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<N
         .iter()
         .map(|request| Ok(Tried { request, choice: choose(request)? }))
         .collect::<Result<Vec<_>>>()?;
-    if let Some(recipes) = &requests[0].recipes {
-        let at = |of: &Tried, recipe: &Recipe| of.choice.candidates.iter().position(|c| c.recipe == *recipe);
-        let best = |recipe: &Recipe| {
-            let tried = choices.iter().filter_map(|of| Some((of, at(of, recipe)?)));
+    if let Some(specs) = &requests[0].specs {
+        let at = |of: &Tried, spec: &StrategySpec| of.choice.candidates.iter().position(|c| c.spec == *spec);
+        let best = |spec: &StrategySpec| {
+            let tried = choices.iter().filter_map(|of| Some((of, at(of, spec)?)));
             let (of, i) = least(tried, arguments.objective);
             of.candidate(i)
         };
-        return recipes.iter().map(best).collect();
+        return specs.iter().map(best).collect();
     }
     let mut found: Vec<NamedPlan> =
         choices.iter().filter_map(Tried::dp_sgd).take(1).collect::<Result<_>>()?;
@@ -66,13 +66,13 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    /// A candidate's plan, named by its recipe and by sampling, if that amplifies.
+    /// A candidate's plan, named by its spec and by sampling, if that amplifies.
     fn candidate(&self, i: usize) -> Result<NamedPlan> {
         let candidate = &self.choice.candidates[i];
         let mechanism = match (i, candidate.is_amplified()) {
             (0, true) => DP_SGD.into(),
-            (_, true) => format!("{}+poisson", candidate.recipe),
-            (_, false) => candidate.recipe.to_string(),
+            (_, true) => format!("{}+poisson", candidate.spec),
+            (_, false) => candidate.spec.to_string(),
         };
         let baseline = (i == 0).then_some(match candidate.is_amplified() {
             true => Baseline::IndependentAmplified,

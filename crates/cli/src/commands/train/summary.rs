@@ -153,7 +153,7 @@ fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run)
 /// Standard deviation, in a coordinate, of the noise in the sum of the mean gradients up to each step.
 fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
     let scale = plan.noise_std() / plan.expected_batch_size();
-    let rows = plan.strategy.mechanism().row_errors(&Workload::Prefix)?;
+    let rows = plan.strategy.row_errors(&Workload::Prefix)?;
     Ok(rows.into_iter().map(|row| row * scale).collect())
 }
 
@@ -171,7 +171,7 @@ fn report_run(
     prefix_errors: Vec<f64>,
     Told { accuracies, epsilon, statement }: Told,
 ) -> Result<report::Run> {
-    let strategy = plan.strategy.mechanism();
+    let strategy = &*plan.strategy;
     let recursion = strategy.recursion()?;
     let mut unit = vec![0.0; recursion.seeds(plan.steps)];
     unit[0] = 1.0;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::column_normalized::for_unit_columns;
 use super::restarted::participation_of_run;
-use super::{Class, ColumnNormalized, Form, Problem, Restarted, Strategy};
+use super::{AnyStrategy, Class, ColumnNormalized, Form, Problem, Restarted};
 use crate::optimize::{Objective, Solution};
 use crate::{Result, Workload};
 
@@ -18,21 +18,21 @@ const MOST_STEPS_OF_SCHEDULES: usize = 16_384;
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::Recipe};
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
 /// let problem = Problem {
 ///     steps: 8,
 ///     workload: Workload::Prefix,
 ///     participation: Participation::Single,
 ///     objective: Objective::Max,
 /// };
-/// let strategy = "toeplitz".parse::<Recipe>()?.design(&problem)?.value;
-/// let sensitivity = strategy.mechanism().sensitivity(&problem.participation)?;
-/// let error = strategy.mechanism().error(&problem.workload)?;
+/// let strategy = "toeplitz".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let sensitivity = strategy.sensitivity(&problem.participation)?;
+/// let error = strategy.error(&problem.workload)?;
 /// assert_eq!(format!("{:.3}", sensitivity.value * error.max), "1.718");
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Recipe {
+pub struct StrategySpec {
     /// The class.
     pub class: Class,
     /// Number of bands, for the banded classes. Default min(16, steps).
@@ -47,7 +47,7 @@ pub struct Recipe {
     pub restarts: Option<usize>,
 }
 
-impl Recipe {
+impl StrategySpec {
     /// The class with its defaults.
     pub fn new(class: Class) -> Self {
         Self {
@@ -60,12 +60,12 @@ impl Recipe {
         }
     }
 
-    /// The best strategy of this class for the problem, or for [`Recipe::design_workload`] where the class
+    /// The best strategy of this class for the problem, or for [`StrategySpec::design_workload`] where the class
     /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
     ///
     /// # Errors
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
-    pub fn design(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+    pub fn design(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         problem.check()?;
         let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
@@ -76,7 +76,7 @@ impl Recipe {
     }
 
     /// Only dense strategies see queries one by one; the others see the sum of their squared errors.
-    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         let spanning = problem.workload.spanning(problem.steps)?;
         let certified = spanning.is_none();
         let workload = spanning.unwrap_or_else(|| problem.workload.clone());
@@ -90,14 +90,14 @@ impl Recipe {
         Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
     }
 
-    fn design_runs(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+    fn design_runs(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         match self.restarts {
             None => self.design_run(problem),
             Some(restarts) => self.design_restarted(problem, restarts),
         }
     }
 
-    fn design_run(&self, problem: &Problem) -> Result<Solution<Strategy>> {
+    fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
         if !has_coefficients && self.form != Form::SquareRoot {
             self.refuse_form()?;
@@ -107,22 +107,22 @@ impl Recipe {
             return Ok(found);
         }
         let found = match &found.value {
-            Strategy::Toeplitz(_) | Strategy::BandedToeplitz(_) if self.form == Form::Optimized => {
+            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.form == Form::Optimized => {
                 for_unit_columns(found, problem)?
             }
             _ => found,
         };
-        let normalized = Strategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
+        let normalized = AnyStrategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
         // Not the strategy that was certified.
         Ok(Solution { gap: None, ..found.map(|_| normalized) })
     }
 
-    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<Strategy>> {
+    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<AnyStrategy>> {
         between("restarts", restarts, 1, problem.steps, "steps")?;
         let period = problem.steps.div_ceil(restarts);
         let participation = participation_of_run(&problem.participation, period);
         let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
-        let strategy = Strategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
+        let strategy = AnyStrategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
         // A certificate for one run says nothing about the whole.
         Ok(Solution { gap: None, ..run.map(|_| strategy) })
     }
@@ -133,10 +133,10 @@ impl Recipe {
     /// A strategy is valid for every workload; only its loss depends on which it was designed for.
     ///
     /// ```
-    /// use antinoise_mechanism::{Workload, strategy::Recipe};
+    /// use antinoise_mechanism::{Workload, strategy::StrategySpec};
     /// let cooldown: Workload = "cooldown:5,0.1".parse()?;
-    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown, 16_384), cooldown);
-    /// assert_eq!("blt".parse::<Recipe>()?.design_workload(&cooldown, 1_000_000), Workload::Prefix);
+    /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 16_384), cooldown);
+    /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 1_000_000), Workload::Prefix);
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
@@ -184,13 +184,13 @@ impl Recipe {
     }
 }
 
-/// What a recipe's text adds for columns of norm 1, and before the number of restarts.
+/// What a spec's text adds for columns of norm 1, and before the number of restarts.
 const NORMALIZED: &str = "column-normalized";
 const RESTARTS: &str = "x";
 
 /// The class's name and its size, then the form of its coefficients and what is made of it: `banded-toeplitz:16`,
 /// `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
-impl fmt::Display for Recipe {
+impl fmt::Display for StrategySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;
         if let Some(size) = self.bands.or(self.order) {
@@ -206,7 +206,7 @@ impl fmt::Display for Recipe {
     }
 }
 
-impl FromStr for Recipe {
+impl FromStr for StrategySpec {
     type Err = crate::Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -223,28 +223,26 @@ impl FromStr for Recipe {
     }
 }
 
-fn parse(text: &str) -> Option<Recipe> {
+fn parse(text: &str) -> Option<StrategySpec> {
     let mut parts = text.split('+');
     let head = parts.next()?;
     let (name, size) = head.split_once(':').map_or((head, None), |(name, size)| (name, Some(size)));
     let class = Class::ALL.iter().copied().find(|class| class.name() == name)?;
     let size = size.map(|size| size.parse().ok()).map_or(Some(None), |size: Option<usize>| size.map(Some))?;
-    let mut recipe = Recipe::new(class);
+    let mut spec = StrategySpec::new(class);
     match class {
-        Class::Blt => recipe.order = size,
-        _ => recipe.bands = size,
+        Class::Blt => spec.order = size,
+        _ => spec.bands = size,
     }
     for part in parts {
         match (part, Form::parse(part)) {
-            (NORMALIZED, _) => recipe.column_normalize = true,
-            (_, Some(form)) if recipe.form == Form::Optimized => recipe.form = form,
-            _ if recipe.restarts.is_none() => {
-                recipe.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?)
-            }
+            (NORMALIZED, _) => spec.column_normalize = true,
+            (_, Some(form)) if spec.form == Form::Optimized => spec.form = form,
+            _ if spec.restarts.is_none() => spec.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
             _ => return None,
         }
     }
-    Some(recipe)
+    Some(spec)
 }
 
 #[cfg(test)]
@@ -264,7 +262,7 @@ mod tests {
             "banded-toeplitz:400+averaged:200",
             "banded:4+square-root",
         ] {
-            assert_eq!(text.parse::<Recipe>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<StrategySpec>().unwrap().to_string(), text);
         }
         for text in [
             "",
@@ -280,7 +278,7 @@ mod tests {
             "blt+tapered:x",
             "blt+harmonic:1",
         ] {
-            assert!(text.parse::<Recipe>().unwrap_err().is_invalid_parameter(), "{text}");
+            assert!(text.parse::<StrategySpec>().unwrap_err().is_invalid_parameter(), "{text}");
         }
     }
 }
