@@ -34,15 +34,6 @@ KNOWN = {
             for name in ["folder", "options", "problem", "released", "statement", "study", "summary"]
         ]
     ],
-    "mechanism": [
-        ["sensitivity::general", "sensitivity::toeplitz"],
-        ["sensitivity::perturbed", "sensitivity::running"],
-        ["decoder", "strategy", "workload", "workload::operator"],
-        [
-            "strategy::" + name
-            for name in ["banded_inverse", "banded_toeplitz", "blt", "column_normalized", "form", "spec", "toeplitz"]
-        ],
-    ],
     "plan": [["plan", "request", "verify"]],
 }
 

@@ -5,7 +5,7 @@ use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
-use crate::optimize::Objective;
+use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload, parallel};

@@ -225,6 +225,22 @@ impl Encoder {
         }
     }
 
+    /// The binary tree whose nodes count alike.
+    pub(crate) fn tree(steps: usize) -> Self {
+        Self::Tree { steps, weights: Tree::new(steps).equal_weights() }
+    }
+
+    /// The norm of each column.
+    pub(crate) fn column_norms(&self) -> Vec<f64> {
+        self.gram_lag(0).iter().map(|x| x.sqrt()).collect()
+    }
+
+    /// C with its columns scaled to norm 1.
+    pub(crate) fn with_unit_columns(self) -> Self {
+        let scales: Vec<f64> = self.column_norms().iter().map(|norm| 1.0 / norm).collect();
+        self.with_scaled_columns(&scales)
+    }
+
     /// C diag(scales).
     pub(crate) fn with_scaled_columns(self, scales: &[f64]) -> Self {
         match self {

@@ -18,6 +18,7 @@
 //! | [`strategy`] | C, one file a class, and the table of classes |
 //! | [`Encoder`] | C written out, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
+//! | [`running`] | sens of the C that runs once its coefficients are rounded |
 //! | [`loss`] | errors and losses |
 //! | [`bounds`] | what no strategy can beat |
 //! | [`optimize`] | the solvers |
@@ -25,6 +26,24 @@
 //! | [`RowNorms`] | how large that noise becomes |
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
+//!
+//! Each line uses those above it alone:
+//!
+//! ```layers
+//! error, parallel: what can go wrong; threads
+//! size, participation, quotient, grid, bounds: how much is written out, Pi, short recursions, rounding, lower bounds
+//! toeplitz: the algebra of power series
+//! fourier, workload: circulants; A
+//! problem, recursion, banded_errors: what is asked for; C^-1 Z by steps; B of banded C
+//! closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; what is done to a recursion
+//! decoder: norms of B
+//! stationary, tree: B once it has settled; binary trees
+//! encoder: C written out
+//! sensitivity: sens(C, Pi)
+//! optimize: the solvers
+//! strategy: the classes of C, and the design of each
+//! running, loss: what a strategy is worth as it runs
+//! ```
 
 mod banded_errors;
 pub mod bounds;
@@ -40,11 +59,14 @@ mod one_seed;
 pub mod optimize;
 mod parallel;
 mod participation;
+mod problem;
 mod quotient;
 mod recursion;
 mod row_norms;
+pub mod running;
 pub mod sensitivity;
 mod single_precision;
+mod size;
 mod stationary;
 pub mod strategy;
 pub mod toeplitz;
@@ -56,9 +78,10 @@ pub use error::{Error, Result};
 pub use fourier::{Convolution, NoisePair};
 pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit};
+pub use problem::Problem;
 pub use recursion::Recursion;
 pub use row_norms::RowNorms;
-pub use strategy::{AnyStrategy, Class, Problem, Strategy};
+pub use strategy::{AnyStrategy, Class, Strategy};
 pub use workload::Workload;
 
 /// The guide to new mechanisms, whose code must run.

@@ -9,7 +9,7 @@ use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
-use crate::strategy::MOST_STORED_DENSE;
+use crate::size::MOST_STORED_DENSE;
 use crate::toeplitz::dot;
 
 type Row = Vec<(usize, f64)>;

@@ -65,6 +65,11 @@ impl Participation {
         }
     }
 
+    /// The most participations `min_sep` apart that fit in `steps` steps: floor((n - 1) / b) + 1.
+    pub(crate) fn most(steps: usize, min_sep: usize) -> usize {
+        (steps - 1) / min_sep + 1
+    }
+
     /// Refuses what does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
     /// participations b apart fit.
     ///
@@ -79,7 +84,7 @@ impl Participation {
         }
         let (b, k) = self.separation(steps);
         between("min_sep", b, 1, steps, "steps")?;
-        between("max_participations", k, 1, (steps - 1) / b + 1, "(steps - 1) / min_sep + 1")?;
+        between("max_participations", k, 1, Self::most(steps, b), "(steps - 1) / min_sep + 1")?;
         Ok(())
     }
 }

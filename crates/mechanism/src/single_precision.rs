@@ -8,7 +8,7 @@ impl Recursion {
     ///
     /// Where C is banded the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; of a BLT by alpha and
     /// 1 - lambda. Factors of scaled recursions stay as they are: they are multiplied by the noise's standard deviation
-    /// first, and the product is rounded ([`crate::sensitivity::OUTPUT_ROUNDING`]).
+    /// first, and the product is rounded ([`crate::running::OUTPUT_ROUNDING`]).
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

@@ -5,7 +5,7 @@
 //! the optimum), and the horizon of solvers grows with it. Whether w has settled is checked on the numbers.
 
 use crate::decoder::ErrorNorms;
-use crate::optimize::Objective;
+use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::{Error, Result, Workload};
 

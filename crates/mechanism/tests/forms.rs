@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::sensitivity::{Precision, of_running};
+use antinoise_mechanism::running::{Precision, sensitivity_upper};
 use antinoise_mechanism::strategy::{ColumnNormalized, StrategySpec};
 use antinoise_mechanism::{
     Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload, loss,
@@ -255,9 +255,9 @@ fn long_fourier_noise_is_made_by_transforms() {
     let mechanism = &*strategy;
     assert!(matches!(mechanism.recursion().unwrap(), Recursion::Circulant { root } if root.len() == 20_000));
     let stated = mechanism.sensitivity(&problem.participation).unwrap().value;
-    let runs = of_running(mechanism, &problem.participation, Precision::Single).unwrap();
+    let runs = sensitivity_upper(mechanism, &problem.participation, Precision::Single).unwrap();
     assert!(runs >= stated && runs <= stated * (1.0 + 1e-6), "{runs} {stated}");
-    let refused = of_running(mechanism, &problem.participation, Precision::Double).unwrap_err();
+    let refused = sensitivity_upper(mechanism, &problem.participation, Precision::Double).unwrap_err();
     assert!(refused.to_string().starts_with("steps is 10000"), "{refused}");
 }
 

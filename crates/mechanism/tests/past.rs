@@ -1,7 +1,7 @@
 //! The bound on what rounding of the noise's past moves the mean by, against streams that are run in single precision:
 //! there the same errors are 2^29 times as large, and double precision sees them.
 
-use antinoise_mechanism::sensitivity::past_error;
+use antinoise_mechanism::running::past_error_upper;
 use antinoise_mechanism::{Recursion, RowNorms};
 use proptest::prelude::*;
 
@@ -155,7 +155,7 @@ proptest! {
         let norms = RowNorms::new(&recursion, steps);
         // What explodes is refused before it runs.
         prop_assume!(norms.inner.1 < 1e3 && column_norm(&recursion, steps) < 1e3);
-        let bound = past_error(&recursion, steps, norms, column_norm(&recursion, steps)) * (1u64 << 29) as f64;
+        let bound = past_error_upper(&recursion, steps, norms, column_norm(&recursion, steps)) * (1u64 << 29) as f64;
         let found = moved(&recursion, steps, seed);
         prop_assert!(found <= 1.2 * bound, "{recursion:?} over {steps}: {found:e} above {bound:e}");
     }
@@ -173,7 +173,7 @@ fn the_bound_is_not_far_from_what_happens() {
     ] {
         let column = column_norm(&recursion, steps);
         let norms = RowNorms::new(&recursion, steps);
-        let bound = past_error(&recursion, steps, norms, column) * (1u64 << 29) as f64;
+        let bound = past_error_upper(&recursion, steps, norms, column) * (1u64 << 29) as f64;
         let found = moved(&recursion, steps, 3);
         assert!(found <= bound && 1000.0 * found > bound, "{recursion:?}: {found:e} of {bound:e}");
     }

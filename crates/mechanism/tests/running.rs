@@ -1,7 +1,7 @@
 //! The C that runs: rounding coefficients never makes a unit count for more than is stated.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::sensitivity::{OUTPUT_ROUNDING, Precision, of_running};
+use antinoise_mechanism::running::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
 use antinoise_mechanism::strategy::{Form, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Workload};
 use rayon::prelude::*;
@@ -151,7 +151,7 @@ fn law(name: &str, strategy: &AnyStrategy, participation: &Participation) -> f64
     let stated = mechanism.sensitivity(participation).unwrap().value;
     let mut part: f64 = 0.0;
     for precision in [Precision::Single, Precision::Double] {
-        let bound = of_running(mechanism, participation, precision).unwrap();
+        let bound = sensitivity_upper(mechanism, participation, precision).unwrap();
         let moved = moved(&recursion, precision, participation, n);
         // The check itself rounds.
         assert!(
@@ -271,7 +271,9 @@ fn momentum_as_the_strategy_counts_for_more_as_rounded() {
         let recursion = mechanism.recursion().unwrap();
         let runs = moved(&recursion, Precision::Single, &Participation::Single, steps) / stated - 1.0;
         assert!((least..most).contains(&runs), "{steps}: {runs:e}");
-        let of = |precision| of_running(mechanism, &Participation::Single, precision).unwrap() / stated - 1.0;
+        let of = |precision| {
+            sensitivity_upper(mechanism, &Participation::Single, precision).unwrap() / stated - 1.0
+        };
         let found = of(Precision::Single);
         assert!(
             runs <= found && found < runs * 1.01 + 2.0 * OUTPUT_ROUNDING,

@@ -5,7 +5,8 @@ use std::path::Path;
 use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
+use antinoise_mechanism::running;
+use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Workload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -159,7 +160,7 @@ impl Plan {
     /// this release.
     pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
         let (mechanism, precision) = (&*self.strategy, self.release.kind().precision());
-        let of = |participation| of_running(mechanism, participation, precision);
+        let of = |participation| running::sensitivity_upper(mechanism, participation, precision);
         let running = of(&self.participation)?;
         let past = match self.release {
             // It claims nothing about last bits.

@@ -49,6 +49,20 @@ fn series(n: f64, x: f64, first: f64, order: f64) -> (f64, f64) {
     (value, derivative)
 }
 
+/// c_0 = 1, c_t = sum_i alpha_i (1 - delta_i)^(t-1).
+pub(crate) fn coefficients(alpha: &[f64], delta: &[f64], steps: usize) -> Vec<f64> {
+    let mut c = vec![0.0; steps];
+    c[0] = 1.0;
+    for (alpha, delta) in alpha.iter().zip(delta) {
+        let mut term = *alpha;
+        for c in &mut c[1..] {
+            *c += term;
+            term -= delta * term;
+        }
+    }
+    c
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,3 +8,5 @@ pub(crate) mod geometric;
 pub(crate) mod interlaced;
 pub(crate) mod norms;
 mod shifts;
+
+pub(crate) use geometric::coefficients;

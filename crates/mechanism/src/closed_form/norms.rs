@@ -2,7 +2,7 @@
 
 use super::geometric::{power, sum, weighted_sum};
 use super::shifts::Shifts;
-use crate::optimize::Objective;
+use crate::problem::Objective;
 
 /// A squared norm and its partial derivatives.
 pub(crate) struct Norm {

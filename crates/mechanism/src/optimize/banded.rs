@@ -13,8 +13,9 @@
 use super::best::Best;
 use super::lbfgs::{self, Settings};
 use super::softmax::soft_maximum;
-use super::{Objective, Solution};
+use super::solution::Solution;
 use crate::banded_errors::BandedErrors;
+use crate::problem::Objective;
 use crate::workload::Operator;
 use crate::{Problem, Result, parallel};
 
@@ -23,7 +24,7 @@ const LANES: usize = 8;
 /// Tasks that groups of columns are dealt to in turn.
 const TASKS: usize = 16;
 /// Exponents of the p-norm of squared row norms that stand for their maximum, one solve after the other.
-pub(super) const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
+const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
@@ -34,6 +35,14 @@ const MOST_DIRECT_WORK: usize = 15_000_000_000;
 const MOST_REMEMBERED: usize = 1 << 27;
 
 type Lanes = [f64; LANES];
+
+/// The exponents of an objective's solves: the mean of squared row norms is a norm of exponent 1.
+pub(super) fn exponents(objective: Objective) -> &'static [f64] {
+    match objective {
+        Objective::Max => &MAX_LOSS_EXPONENTS,
+        Objective::Rms => &[1.0],
+    }
+}
 
 /// ln of the p-norm of B's squared row norms over n^(1/p), as a function of Theta.
 pub(super) struct BandedLoss {
@@ -101,13 +110,18 @@ impl BandedLoss {
         (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
     }
 
-    /// B's squared row norms.
-    pub(super) fn squared_rows(&self, theta: &[f64]) -> Vec<f64> {
+    /// The squared error that `objective` minimises, unsmoothed, up to a factor; infinite where it is no number.
+    pub(super) fn cost(&self, theta: &[f64], objective: Objective) -> f64 {
         let rows = normalize_columns(theta, self.bands).rows;
-        match &self.direct {
+        let squared = match &self.direct {
             Some(direct) => direct.covariance(&rows).rows(),
             None => self.pass(&rows, None).0,
-        }
+        };
+        let cost = match objective {
+            Objective::Max => squared.into_iter().fold(0.0, f64::max),
+            Objective::Rms => squared.into_iter().sum(),
+        };
+        if cost.is_finite() { cost } else { f64::INFINITY }
     }
 
     /// dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
@@ -216,15 +230,10 @@ fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
 /// # Errors
 /// When the workload is not valid for the problem's steps.
 pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) -> Result<Solution<Vec<f64>>> {
-    let (steps, max) = (problem.steps, problem.objective == Objective::Max);
-    let exponents: &[f64] = if max { &MAX_LOSS_EXPONENTS } else { &[1.0] };
+    let (steps, exponents) = (problem.steps, exponents(problem.objective));
     let loss = |exponent: f64| BandedLoss::new(problem, bands, exponent);
     let plain = loss(1.0)?;
-    let cost = |theta: &[f64]| {
-        let squared = plain.squared_rows(theta);
-        let cost = if max { squared.iter().copied().fold(0.0, f64::max) } else { squared.iter().sum() };
-        if cost.is_finite() { cost } else { f64::INFINITY }
-    };
+    let cost = |theta: &[f64]| plain.cost(theta, problem.objective);
     let mut best = Best::new(starts[0].clone(), cost(&starts[0]));
     starts[1..].iter().for_each(|start| best.consider(start.clone(), cost(start)));
     let mut theta = best.value().clone();

@@ -1,6 +1,6 @@
 //! The best of several starts and of what a solver makes of them.
 
-use super::{Solution, Status};
+use super::solution::{Solution, Status};
 
 /// Two costs that differ by less than this, relatively, are the same optimum.
 const SAME: f64 = 1e-7;

@@ -8,11 +8,12 @@
 
 use super::best::Best;
 use super::lbfgs::{self, Settings};
+use super::solution::Solution;
 use super::toeplitz::{ROW_EXPONENTS, ToeplitzLoss};
-use super::{Objective, Solution};
 use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::Interlaced;
-use crate::closed_form::norms;
+use crate::closed_form::{coefficients, norms};
+use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Workload, stationary};
 
 /// The logit of the largest node at the start, and how far apart an inert pair is put.
@@ -156,20 +157,6 @@ fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, V
         d_nodes[2 * i + 1] = e.d_nodes[i] / e.squared - (by_limit + by_weight * beta[i]) / delta_hat[i];
     }
     (e.squared.ln(), d_nodes, d_residues)
-}
-
-/// c_0 = 1, c_t = sum_i alpha_i (1 - delta_i)^(t-1).
-pub(crate) fn coefficients(alpha: &[f64], delta: &[f64], steps: usize) -> Vec<f64> {
-    let mut c = vec![0.0; steps];
-    c[0] = 1.0;
-    for (alpha, delta) in alpha.iter().zip(delta) {
-        let mut term = *alpha;
-        for c in &mut c[1..] {
-            *c += term;
-            term -= delta * term;
-        }
-    }
-    c
 }
 
 fn written_out(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Vec<f64>) {

@@ -7,11 +7,11 @@
 //! # Source
 //! BandMF, Appendix K.
 
-use super::banded::{BandedLoss, MAX_LOSS_EXPONENTS};
+use super::banded::{BandedLoss, exponents};
 use super::best::Best;
 use super::lbfgs::{self, Settings};
-use super::{Objective, Solution};
-use crate::strategy::can_write_out;
+use super::solution::Solution;
+use crate::size::can_write_out;
 use crate::{Problem, Result};
 
 /// The part of the time of a general banded design that this takes: about ten seconds.
@@ -29,8 +29,7 @@ pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Soluti
     if can_write_out(steps.saturating_mul(bands)).is_err() {
         return Ok(None);
     }
-    let max = problem.objective == Objective::Max;
-    let exponents: &[f64] = if max { &MAX_LOSS_EXPONENTS } else { &[1.0] };
+    let exponents = exponents(problem.objective);
     let loss = |exponent| BandedLoss::new(problem, bands, exponent);
     let plain = loss(1.0)?;
     let iterations = plain.iterations(1, PART);
@@ -38,11 +37,7 @@ pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Soluti
         return Ok(None);
     }
     let along_columns = |c: &[f64]| c.repeat(steps);
-    let cost = |c: &[f64]| {
-        let rows = plain.squared_rows(&along_columns(c));
-        let cost = if max { rows.iter().copied().fold(0.0, f64::max) } else { rows.iter().sum() };
-        if cost.is_finite() { cost } else { f64::INFINITY }
-    };
+    let cost = |c: &[f64]| plain.cost(&along_columns(c), problem.objective);
     let mut best = Best::new(start.to_vec(), cost(start));
     let max_iterations = (iterations / exponents.len()).min(Settings::default().max_iterations);
     let settings = Settings { max_iterations, ..Settings::default() };

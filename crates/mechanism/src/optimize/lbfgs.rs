@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Solution, Status};
+use super::solution::{Solution, Status};
 use crate::toeplitz::dot;
 
 /// When to stop, and how much to remember.

@@ -2,8 +2,9 @@
 
 use antinoise_input::larger;
 
-use super::Sensitivity;
-use crate::strategy::can_write_out;
+use super::figure::Sensitivity;
+use super::patterns::listed;
+use crate::size::can_write_out;
 use crate::toeplitz::norm_squared;
 use crate::{Encoder, Participation, Result};
 
@@ -24,8 +25,8 @@ pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Re
     participation.check(steps)?;
     let (b, k) = participation.separation(steps);
     let c = trimmed(&c[..c.len().min(steps)]);
-    if matches!(participation, Participation::Patterns { .. }) {
-        return super::of_encoder(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, participation);
+    if let Participation::Patterns { patterns } = participation {
+        return listed(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, patterns);
     }
     if k == 1 {
         return Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation");

@@ -5,12 +5,17 @@
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
-use super::banded_toeplitz::bands_of;
-use super::toeplitz::coefficients;
-use super::{Design, Form, Problem, Strategy, StrategySpec, can_write_out};
+use super::coefficients::coefficients;
+use super::column::bands_of;
+use super::contract::Strategy;
+use super::design::Design;
+use super::form::Form;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::banded_errors::BandedErrors;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
+use crate::size::can_write_out;
 use crate::{Encoder, Recursion, Result, Workload, decoder};
 
 /// A banded lower-triangular matrix given by its rows.

@@ -3,10 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::banded_toeplitz::bands_of;
-use super::toeplitz::{check_coefficients, square_root_of};
-use super::{Design, Form, Problem, Strategy, StrategySpec, can_write_out};
+use super::column::square_root_of;
+use super::column::{self, bands_of};
+use super::contract::Strategy;
+use super::design::Design;
+use super::form::Form;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
+use crate::size::can_write_out;
 use crate::toeplitz::divide;
 use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 
@@ -25,7 +30,7 @@ impl Strategy for BandedInverse {
     }
 
     fn check(&self) -> Result<()> {
-        check_coefficients(self.steps, &self.inverse_coefficients)
+        column::check(self.steps, &self.inverse_coefficients)
     }
 
     fn encoder(&self) -> Result<Encoder> {

@@ -7,14 +7,19 @@
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Problem, Strategy, StrategySpec};
+use super::contract::Strategy;
+use super::design::Design;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::residues;
-use crate::closed_form::norms;
+use crate::closed_form::{coefficients, norms};
+use crate::decoder::ErrorNorms;
 use crate::decoder::{finite, rows_by_columns};
-use crate::optimize::blt::{Buffers, coefficients, minimize};
+use crate::optimize::blt::{Buffers, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
+use crate::size::can_write_out;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// Most buffers that a design may ask for.
@@ -74,7 +79,7 @@ impl Blt {
     /// # Errors
     /// When n is too large to write out.
     pub fn coefficients(&self) -> Result<Vec<f64>> {
-        super::can_write_out(self.steps)?;
+        can_write_out(self.steps)?;
         Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
     }
 
@@ -179,7 +184,7 @@ impl Design for Blt {
             None => Buffers::Automatic(MOST_AUTOMATIC),
         };
         if problem.workload != Workload::Prefix {
-            super::can_write_out(problem.steps)?;
+            can_write_out(problem.steps)?;
         }
         let found = minimize(buffers, problem)?;
         let blt = Self::from_nodes(problem.steps, &found.value)?;

@@ -5,12 +5,18 @@ use antinoise_input::{InvalidParameter, at_least};
 use antinoise_linear::{Mat, lower_inverse};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    AnyStrategy, Class, ColumnNormalized, Design, ErrorNorms, Problem, Strategy, StrategySpec, can_write_out,
-};
+use super::banded::Banded;
+use super::class::Class;
+use super::contract::{Strategy, loss_of};
+use super::design::Design;
+use super::spec::StrategySpec;
+use super::toeplitz::Toeplitz;
+use crate::Problem;
+use crate::decoder::ErrorNorms;
 use crate::decoder::error_of_matrix;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
+use crate::size::can_write_out;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// A lower-triangular matrix given by its rows.
@@ -122,9 +128,7 @@ impl Design for Dense {
 
 /// The squared loss as it is reported, over the number of queries.
 fn squared_loss(strategy: &Dense, problem: &Problem) -> Result<f64> {
-    let sensitivity = strategy.sensitivity(&problem.participation)?.value;
-    let error = strategy.error(&problem.workload)?;
-    Ok((sensitivity * error.of(problem.objective)).powi(2))
+    Ok(loss_of(strategy, problem)?.powi(2))
 }
 
 /// The best of several, with the gap that a lower bound on the squared loss leaves.
@@ -146,16 +150,16 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     if problem.steps > MOST_COMPARED {
         return Ok(Vec::new());
     }
+    let problem = &problem.summed()?;
     let (b, k) = problem.participation.separation(problem.steps);
-    let toeplitz = StrategySpec::new(Class::Toeplitz).design(problem)?.value;
-    let mut found = vec![toeplitz.clone(), AnyStrategy::ColumnNormalized(ColumnNormalized::new(toeplitz)?)];
+    let toeplitz = Toeplitz::design(&StrategySpec::new(Class::Toeplitz), problem)?.value.encoder()?;
+    let mut found = vec![toeplitz.to_dense(), toeplitz.with_unit_columns().to_dense()];
     if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
         let bands = if k == 1 { problem.steps } else { b };
         let banded = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
-        found.push(banded.design(problem)?.value);
+        found.push(Banded::design(&banded, problem)?.value.encoder()?.to_dense());
     }
-    let dense = |strategy: AnyStrategy| Dense::of_matrix(&strategy.encoder()?.to_dense());
-    found.into_iter().map(dense).collect()
+    found.iter().map(Dense::of_matrix).collect()
 }
 
 /// Min-sep with several participations: the best contained design, then all entries free.
@@ -166,7 +170,7 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
         // Columns that may take part together are orthogonal when C has b bands at most.
         None => {
             let bands = StrategySpec { bands: Some(b), ..StrategySpec::new(Class::Banded) };
-            Dense::of_matrix(&bands.design(problem)?.value.encoder()?.to_dense())?
+            Dense::of_matrix(&Banded::design(&bands, &problem.summed()?)?.value.encoder()?.to_dense())?
         }
     };
     let cost = squared_loss(&first, problem)?;

@@ -5,10 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, MOST_STORED_DENSE, Problem, Strategy, StrategySpec, can_write_out, without_size};
+use super::contract::Strategy;
+use super::design::Design;
+use super::design::without_size;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::decoder::sum_over_columns;
 use crate::fourier::{self, circulant_entry};
 use crate::optimize::Solution;
+use crate::size::MOST_STORED_DENSE;
+use crate::size::can_write_out;
 use crate::toeplitz::norm_squared;
 use crate::{Encoder, Recursion, Result, Workload};
 

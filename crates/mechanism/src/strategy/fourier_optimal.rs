@@ -6,10 +6,19 @@ use antinoise_input::between;
 use antinoise_linear::{Mat, column};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_store_dense, can_write_out, without_size};
+use super::contract::Strategy;
+use super::design::Design;
+use super::design::without_size;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::decoder::{finite, sum_over_columns};
 use crate::optimize::Solution;
+use crate::size::can_store_dense;
+use crate::size::can_write_out;
 use crate::{Encoder, Recursion, Result, Workload, fourier};
+
+/// The most steps whose errors are added up in O(n^2): about a minute.
+const MOST_ADDED_UP: usize = 1 << 18;
 
 /// The Fourier mechanism over `steps` steps with its best decoder.
 ///
@@ -27,12 +36,7 @@ impl FourierOptimal {
         can_store_dense(self.steps)?;
         fourier::inverse_factor(&fourier::autocorrelation(self.steps))
     }
-}
 
-/// The most steps whose errors are added up in O(n^2): about a minute.
-const MOST_ADDED_UP: usize = 1 << 18;
-
-impl FourierOptimal {
     /// Squared row norms of A C'^-1 for prefix sums, without C'^-1 at hand: O(n) memory.
     fn prefix_errors_squared(&self) -> Result<Vec<f64>> {
         between("steps", self.steps, 1, MOST_ADDED_UP, "the most whose errors are added up")?;

@@ -5,8 +5,14 @@
 use antinoise_linear::lower_inverse;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_store_dense, can_write_out, without_size};
+use super::contract::Strategy;
+use super::design::Design;
+use super::design::without_size;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::optimize::Solution;
+use crate::size::can_store_dense;
+use crate::size::can_write_out;
 use crate::tree::Tree;
 use crate::tree::least_squares::LeastSquares;
 use crate::{Encoder, Recursion, Result, Workload};
@@ -47,8 +53,7 @@ impl Strategy for HonakerFull {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        let weights = Tree::new(self.steps).equal_weights();
-        Ok(Encoder::Triangular(Box::new(Encoder::Tree { steps: self.steps, weights })))
+        Ok(Encoder::Triangular(Box::new(Encoder::tree(self.steps))))
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, ErrorNorms, Problem, Strategy, StrategySpec};
+use super::contract::Strategy;
+use super::design::Design;
+use super::spec::StrategySpec;
+use crate::Problem;
+use crate::decoder::ErrorNorms;
 use crate::decoder::error_of_toeplitz;
 use crate::optimize::Solution;
 use crate::sensitivity::Sensitivity;

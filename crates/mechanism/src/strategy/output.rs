@@ -5,8 +5,12 @@ use antinoise_input::InvalidParameter;
 use antinoise_linear::Mat;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_write_out};
+use super::contract::Strategy;
+use super::design::Design;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::optimize::Solution;
+use crate::size::can_write_out;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
 

@@ -3,9 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out, without_size};
+use super::contract::Strategy;
+use super::design::Design;
+use super::design::without_size;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::decoder::rows_by_columns;
 use crate::optimize::Solution;
+use crate::size::can_list_rows;
+use crate::size::can_write_out;
 use crate::tree::smooth::SmoothTree as Tree;
 use crate::{Encoder, Recursion, Result, Workload};
 

@@ -3,13 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::column_normalized::for_unit_columns;
-use super::restarted::participation_of_run;
-use super::{AnyStrategy, Class, ColumnNormalized, Form, Problem, Restarted};
-use crate::optimize::{Objective, Solution};
+use super::class::Class;
+use super::form::Form;
 use crate::{Result, Workload};
 
 /// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
@@ -58,73 +56,6 @@ impl StrategySpec {
             column_normalize: false,
             restarts: None,
         }
-    }
-
-    /// The best strategy of this class for the problem, or for [`StrategySpec::design_workload`] where the class
-    /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
-    ///
-    /// # Errors
-    /// When the problem is not valid, an option does not belong to the class, or it is out of range.
-    pub fn design(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
-        problem.check()?;
-        let workload = self.design_workload(&problem.workload, problem.steps);
-        let problem = Problem { workload, ..problem.clone() };
-        match &problem.workload {
-            Workload::Queries { .. } if self.class != Class::Workload => self.design_for_queries(&problem),
-            _ => self.design_runs(&problem),
-        }
-    }
-
-    /// Only dense strategies see queries one by one; the others see the sum of their squared errors.
-    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
-        let spanning = problem.workload.spanning(problem.steps)?;
-        let certified = spanning.is_none();
-        let workload = spanning.unwrap_or_else(|| problem.workload.clone());
-        let problem = match workload.triangular(problem.steps)? {
-            Some(workload) if self.class != Class::Dense => {
-                Problem { workload, objective: Objective::Rms, ..problem.clone() }
-            }
-            _ => Problem { workload, ..problem.clone() },
-        };
-        let found = self.design_runs(&problem)?;
-        Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
-    }
-
-    fn design_runs(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
-        match self.restarts {
-            None => self.design_run(problem),
-            Some(restarts) => self.design_restarted(problem, restarts),
-        }
-    }
-
-    fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
-        let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
-        if !has_coefficients && self.form != Form::SquareRoot {
-            self.refuse_form()?;
-        }
-        let found = self.class.design(self, problem)?;
-        if !self.column_normalize {
-            return Ok(found);
-        }
-        let found = match &found.value {
-            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.form == Form::Optimized => {
-                for_unit_columns(found, problem)?
-            }
-            _ => found,
-        };
-        let normalized = AnyStrategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
-        // Not the strategy that was certified.
-        Ok(Solution { gap: None, ..found.map(|_| normalized) })
-    }
-
-    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<AnyStrategy>> {
-        between("restarts", restarts, 1, problem.steps, "steps")?;
-        let period = problem.steps.div_ceil(restarts);
-        let participation = participation_of_run(&problem.participation, period);
-        let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
-        let strategy = AnyStrategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
-        // A certificate for one run says nothing about the whole.
-        Ok(Solution { gap: None, ..run.map(|_| strategy) })
     }
 
     /// The workload that this class is designed for: the given one, or prefix sums where a Toeplitz class meets a workload
@@ -277,6 +208,8 @@ mod tests {
             "blt+damped:",
             "blt+tapered:x",
             "blt+harmonic:1",
+            "toeplitz+x2+x3",
+            "toeplitz+harmonic+damped:0.1",
         ] {
             assert!(text.parse::<StrategySpec>().unwrap_err().is_invalid_parameter(), "{text}");
         }

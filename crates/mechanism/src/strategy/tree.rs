@@ -3,8 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out, without_size};
+use super::contract::Strategy;
+use super::design::Design;
+use super::design::without_size;
+use super::spec::StrategySpec;
+use crate::Problem;
 use crate::optimize::Solution;
+use crate::size::can_list_rows;
+use crate::size::can_write_out;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
 use crate::{Encoder, Recursion, Result, Workload};
@@ -46,8 +52,7 @@ impl Strategy for BinaryTree {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        let weights = Tree::new(self.steps).equal_weights();
-        Ok(Encoder::Tree { steps: self.steps, weights })
+        Ok(Encoder::tree(self.steps))
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {

@@ -4,11 +4,17 @@
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Problem, Strategy, StrategySpec, can_list_rows, can_write_out};
-use crate::optimize::{Solution, Status};
+use super::contract::{Strategy, loss_of};
+use super::design::Design;
+use super::form::Form;
+use super::spec::StrategySpec;
+use crate::Problem;
+use crate::optimize::{Solution, Status, tree_weights};
+use crate::size::can_list_rows;
+use crate::size::can_write_out;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
-use crate::tree::weights::{Factors, optimize};
+use crate::tree::weights::Factors;
 use crate::{Encoder, Recursion, Result, Workload};
 
 /// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
@@ -98,16 +104,12 @@ impl Design for WeightedTree {
         can_write_out(problem.steps)?;
         let tree = Tree::new(problem.steps);
         let equal = Self { steps: problem.steps, weights: tree.equal_weights() };
-        if spec.form == super::Form::SquareRoot {
+        if spec.form == Form::SquareRoot {
             return Ok(Solution::closed_form(equal));
         }
-        let found = optimize(tree, &problem.participation, problem.objective)?;
+        let found = tree_weights::minimize(tree, &problem.participation, problem.objective)?;
         let optimized = Self { steps: problem.steps, weights: found.value.clone() };
-        let of = |tree: &Self| -> Result<f64> {
-            let error = tree.error(&problem.workload)?.of(problem.objective);
-            Ok(error * tree.sensitivity(&problem.participation)?.value)
-        };
-        let (best, plain) = (of(&optimized)?, of(&equal)?);
+        let (best, plain) = (loss_of(&optimized, problem)?, loss_of(&equal, problem)?);
         if best < plain {
             return Ok(Solution { improved: true, ..found.map(|_| optimized) });
         }

@@ -7,8 +7,8 @@
 //! The last step releases the cheapest of the prefixes m >= n that the complete tree knows (tree completion):
 //! steps past the last add nothing, and their nodes are left out.
 
+use super::nodes::{Node, Tree};
 use super::weights::Factors;
-use super::{Node, Tree};
 use crate::decoder::rows_by_columns;
 use crate::{Recursion, Result, Workload};
 

@@ -4,7 +4,7 @@
 //! Sherman-Morrison formula goes up the tree: s = s_left + s_right becomes s / (1 + s), and u is divided by
 //! 1 + s.
 
-use super::{Node, Tree};
+use super::nodes::{Node, Tree};
 use crate::decoder::sum_over_columns;
 use crate::{Result, Workload};
 

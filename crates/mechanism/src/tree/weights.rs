@@ -4,11 +4,17 @@
 //! halves, whose variances add up, has the variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), v_0 = 1 / w_0^2: its own answer counts
 //! w_h^2 v_h, that of the halves the rest.
 
-use super::Tree;
-use crate::optimize::lbfgs::{self, Settings};
-use crate::optimize::softmax::soft_maximum;
-use crate::optimize::{Objective, Solution};
-use crate::{Participation, Result};
+/// 1 / v_h, from the leaves up.
+pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
+    // Of the halves together.
+    let mut known = 0.0;
+    let of_height = |w: &f64| {
+        let precision = w * w + known;
+        known = 0.5 * precision;
+        precision
+    };
+    weights.iter().map(of_height).collect()
+}
 
 /// What the seed noise of nodes is multiplied by.
 #[derive(Debug)]
@@ -22,10 +28,8 @@ pub(crate) struct Factors {
 impl Factors {
     pub(crate) fn new(weights: &[f64]) -> Self {
         let mut found = Self { noise: Vec::with_capacity(weights.len()), own: Vec::new() };
-        // 1 / v of the halves together.
         let mut known = 0.0;
-        for w in weights {
-            let precision = w * w + known;
+        for (w, precision) in weights.iter().zip(precisions(weights)) {
             let rest = known / precision;
             let below = found.noise.last().into_iter().flatten().map(|factor| rest * factor);
             let factors = std::iter::once(w / precision).chain(below).collect();
@@ -48,149 +52,10 @@ impl Factors {
     }
 }
 
-/// v_h, from the leaves up.
-fn variances(weights: &[f64]) -> Vec<f64> {
-    let mut known = 0.0;
-    let of_height = |w: &f64| {
-        let precision = w * w + known;
-        known = 0.5 * precision;
-        1.0 / precision
-    };
-    weights.iter().map(of_height).collect()
-}
-
-/// Exponent of the norm that stands for the worst pattern, and for the worst prefix, one solve after the other.
-const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
-/// The relative step of differences that stand for derivatives: there are few weights.
-const DIFFERENCE: f64 = 1e-6;
-
-/// The loss of prefix sums as a function of the weights' logarithms.
-struct WeightedLoss<'a> {
-    tree: Tree,
-    objective: Objective,
-    /// Of each pattern and height, how many pairs of its participations have a node in common.
-    pairs: &'a [Vec<f64>],
-    exponent: f64,
-}
-
-impl WeightedLoss<'_> {
-    fn value(&self, logarithms: &[f64]) -> f64 {
-        let weights: Vec<f64> = logarithms.iter().map(|x| x.exp()).collect();
-        let squares: Vec<f64> = weights.iter().map(|w| w * w).collect();
-        let of_pattern = |pairs: &Vec<f64>| pairs.iter().zip(&squares).map(|(n, w)| n * w).sum::<f64>();
-        let norms: Vec<f64> = self.pairs.iter().map(of_pattern).collect();
-        soft_maximum(&norms, self.exponent).0.ln() + self.error(&variances(&weights)).ln()
-    }
-
-    /// Squared; the last step's completion, one row of n, is left out.
-    fn error(&self, variances: &[f64]) -> f64 {
-        let last = self.tree.steps.saturating_sub(1).max(1);
-        match self.objective {
-            Objective::Rms => {
-                let sum: f64 = variances.iter().enumerate().map(|(h, v)| ones_up_to(last, h) * v).sum();
-                sum / last as f64
-            }
-            Objective::Max => soft_maximum(&worst_prefixes(last, variances), self.exponent).0,
-        }
-    }
-
-    fn value_and_gradient(&self, logarithms: &[f64]) -> (f64, Vec<f64>) {
-        let mut moved = logarithms.to_vec();
-        let slope = |i: usize| {
-            let mut at = |x: f64| {
-                moved[i] = x;
-                self.value(&moved)
-            };
-            let (up, down) = (at(logarithms[i] + DIFFERENCE), at(logarithms[i] - DIFFERENCE));
-            moved[i] = logarithms[i];
-            (up - down) / (2.0 * DIFFERENCE)
-        };
-        (self.value(logarithms), (0..logarithms.len()).map(slope).collect())
-    }
-}
-
-/// How many of 1..=last have the binary digit of that height.
-fn ones_up_to(last: usize, height: usize) -> f64 {
-    let period = 1usize << (height + 1);
-    let (whole, rest) = ((last + 1) / period, (last + 1) % period);
-    (whole * (period / 2) + rest.saturating_sub(period / 2)) as f64
-}
-
-/// The variances of `last` and of the prefixes that have one of its digits cleared and all lower ones set: one of them is
-/// the worst of 1..=last.
-fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
-    let digit = |height: usize| last >> height & 1 == 1;
-    let above = |height: usize| -> f64 {
-        (height..variances.len()).filter(|&h| digit(h)).map(|h| variances[h]).sum()
-    };
-    let cleared = |height: usize| above(height + 1) + variances[..height].iter().sum::<f64>();
-    let smaller = (0..variances.len()).filter(|&height| digit(height)).map(cleared);
-    std::iter::once(above(0)).chain(smaller).filter(|&variance| variance > 0.0).collect()
-}
-
-/// Most patterns that a design looks at: of more phases, some evenly spaced.
-const MOST_PATTERNS: usize = 4096;
-
-/// By pattern and height: how many ordered pairs of its participations have a node of that height in common. Of min-sep
-/// schemas those with the least separation.
-fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
-    let (b, k) = participation.separation(tree.steps);
-    let of = |pattern: &mut dyn Iterator<Item = usize>| -> Vec<f64> {
-        let steps: Vec<usize> = pattern.collect();
-        let at = |height: usize| {
-            let nodes = steps.chunk_by(|t, tau| t >> height == tau >> height);
-            nodes.map(|below| (below.len() * below.len()) as f64).sum()
-        };
-        (0..=tree.height as usize).map(at).collect()
-    };
-    if let Participation::Patterns { patterns } = participation {
-        return patterns.iter().map(|pattern| of(&mut pattern.iter().copied())).collect();
-    }
-    let phases = if k == 1 { 1 } else { b.min(tree.steps) };
-    let some = (0..phases).step_by(phases.div_ceil(MOST_PATTERNS));
-    some.map(|phase| of(&mut (phase..tree.steps).step_by(b.max(1)).take(k))).collect()
-}
-
-/// The weights of least loss of prefix sums.
-pub(crate) fn optimize(
-    tree: Tree,
-    participation: &Participation,
-    objective: Objective,
-) -> Result<Solution<Vec<f64>>> {
-    participation.check(tree.steps)?;
-    let pairs = common_pairs(tree, participation);
-    let mut found = Solution::closed_form(vec![0.0; tree.height as usize + 1]);
-    for exponent in EXPONENTS {
-        let loss = WeightedLoss { tree, objective, pairs: &pairs, exponent };
-        // Differences have half the digits.
-        let settings =
-            Settings { gradient_tolerance: 1e-7, decrease_tolerance: 1e-10, ..Settings::default() };
-        let next = lbfgs::minimize(|x| loss.value_and_gradient(x), found.value, &settings);
-        found = Solution { iterations: found.iterations + next.iterations, ..next };
-    }
-    let scale = found.value[0];
-    Ok(found.map(|x| x.iter().map(|x| (x - scale).exp()).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::estimate::Estimator;
-
-    #[test]
-    fn prefixes_are_counted_digit_by_digit() {
-        for last in [1usize, 2, 5, 12, 31, 32, 100] {
-            for height in 0..8 {
-                let count = (1..=last).filter(|m| m >> height & 1 == 1).count();
-                assert_eq!(ones_up_to(last, height), count as f64, "{last} {height}");
-            }
-            let variances: Vec<f64> = (0..8).map(|h| 1.0 + 0.3 * f64::from(h % 3)).collect();
-            let of = |m: usize| (0..8).filter(|h| m >> h & 1 == 1).map(|h| variances[h]).sum::<f64>();
-            let worst = (1..=last).map(of).fold(0.0, f64::max);
-            let found = worst_prefixes(last, &variances).into_iter().fold(0.0, f64::max);
-            assert!((found - worst).abs() < 1e-12, "{last}: {found} {worst}");
-        }
-    }
 
     /// With equal weights the estimate is Honaker's.
     #[test]

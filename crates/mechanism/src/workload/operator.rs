@@ -1,7 +1,7 @@
 //! y = A x without writing A out.
 
-use super::Workload;
-use crate::strategy::can_write_out;
+use super::definition::Workload;
+use crate::size::can_write_out;
 use crate::{Result, toeplitz};
 
 /// A over n steps, ready to be applied to columns.

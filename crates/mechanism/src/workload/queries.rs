@@ -1,9 +1,9 @@
 //! Batches of queries, and the workloads that solvers see in their place.
 
-use antinoise_input::{InvalidParameter, at_least};
+use antinoise_input::InvalidParameter;
 use antinoise_linear::{Mat, lower_factor, product, symmetric_eigenvalues};
 
-use super::{Workload, check_finite};
+use super::definition::Workload;
 use crate::Result;
 
 /// What directions that no query reads get of the mean of the others, squared.
@@ -46,26 +46,4 @@ impl Workload {
 fn gram(rows: &[Vec<f64>]) -> Mat<f64> {
     let a = Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
     product(a.transpose(), a.as_ref())
-}
-
-/// Refuses rows that are not as long as each other, not finite, or 0 everywhere.
-pub(super) fn check(rows: &[Vec<f64>]) -> Result<()> {
-    at_least("number of queries", rows.len(), 1)?;
-    at_least("length of a query", rows[0].len(), 1)?;
-    for (i, row) in rows.iter().enumerate() {
-        if row.len() != rows[0].len() {
-            let must_be = format!("{} numbers, as the first", rows[0].len());
-            return Err(InvalidParameter::new(
-                format!("query {i}"),
-                format!("{} numbers", row.len()),
-                must_be,
-            )
-            .into());
-        }
-        check_finite(&format!("query {i}"), row)?;
-    }
-    match rows.iter().flatten().all(|&x| x == 0.0) {
-        true => Err(InvalidParameter::new("queries", "0 everywhere", "a query that is not 0").into()),
-        false => Ok(()),
-    }
 }

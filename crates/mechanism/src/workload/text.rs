@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 
-use super::Workload;
+use super::definition::Workload;
 use crate::Result;
 
 const FORMS: &str = "prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH or \

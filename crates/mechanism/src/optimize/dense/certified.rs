@@ -4,10 +4,11 @@ use std::cell::{Cell, RefCell};
 
 use antinoise_linear::{Mat, lower_factor, lower_inverse};
 
-use super::Settings;
+use super::settings::Settings;
 use crate::decoder::error_of_matrix;
 use crate::optimize::lbfgs::{self, minimize_until};
-use crate::optimize::{Objective, Solution, Status};
+use crate::optimize::solution::{Solution, Status};
+use crate::problem::Objective;
 use crate::{Problem, Result};
 
 /// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.

@@ -20,12 +20,12 @@ use std::cell::OnceCell;
 
 use antinoise_linear::{Mat, column_mut, product};
 
-use super::Settings;
 use super::blocks::{Blocks, divided, inverses};
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
+use super::settings::Settings;
 use super::spectrum::{FLOOR, Spectrum};
-use crate::optimize::Solution;
+use crate::optimize::solution::Solution;
 use crate::{Problem, Result};
 
 pub(super) struct Disjoint {

@@ -9,11 +9,11 @@
 
 use antinoise_linear::{Mat, column, column_mut, product, symmetric_eigen};
 
-use super::Settings;
 use super::blocks::Blocks;
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::{soft_gradient, soft_weights};
-use crate::optimize::Solution;
+use super::settings::Settings;
+use crate::optimize::solution::Solution;
 use crate::{Problem, Result};
 
 pub(super) struct Mirrored {

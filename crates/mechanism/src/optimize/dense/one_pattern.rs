@@ -7,9 +7,10 @@
 
 use antinoise_linear::{Mat, column};
 
-use super::Settings;
 use super::certified::{Dual, Evaluation, ascend};
-use crate::optimize::{Objective, Solution};
+use super::settings::Settings;
+use crate::optimize::solution::Solution;
+use crate::problem::Objective;
 use crate::{Problem, Result};
 
 /// Columns of A that are 0 get this much of the largest x.

@@ -7,9 +7,9 @@
 
 use antinoise_linear::{Mat, column, column_mut, inverse, lower_factor, product, symmetric_eigen};
 
-use super::Settings;
 use super::certified::{Dual, cost};
 use super::disjoint::Disjoint;
+use super::settings::Settings;
 use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, Status, lbfgs};
 use crate::{Problem, Result};

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use antinoise_linear::{Mat, column, column_mut, product};
 
 use super::spectrum::Spectrum;
-use crate::optimize::Objective;
+use crate::problem::Objective;
 use crate::workload::Operator;
 use crate::{Result, Workload};
 

@@ -1,15 +1,20 @@
 //! Every dual is differentiated right, never exceeds the primal, and agrees with the other duals.
 
+use antinoise_linear::Mat;
+
 use super::blocks::Blocks;
 use super::certified::Dual;
+use super::design::{MOST_STEPS, minimize, patterns};
 use super::disjoint::Disjoint;
 use super::mirrored::{Mirrored, is_mirrored};
 use super::one_pattern::OnePattern;
 use super::overlapping::Overlapping;
 use super::queries::{Queries, written_out};
+use super::settings::Settings;
 use super::*;
-use crate::Workload;
 use crate::optimize::lbfgs;
+use crate::problem::{Objective, Problem};
+use crate::{Participation, Workload};
 
 fn problem(steps: usize, workload: &str, participation: &str, objective: Objective) -> Problem {
     Problem {

@@ -3,9 +3,14 @@
 //! ||A C^-1|| does not depend on the separation, so that the mean is ||A C^-1||^2 times that of sens^2. C is kept
 //! non-increasing, where the sensitivity under min-sep is exact for every separation.
 
-use super::{Best, Error, Objective, ROW_EXPONENTS, Shape, Sums, lbfgs, unit};
-use crate::optimize::Solution;
-use crate::optimize::lbfgs::Settings;
+use super::error::Error;
+use super::loss::{errors, in_variables};
+use super::search::unit;
+use super::shape::Shape;
+use super::sums::Sums;
+use crate::optimize::best::Best;
+use crate::optimize::lbfgs::{self, Settings};
+use crate::optimize::solution::Solution;
 use crate::{Participation, Problem, Result};
 
 /// Terms of all evaluations together: about a minute.
@@ -26,7 +31,7 @@ pub(crate) fn minimize_averaged(
     let sums = separations
         .iter()
         .map(|&min_sep| {
-            let max_participations = k.min(steps.div_ceil(min_sep));
+            let max_participations = k.min(Participation::most(*steps, min_sep));
             Sums::new(*steps, &Participation::MinSep { min_sep, max_participations })
         })
         .collect::<Result<Vec<_>>>()?;
@@ -38,30 +43,19 @@ pub(crate) fn minimize_averaged(
         }
         total
     };
-    let shape = Shape::Decreasing;
-    let mut c = shape.coefficients(&shape.variables(start)).0;
-    let plain = *objective == Objective::Rms || workload.is_toeplitz();
-    let exponents = if plain { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS[..] };
+    let errors = errors(problem, |exponent| Error::new(*steps, start.len(), workload, *objective, exponent))?;
+    let cost = |c: &[f64]| mean(c).0 * errors[0].exact(c);
     let max_iterations = (MOST_TERMS / steps.saturating_mul(sums.len())).clamp(50, 20_000);
     let settings = Settings { max_iterations, ..Settings::default() };
-    let mut best: Option<Best<Vec<f64>>> = None;
-    for &exponent in exponents {
-        let error = Error::new(*steps, start.len(), workload, *objective, exponent)?;
-        let f = |v: &[f64]| {
-            let (c, m) = shape.coefficients(v);
-            let ((sensitivity, dm), (squared, dc)) = (mean(&m), error.of_column(&c));
-            let over = |d: Vec<f64>, by: f64| d.into_iter().map(|d| d / by).collect::<Vec<f64>>();
-            let gradient = shape.gradient(v, &over(dc, squared), &over(dm, sensitivity));
-            (sensitivity.ln() + squared.ln(), gradient)
-        };
-        let cost = |c: &[f64]| mean(c).0 * error.exact(c);
-        let mut here = best.take().unwrap_or_else(|| Best::new(unit(&c), cost(&unit(&c))));
-        let found = lbfgs::minimize(f, shape.variables(&c), &settings);
+    let shape = Shape::Decreasing;
+    let mut c = shape.coefficients(&shape.variables(start)).0;
+    let mut best = Best::new(unit(&c), cost(&unit(&c)));
+    for error in &errors {
+        let found = lbfgs::minimize(|v| in_variables(shape, v, mean, error), shape.variables(&c), &settings);
         let found = found.map(|v| unit(&shape.coefficients(&v).0));
         c.clone_from(&found.value);
         let cost = cost(&c);
-        here.offer(found, cost);
-        best = Some(here);
+        best.offer(found, cost);
     }
-    Ok(best.expect("there is one exponent at least").finished())
+    Ok(best.finished())
 }

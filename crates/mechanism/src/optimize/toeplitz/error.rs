@@ -4,8 +4,8 @@
 //! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
 //! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
 
-use super::super::Objective;
-use super::super::softmax::soft_maximum;
+use crate::optimize::softmax::soft_maximum;
+use crate::problem::Objective;
 use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, dot, invert, multiply};
 use crate::workload::Operator;
 use crate::{Result, Workload, parallel, stationary};

@@ -136,7 +136,7 @@ fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimize::Objective;
+    use crate::problem::Objective;
 
     #[test]
     fn the_norm_in_portions_is_that_of_all_terms() {

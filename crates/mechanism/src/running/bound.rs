@@ -1,41 +1,20 @@
-//! The sensitivity of the C that runs: that of the coefficients by which noise is really multiplied.
-//!
-//! Rounding a coefficient makes another mechanism, C_run, exactly: the release is G + C_run^-1 Z, and what counts is
-//! sens(C_run). Where C^-1 is near singular (C = A for momentum), a relative change of 2^-25 in its few
-//! coefficients changes C itself by percents over 10^5 steps. So C_run is written out from the rounded recursion and its
-//! sensitivity computed as any other's. For sums of seeds N Z with N C = I, N_run = N + D, it is bounded by a
-//! perturbation: N_run C (I + D C)^-1 = I, and C (I + D C)^-1 = (I + C D)^-1 C, so that
-//! sens(C_run) <= sens(C) / (1 - ||C D||).
+//! sens(C_run), written out or by a perturbation.
 
 use antinoise_input::{InvalidParameter, largest};
 
-use super::of_encoder;
-use crate::closed_form::norms;
-use crate::optimize::blt::coefficients;
+use super::perturbed::lost_to_rounding;
+use super::precision::{OUTPUT_ROUNDING, Precision, UNIT};
+use crate::closed_form::{coefficients, norms};
+use crate::sensitivity::of_encoder;
+use crate::size::can_write_out;
 use crate::toeplitz::{divide, multiply, norm_squared};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
-
-/// In what precision a stream keeps coefficients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// Plain streams: [`Recursion::in_single_precision`].
-    Single,
-    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`].
-    Double,
-}
-
-/// Single precision rounds a step's factor times the noise's standard deviation: a step's noise, and with it a column of
-/// C, is off by at most this part, twice over for a scale that the caller adds.
-pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
-
-/// Rounding of one operation in double precision, twice over.
-const UNIT: f64 = f64::EPSILON;
 
 /// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy whose noise a stream of that precision
 /// makes of `mechanism`; accurate to what rounding adds in double precision, which it counts.
 ///
 /// ```
-/// use antinoise_mechanism::sensitivity::{Precision, of_running};
+/// use antinoise_mechanism::running::{Precision, sensitivity_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
 /// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
 /// let problem = Problem {
@@ -45,16 +24,15 @@ const UNIT: f64 = f64::EPSILON;
 ///     objective: Objective::Rms,
 /// };
 /// let strategy = "workload".parse::<StrategySpec>()?.design(&problem)?.value;
-/// let mechanism = &*strategy;
-/// let stated = mechanism.sensitivity(&problem.participation)?.value;
-/// let part = |precision| of_running(mechanism, &problem.participation, precision).unwrap() / stated - 1.0;
+/// let stated = strategy.sensitivity(&problem.participation)?.value;
+/// let part = |precision| sensitivity_upper(&*strategy, &problem.participation, precision).unwrap() / stated - 1.0;
 /// assert!((2e-4..3e-4).contains(&part(Precision::Single)) && part(Precision::Double) < 1e-9);
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 ///
 /// # Errors
 /// When the schema does not fit, n is too large to write out, or rounding changes C so much that no bound is found.
-pub fn of_running(
+pub fn sensitivity_upper(
     mechanism: &dyn Strategy,
     participation: &Participation,
     precision: Precision,
@@ -64,7 +42,7 @@ pub fn of_running(
     let runs =
         if precision == Precision::Single { recursion.in_single_precision() } else { recursion.clone() };
     let value = if is_sum_of_seeds(&recursion) {
-        let lost = super::perturbed::lost_to_rounding(&mechanism.encoder()?, &recursion, steps, precision)?;
+        let lost = lost_to_rounding(&mechanism.encoder()?, &recursion, steps, precision)?;
         mechanism.sensitivity(participation)?.value / left(lost)?
     } else if let Some(value) = of_blt(&runs, steps, participation)? {
         value
@@ -128,7 +106,7 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
         Recursion::Independent => (Encoder::Toeplitz { steps, coefficients: vec![1.0] }, 0.0),
         Recursion::MovingAverage { taps } => {
             let taps = &taps[..taps.len().min(steps)];
-            crate::strategy::can_write_out(steps)?;
+            can_write_out(steps)?;
             let coefficients =
                 if taps.len() == 1 { vec![1.0 / taps[0]] } else { divide(&[1.0], taps, steps) };
             let lost = lost_by_division(taps, &coefficients);
@@ -142,7 +120,7 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
             (Encoder::Banded { bands: *bands, rows: rows[..steps * bands].to_vec() }, 0.0)
         }
         Recursion::Blt { scale, decay } => {
-            crate::strategy::can_write_out(steps)?;
+            can_write_out(steps)?;
             let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
             // Each entry is the result of as many operations as steps.
             let lost = UNIT * (steps * scale.len()) as f64;

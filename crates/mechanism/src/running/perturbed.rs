@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::{Mat, column};
 
-use super::Precision;
+use super::precision::{Precision, UNIT};
 use crate::fourier::Convolution;
 use crate::one_seed::is_factored;
-use crate::strategy::MOST_STORED_DENSE;
+use crate::size::MOST_STORED_DENSE;
 use crate::tree::smooth::SmoothTree;
 use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
-
-const UNIT: f64 = f64::EPSILON;
 
 /// A bound on ||C D||, where D is what rounding adds to the rows of N: to single precision, or by computing them (and,
 /// on a grid, their form with one seed a step) in double precision.

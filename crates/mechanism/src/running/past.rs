@@ -24,18 +24,20 @@ const EACH: f64 = 16.0;
 /// column of C has at most the norm `column_norm`.
 ///
 /// ```
-/// use antinoise_mechanism::{Recursion, RowNorms, sensitivity::past_error};
+/// use antinoise_mechanism::{Recursion, RowNorms, running::past_error_upper};
 /// let recursion = Recursion::AutoRegressive { taps: vec![1.0, 0.5] };
-/// let found = past_error(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
+/// let found = past_error_upper(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
 /// assert!((1e-15..1e-14).contains(&found), "{found:e}");
 /// ```
-pub fn past_error(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
+pub fn past_error_upper(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
     match recursion {
         Recursion::Scaled { inner, factors } => {
             let most = largest(factors[..steps].iter().map(|factor| factor.abs()));
-            past_error(inner, steps, norms, column_norm * most)
+            past_error_upper(inner, steps, norms, column_norm * most)
         }
-        Recursion::Restarted { inner, period } => past_error(inner, steps.min(*period), norms, column_norm),
+        Recursion::Restarted { inner, period } => {
+            past_error_upper(inner, steps.min(*period), norms, column_norm)
+        }
         leaf => UNIT * of_leaf(leaf, steps, norms.inner.1, column_norm),
     }
 }

@@ -1,0 +1,116 @@
+//! One design a kind of schema.
+
+use antinoise_input::{InvalidParameter, between};
+use antinoise_linear::Mat;
+
+use super::blocks::Blocks;
+use super::disjoint::{self, Disjoint};
+use super::mirrored::{self, Mirrored};
+use super::one_pattern::{self, OnePattern};
+use super::overlapping::{self, Overlapping};
+use super::primal::{self, Primal};
+use super::queries::{self, Queries};
+use super::separated::descend;
+use super::settings::Settings;
+use crate::optimize::solution::Solution;
+use crate::problem::Objective;
+use crate::{Participation, Problem, Result};
+
+/// The most steps: ten n x n matrices are then 20 GB.
+pub(crate) const MOST_STEPS: usize = 16_384;
+
+/// The most steps whose primal is descended where the dual leaves a gap.
+const MOST_PRIMAL_STEPS: usize = 1024;
+
+/// The lower-triangular C (n x n) of least loss and sensitivity 1, for every schema but min-sep.
+///
+/// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension is
+/// 1; for patterns that share steps among those whose co-participating columns have no negative inner product.
+/// For schemas that leave steps to nobody there is none: those steps are designed as if one unit took part in
+/// each.
+///
+/// ```
+/// use antinoise_mechanism::optimize::{Objective, dense};
+/// use antinoise_mechanism::{Participation, Problem, Workload};
+/// let problem = Problem {
+///     steps: 8,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Max,
+/// };
+/// let found = dense::minimize(&problem, &dense::Settings::of(&problem))?;
+/// assert!(found.gap.unwrap() <= 1e-5);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Errors
+/// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
+pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+    problem.check()?;
+    let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
+    let (groups, covered) = patterns(&problem.participation, n)?;
+    let (a, scale) = checked_queries(problem)?;
+    let disjoint = groups.iter().map(Vec::len).sum::<usize>() == n;
+    let remains = disjoint.then(|| (a.clone(), groups.clone()));
+    let found = if groups.len() == 1 && groups[0].len() == n {
+        one_pattern::minimize(OnePattern::new(a, scale), problem, settings)
+    } else if groups.len() == n && covered && problem.objective == Objective::Max && mirrored::is_mirrored(&a)
+    {
+        mirrored::minimize(Mirrored::new(&a, scale), problem, settings)
+    } else {
+        let queries = Queries::new(a, problem.objective);
+        if disjoint {
+            disjoint::minimize(Disjoint::new(queries, Blocks::new(groups), scale), problem, settings)
+        } else {
+            overlapping::minimize(Overlapping::new(queries, &groups, n, scale), problem, settings)
+        }
+    }?;
+    let found = match remains {
+        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.gap) && n <= MOST_PRIMAL_STEPS => {
+            let primal = Primal { a: &a, groups: &groups };
+            let queries = Queries::new(a.clone(), problem.objective);
+            let mut dual = Disjoint::new(queries, Blocks::new(groups.clone()), scale);
+            let start = found.value.clone();
+            primal::descend(&primal, &mut dual, found, &start, problem, settings)?
+        }
+        _ => found,
+    };
+    Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
+}
+
+/// A over its largest entry, and that entry.
+fn checked_queries(problem: &Problem) -> Result<(Mat<f64>, f64)> {
+    let (a, scale) = queries::written_out(&problem.workload, problem.steps)?;
+    if scale == 0.0 {
+        return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
+    }
+    Ok((a, scale))
+}
+
+/// Lower-triangular C for min-sep, each with the status of its solve, found from `start`: the caller picks the one whose
+/// reported loss is least.
+///
+/// # Errors
+/// When the problem is not valid.
+pub(crate) fn separated(start: &Mat<f64>, problem: &Problem) -> Result<Vec<Solution<Mat<f64>>>> {
+    Ok(descend(&checked_queries(problem)?.0, start, problem))
+}
+
+/// The schema's patterns, each step in one of them at least, and whether the schema itself covers every step.
+pub(super) fn patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
+    let (b, k) = participation.separation(n);
+    let mut groups: Vec<Vec<usize>> = match participation {
+        Participation::MinSep { .. } if k > 1 && k < n => {
+            let must_be = "another schema than min-sep, whose patterns are too many";
+            return Err(InvalidParameter::new("participation", participation, must_be).into());
+        }
+        Participation::Patterns { patterns } => patterns.clone(),
+        _ if k == 1 => (0..n).map(|t| vec![t]).collect(),
+        _ => (0..b).map(|phase| (phase..n).step_by(b).take(k).collect()).collect(),
+    };
+    let mut taken = vec![false; n];
+    groups.iter().flatten().for_each(|&t| taken[t] = true);
+    let covered = taken.iter().all(|&taken| taken);
+    groups.extend((0..n).filter(|&t| !taken[t]).map(|t| vec![t]));
+    Ok((groups, covered))
+}

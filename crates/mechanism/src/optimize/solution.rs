@@ -1,0 +1,58 @@
+//! What solvers find.
+
+use serde::{Deserialize, Serialize};
+
+/// How a solver ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Nothing was optimised: the strategy is given by a formula.
+    ClosedForm,
+    /// The stopping rule holds.
+    Converged,
+    /// No step along the search direction lowers the objective, although its slope promises more than rounding.
+    Stalled,
+    /// The iterations ran out; the value is the best found.
+    IterationLimit,
+}
+
+impl Status {
+    /// Whether nothing is left to be done: a formula, or a stopping rule that holds.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::ClosedForm | Self::Converged)
+    }
+}
+
+/// What a solver found, and how much it is worth.
+///
+/// ```
+/// use antinoise_mechanism::optimize::{Solution, Status};
+/// let doubled = Solution::closed_form(21).map(|x| 2 * x);
+/// assert_eq!((doubled.value, doubled.status), (42, Status::ClosedForm));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solution<T> {
+    /// The minimiser.
+    pub value: T,
+    /// How the solver ended.
+    pub status: Status,
+    /// (value - certified lower bound) / lower bound, where there is a certificate.
+    pub gap: Option<f64>,
+    /// Iterations taken.
+    pub iterations: usize,
+    /// Whether the value is better than the solver's start; false where nothing was solved.
+    pub improved: bool,
+}
+
+impl<T> Solution<T> {
+    /// A value that needed no solver.
+    pub fn closed_form(value: T) -> Self {
+        Self { value, status: Status::ClosedForm, gap: None, iterations: 0, improved: false }
+    }
+
+    /// The same solution, its value seen through `f`.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Solution<U> {
+        let Self { value, status, gap, iterations, improved } = self;
+        Solution { value: f(value), status, gap, iterations, improved }
+    }
+}

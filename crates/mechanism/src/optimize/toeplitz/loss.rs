@@ -1,0 +1,94 @@
+//! The loss of Toeplitz coefficients: what solvers see of it.
+
+use super::error::Error;
+use super::shape::Shape;
+use super::sums::Sums;
+use crate::problem::Objective;
+use crate::{Participation, Problem, Result, Workload};
+
+/// ln(sens^2 ||B||^2) of non-negative, non-increasing Toeplitz coefficients: what BLTs are.
+pub(crate) struct ToeplitzLoss {
+    sums: Sums,
+    error: Error,
+}
+
+impl ToeplitzLoss {
+    pub(crate) fn new(
+        steps: usize,
+        bands: usize,
+        workload: &Workload,
+        participation: &Participation,
+        objective: Objective,
+        exponent: f64,
+    ) -> Result<Self> {
+        let sums = Sums::new(steps, participation)?;
+        Ok(Self { sums, error: Error::new(steps, bands, workload, objective, exponent)? })
+    }
+
+    /// The value and its gradient in every coefficient of `c`.
+    pub(crate) fn value_and_gradient(&self, c: &[f64]) -> (f64, Vec<f64>) {
+        let (sensitivity, d_sensitivity) = self.sums.squared(c);
+        let (error, d_error) = self.error.of_column(c);
+        let slopes = d_sensitivity.iter().zip(&d_error);
+        (sensitivity.ln() + error.ln(), slopes.map(|(ds, de)| ds / sensitivity + de / error).collect())
+    }
+
+    /// The squared loss, the worst row unsmoothed.
+    pub(crate) fn cost(&self, c: &[f64]) -> f64 {
+        self.sums.squared(c).0 * self.error.exact(c)
+    }
+}
+
+/// Exponents of the p-norm of squared row norms that stands for the worst row where A is not Toeplitz.
+pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
+
+/// One error an exponent; one alone where no row is smoothed.
+pub(super) fn errors(problem: &Problem, of: impl Fn(f64) -> Result<Error>) -> Result<Vec<Error>> {
+    let plain = problem.objective == Objective::Rms || problem.workload.is_toeplitz();
+    let exponents = if plain { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
+    exponents.iter().map(|&exponent| of(exponent)).collect()
+}
+
+/// ln(sens^2 ||B||^2) and its gradient in a shape's variables v; `sensitivity` is sens^2 of magnitudes, and its gradient.
+pub(super) fn in_variables(
+    shape: Shape,
+    v: &[f64],
+    sensitivity: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    error: &Error,
+) -> (f64, Vec<f64>) {
+    let (c, m) = shape.coefficients(v);
+    let ((sensitivity, dm), (error, dc)) = (sensitivity(&m), error.of_column(&c));
+    let over = |d: Vec<f64>, by: f64| d.into_iter().map(|d| d / by).collect::<Vec<f64>>();
+    (sensitivity.ln() + error.ln(), shape.gradient(v, &over(dc, error), &over(dm, sensitivity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_is_the_finite_difference() {
+        let toeplitz = Workload::Momentum { momentum: 0.7, weight_decay: 0.05 };
+        let workloads = [toeplitz, Workload::Cooldown { start: 12, last: 0.3 }];
+        let cases =
+            workloads.iter().flat_map(|a| [Objective::Max, Objective::Rms].map(|objective| (a, objective)));
+        for (workload, objective) in cases {
+            for participation in ["single", "full-batch", "cyclic:4,3", "min-sep:5,2", "cyclic:4,5"] {
+                let participation = participation.parse().unwrap();
+                let loss = ToeplitzLoss::new(20, 7, workload, &participation, objective, 8.0).unwrap();
+                let c: Vec<f64> = (0..7).map(|t| 1.0 / (1.0 + t as f64)).collect();
+                let (_, gradient) = loss.value_and_gradient(&c);
+                for j in 0..c.len() {
+                    let at = |h: f64| {
+                        let mut moved = c.clone();
+                        moved[j] += h;
+                        loss.value_and_gradient(&moved).0
+                    };
+                    let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    let error = (difference - gradient[j]).abs();
+                    assert!(error < 1e-8, "{participation} {objective} {j}: {difference} {}", gradient[j]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! One search for C and for C^-1: shape after shape, with more and more bands.
+
+use super::error::Error;
+use super::inverse::{InverseLoss, Magnitudes};
+use super::loss::{errors, in_variables};
+use super::shape::Shape;
+use super::sums::Sums;
+use crate::optimize::best::Best;
+use crate::optimize::lbfgs::{self, Settings};
+use crate::optimize::solution::{Solution, Status};
+use crate::sensitivity;
+use crate::toeplitz::divide;
+use crate::{Problem, Result};
+
+/// Solutions with each smaller number of bands are made first up to so many bands, over more and over at most `FEW_STEPS`
+/// steps; beyond with each power of 2.
+const STEPWISE_BANDS: (usize, usize) = (32, 64);
+const FEW_STEPS: usize = 256;
+/// More bands than this are multiplied and divided by transforms.
+const FEW_BANDS: usize = 96;
+/// Terms an evaluation up to which the iterations are not limited further, and terms in all iterations above: one evaluation of
+/// a million takes seconds.
+const TRANSFORMED: usize = 1 << 17;
+/// Terms above which nothing is solved: the best start is taken.
+const MOST_TERMS: usize = 4_000_000;
+const MOST_TRANSFORMED: usize = 24_000_000;
+/// Relative decreases that the rounding of a recursion hides over more than so many steps.
+const MANY_STEPS: usize = 1 << 17;
+const ROUNDED: f64 = 1e-12;
+/// n x bands up to which a solver sets out from the class's own start too, not only from the best known.
+const SMALL: usize = 1 << 14;
+
+/// One problem, its loss as it is reported, and the forms of it that solvers see.
+struct Search<'a> {
+    problem: &'a Problem,
+    sums: Sums,
+    /// One an exponent; one alone where none is needed.
+    errors: Vec<Error>,
+}
+
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem, of: impl Fn(f64) -> Result<Error>) -> Result<Self> {
+        let sums = Sums::new(problem.steps, &problem.participation)?;
+        Ok(Self { problem, sums, errors: errors(problem, of)? })
+    }
+
+    /// The squared loss as it is reported; infinite where double precision cannot hold it.
+    fn cost(&self, c: &[f64]) -> f64 {
+        self.cost_with(c, |error| error.exact(c))
+    }
+
+    /// The same of C^-1 with first column `p`.
+    fn inverse_cost(&self, p: &[f64]) -> f64 {
+        self.cost_with(&divide(&[1.0], p, self.problem.steps), |error| error.exact_of_inverse(p))
+    }
+
+    fn cost_with(&self, c: &[f64], error: impl Fn(&Error) -> f64) -> f64 {
+        let Ok(sensitivity) = sensitivity::of_toeplitz(c, self.problem.steps, &self.problem.participation)
+        else {
+            return f64::INFINITY;
+        };
+        let cost = sensitivity.value.powi(2) * error(&self.errors[self.errors.len() - 1]);
+        if cost.is_finite() && cost > 0.0 { cost } else { f64::INFINITY }
+    }
+
+    /// The coefficients that solvers make of `start`, shape after shape.
+    fn solve(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
+        let mut c = start.to_vec();
+        if c.len() > FEW_BANDS && self.errors[0].terms() > MOST_TERMS {
+            let status = Status::IterationLimit;
+            let unsolved = Solution { value: c, status, gap: None, iterations: 0, improved: false };
+            best.offer(unsolved, best.cost());
+            return;
+        }
+        for &shape in Shape::stages(c.len(), &self.sums, &self.problem.participation) {
+            for (stage, error) in self.errors.iter().enumerate() {
+                let f = |v: &[f64]| in_variables(shape, v, |m| self.sums.squared(m), error);
+                let work = if c.len() > FEW_BANDS { error.terms() } else { 0 };
+                let settings = self.settings(stage + 1 == self.errors.len(), work);
+                let found = lbfgs::minimize(f, shape.variables(&c), &settings);
+                let found = found.map(|v| unit(&shape.coefficients(&v).0));
+                c.clone_from(&found.value);
+                let cost = self.cost(&c);
+                best.offer(found, cost);
+            }
+            c.clone_from(best.value());
+            c.resize(start.len(), 0.0);
+        }
+    }
+
+    /// The first columns of C^-1 that solvers make of `start`, with less and less smoothing of both kinds.
+    fn solve_inverse(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
+        let mut p = start.to_vec();
+        let magnitudes = Magnitudes::stages(&self.sums, &self.problem.participation);
+        let stages = magnitudes.len().max(self.errors.len());
+        for stage in 0..stages {
+            let magnitudes = magnitudes[stage.min(magnitudes.len() - 1)];
+            let error = &self.errors[stage.min(self.errors.len() - 1)];
+            let loss = InverseLoss { steps: self.problem.steps, error, sums: &self.sums, magnitudes };
+            let f = |v: &[f64]| loss.value_and_gradient(v);
+            let mut settings = self.settings(stage + 1 == stages, 0);
+            if self.problem.steps > MANY_STEPS {
+                settings.decrease_tolerance = settings.decrease_tolerance.max(ROUNDED);
+            }
+            let found = lbfgs::minimize(f, p[1..].to_vec(), &settings);
+            let found = found.map(|v| [&[1.0], &v[..]].concat());
+            p.clone_from(&found.value);
+            let cost = self.inverse_cost(&p);
+            best.offer(found, cost);
+        }
+    }
+
+    /// Stages before the last need not settle every digit; `work` terms of transforms an evaluation leave time for fewer
+    /// iterations.
+    fn settings(&self, last: bool, work: usize) -> Settings {
+        let default = Settings::default();
+        let max_iterations =
+            if work <= TRANSFORMED { default.max_iterations } else { MOST_TRANSFORMED / work };
+        let decrease_tolerance = if last { default.decrease_tolerance } else { 1e-9 };
+        Settings { max_iterations, decrease_tolerance, ..default }
+    }
+}
+
+/// c / c_0.
+pub(super) fn unit(c: &[f64]) -> Vec<f64> {
+    c.iter().map(|x| x / c[0]).collect()
+}
+
+/// The Toeplitz C with `start.len()` bands and c_0 = 1 of least loss, found from `start` and from `others`, which may be
+/// shorter.
+///
+/// # Errors
+/// When the schema does not fit, or the workload is not valid.
+pub fn minimize_banded(start: &[f64], others: &[Vec<f64>], problem: &Problem) -> Result<Solution<Vec<f64>>> {
+    let Problem { steps, workload, objective, .. } = problem;
+    let error = |exponent| Error::new(*steps, start.len(), workload, *objective, exponent);
+    let search = Search::new(problem, error)?;
+    let sizes = search.sizes(start.len(), start.len());
+    Ok(search.run(start, others, &sizes, |c| search.cost(c), |start, best| search.solve(start, best)))
+}
+
+/// The first column of the banded C^-1 (`start.len()` bands, first entry 1) of least loss, found from `start` and from
+/// `others`, which may be shorter. `known` is nearly that column: fewer bands are then not solved for.
+///
+/// The same loss as [`minimize_banded`], seen through c = 1 / c'. O(n bands) an evaluation.
+///
+/// # Errors
+/// When the schema does not fit, or the workload is not valid.
+pub fn minimize_banded_inverse(
+    start: &[f64],
+    others: &[Vec<f64>],
+    known: Option<&[f64]>,
+    problem: &Problem,
+) -> Result<Solution<Vec<f64>>> {
+    let Problem { steps, workload, objective, .. } = problem;
+    let error = |exponent| Error::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
+    let search = Search::new(problem, error)?;
+    let solve = |start: &[f64], best: &mut Best<Vec<f64>>| search.solve_inverse(start, best);
+    let (sizes, others) = match known {
+        Some(known) => (vec![start.len()], &[others, &[known.to_vec()]].concat()[..]),
+        None => (search.sizes(start.len(), problem.steps), others),
+    };
+    Ok(search.run(start, others, &sizes, |p| search.inverse_cost(p), solve))
+}
+
+impl Search<'_> {
+    /// The best of `start`, `others` and what `solve` makes of them with fewer bands and with all.
+    fn run(
+        &self,
+        start: &[f64],
+        others: &[Vec<f64>],
+        sizes: &[usize],
+        cost: impl Fn(&[f64]) -> f64,
+        solve: impl Fn(&[f64], &mut Best<Vec<f64>>),
+    ) -> Solution<Vec<f64>> {
+        let bands = start.len();
+        let start = unit(start);
+        let first = cost(&start);
+        let mut best = Best::new(start.clone(), first);
+        let mut fewer: Option<Vec<f64>> = None;
+        for &size in sizes {
+            let fitting = |c: &Vec<f64>| {
+                let mut c = unit(&c[..c.len().min(size)]);
+                c.resize(size, 0.0);
+                c
+            };
+            let truncated = fitting(&start);
+            let truncated_cost = if size == bands { first } else { cost(&truncated) };
+            let mut here = Best::new(truncated.clone(), truncated_cost);
+            for other in others.iter().chain(&fewer).map(fitting) {
+                let cost = cost(&other);
+                here.consider(other, cost);
+            }
+            solve(&here.value().clone(), &mut here);
+            if size * self.problem.steps <= SMALL {
+                solve(&truncated, &mut here);
+            }
+            if size < bands {
+                fewer = Some(here.value().clone());
+                continue;
+            }
+            let least = here.cost();
+            best.offer(here.finished(), least);
+        }
+        best.finished()
+    }
+
+    /// The numbers of bands that are solved for, one after the other, where C has `length` coefficients: only one where the
+    /// loss is smooth.
+    fn sizes(&self, bands: usize, length: usize) -> Vec<usize> {
+        if self.sums.orthogonal(length) {
+            return vec![bands];
+        }
+        let stepwise = if self.problem.steps <= FEW_STEPS { STEPWISE_BANDS.1 } else { STEPWISE_BANDS.0 };
+        let mut sizes: Vec<usize> = if bands <= stepwise {
+            (1..=bands).collect()
+        } else {
+            std::iter::successors(Some(1), |size| Some(2 * size)).take_while(|&size| size < bands).collect()
+        };
+        // As many bands as the separation: the last number whose loss is smooth.
+        sizes.extend([self.sums.separation.0.min(bands), bands]);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}

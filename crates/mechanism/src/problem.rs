@@ -1,0 +1,88 @@
+//! What a strategy is designed for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::{InvalidParameter, at_least};
+use serde::{Deserialize, Serialize};
+
+use crate::{Participation, Result, Workload};
+
+/// What an optimised strategy minimises: a norm of B = A C^-1 times sens(C, Pi).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// ||B||_row sens: the worst query.
+    Max,
+    /// ||B||_F / sqrt(n) sens: the root mean square over queries.
+    #[default]
+    Rms,
+}
+
+impl FromStr for Objective {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "max" => Ok(Self::Max),
+            "rms" => Ok(Self::Rms),
+            _ => Err(InvalidParameter::new("objective", format!("{text:?}"), "max or rms").into()),
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Max => "max",
+            Self::Rms => "rms",
+        })
+    }
+}
+
+/// What a strategy is designed for.
+///
+/// ```
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
+/// let problem = Problem {
+///     steps: 100,
+///     workload: Workload::Prefix,
+///     participation: Participation::Single,
+///     objective: Objective::Rms,
+/// };
+/// assert!(problem.check().is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// n.
+    pub steps: usize,
+    /// A.
+    pub workload: Workload,
+    /// Pi.
+    pub participation: Participation,
+    /// The norm of B that is minimised.
+    pub objective: Objective,
+}
+
+impl Problem {
+    /// Refuses a workload or schema that is not valid for `steps`.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub fn check(&self) -> Result<()> {
+        at_least("steps", self.steps, 1)?;
+        self.workload.check_steps(self.steps)?;
+        self.participation.check(self.steps)
+    }
+
+    /// What classes see that do not see queries one by one: the lower-triangular workload whose RMS loss is that of the batch.
+    ///
+    /// # Errors
+    /// When the batch leaves directions out.
+    pub(crate) fn summed(&self) -> Result<Self> {
+        Ok(match self.workload.triangular(self.steps)? {
+            Some(workload) => Self { workload, objective: Objective::Rms, ..self.clone() },
+            None => self.clone(),
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! What is rounded, and how far.
+
+/// In what precision a stream keeps coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Plain streams: [`Recursion::in_single_precision`].
+    Single,
+    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`].
+    Double,
+}
+
+/// Single precision rounds a step's factor times the noise's standard deviation: a step's noise, and with it a column of
+/// C, is off by at most this part, twice over for a scale that the caller adds.
+pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
+
+/// Rounding of one operation in double precision, twice over.
+pub(super) const UNIT: f64 = f64::EPSILON;

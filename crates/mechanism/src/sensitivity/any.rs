@@ -1,0 +1,109 @@
+//! Any C: entries of C^T C between co-participating steps, by lag.
+
+use antinoise_input::{larger, largest};
+use antinoise_linear::Mat;
+
+use super::figure::Sensitivity;
+use super::patterns::{TWO_AT_MOST, listed, of_blocks};
+use super::toeplitz::of_toeplitz;
+use crate::size::can_write_out;
+use crate::{Encoder, Participation, Result};
+
+/// sens(C, Pi) of any C.
+///
+/// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
+/// that patterns hold (Theta(nk) of a cyclic schema), exact when the worst pattern has none that is negative
+/// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck). Two participations at most: the pair's columns with the worse sign, exact.
+/// Min-sep: a dynamic program, exact when C^T C has no more bands than the separation, else on upper bounds of
+/// the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
+///
+/// # Source
+/// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
+pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Result<Sensitivity> {
+    let n = encoder.steps();
+    participation.check(n)?;
+    if let Participation::Patterns { patterns } = participation {
+        return listed(encoder, patterns);
+    }
+    if let Encoder::Toeplitz { coefficients, .. } = encoder {
+        return of_toeplitz(coefficients, n, participation);
+    }
+    let (b, k) = participation.separation(n);
+    if k == 1 {
+        let squared = largest(encoder.gram_lag(0));
+        return Sensitivity::exact(squared.sqrt(), "largest column norm, single participation");
+    }
+    can_write_out(n.saturating_mul(k))?;
+    match participation {
+        Participation::MinSep { .. } => min_sep(encoder, b, k),
+        _ => cyclic(encoder, b, k),
+    }
+}
+
+fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
+    let n = encoder.steps();
+    let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
+    let block = |phase: usize| {
+        let count = ((n - phase - 1) / b + 1).min(k);
+        Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
+    };
+    of_blocks(b, block)
+}
+
+/// M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]), where R\[t, j\]
+/// is the largest |X\[t, tau\]| with tau >= t + j b: the j-th participation after t is at least that far.
+fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
+    let n = encoder.steps();
+    let orthogonal = encoder.bandwidth() <= b;
+    if k == 2 && !orthogonal {
+        return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_AT_MOST);
+    }
+    let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
+    let diagonal = encoder.gram_lag(0);
+    // M for one more participation from M for one fewer; steps past the end are worth 0.
+    let mut fewer = vec![0.0; n + b];
+    let mut weights = diagonal;
+    for participations in 1..=k {
+        if participations > 1 && !orthogonal {
+            weights.iter_mut().zip(&reach[participations - 2]).for_each(|(w, r)| *w += 2.0 * r);
+        }
+        let mut best = vec![0.0; n + b];
+        for t in (0..n).rev() {
+            best[t] = larger(weights[t] + fewer[t + b], best[t + 1]);
+        }
+        fewer = best;
+    }
+    let value = fewer[0].sqrt();
+    if orthogonal {
+        return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
+    }
+    Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
+}
+
+/// max over t and tau >= t + b of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]|, or X\[t, t\] alone.
+fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
+    let diagonal = encoder.gram_lag(0);
+    let of_lag = |lag: usize| {
+        let entries = encoder.gram_lag(lag).into_iter().enumerate();
+        largest(entries.map(|(t, x)| diagonal[t] + diagonal[t + lag] + 2.0 * x.abs()))
+    };
+    let pairs = (b..encoder.steps()).map(of_lag);
+    largest(diagonal.iter().copied().chain(pairs))
+}
+
+/// R\[t, j\] for j in 1..k, at index j - 1.
+fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
+    let n = encoder.steps();
+    let mut reach = vec![Vec::new(); k - 1];
+    let mut largest = vec![0.0; n];
+    for lag in (b..n).rev() {
+        for (best, x) in largest.iter_mut().zip(encoder.gram_lag(lag)) {
+            *best = larger(*best, x.abs());
+        }
+        if lag % b == 0 && lag / b < k {
+            reach[lag / b - 1] = largest.clone();
+        }
+    }
+    reach.iter_mut().filter(|row| row.is_empty()).for_each(|row| *row = vec![0.0; n]);
+    reach
+}

@@ -1,0 +1,76 @@
+//! A sensitivity with its proof, in the range that double precision can tell.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Adjacency, Error, Result};
+
+/// Whether a sensitivity is attained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Some pair of adjacent inputs attains it.
+    Exact,
+    /// No pair of adjacent inputs exceeds it.
+    UpperBound,
+}
+
+/// sens(C, Pi) for gradients of norm 1, with its proof.
+///
+/// ```
+/// use antinoise_mechanism::{Adjacency, Participation, sensitivity};
+/// let twice = Participation::Cyclic { min_sep: 2, max_participations: 2 };
+/// let of_prefix_sums = sensitivity::of_toeplitz(&[1.0; 3], 3, &twice)?;
+/// assert_eq!(of_prefix_sums.value, 6f64.sqrt()); // columns 0 and 2 add up to (1, 1, 2)
+/// assert_eq!(of_prefix_sums.under(Adjacency::ReplaceOne).value, 2.0 * 6f64.sqrt());
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// The l2 sensitivity, in clip norms.
+    pub value: f64,
+    /// Exact or an upper bound.
+    pub kind: Kind,
+    /// The result that says so.
+    pub source: String,
+}
+
+/// The sensitivities that double precision can tell: squares of what is below lose their digits, and squares of
+/// what is above are infinite.
+const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
+
+/// A norm of columns of C, when its square has kept its digits.
+pub(crate) fn norm_in_range(norm: f64) -> bool {
+    IN_RANGE.contains(&norm)
+}
+
+impl Sensitivity {
+    /// # Errors
+    /// When the value is no number, or one whose square double precision cannot hold.
+    pub(crate) fn exact(value: f64, source: &str) -> Result<Self> {
+        Self { value, kind: Kind::Exact, source: source.into() }.checked()
+    }
+
+    /// # Errors
+    /// As [`Sensitivity::exact`].
+    pub(crate) fn upper_bound(value: f64, source: &str) -> Result<Self> {
+        Self { value, kind: Kind::UpperBound, source: source.into() }.checked()
+    }
+
+    fn checked(self) -> Result<Self> {
+        if norm_in_range(self.value) {
+            return Ok(self);
+        }
+        let (value, range) = (self.value, IN_RANGE);
+        let range = format!("from {:e} to {:e}", range.start(), range.end());
+        Err(Error::Numerical(format!(
+            "the sensitivity is {value:e} in double precision but must be {range}: the strategy's numbers grow or \
+             shrink too far"
+        )))
+    }
+
+    /// The sensitivity under an adjacency: replace-one doubles what zero-out costs.
+    pub fn under(mut self, adjacency: Adjacency) -> Self {
+        self.value *= adjacency.sensitivity_factor();
+        self
+    }
+}

@@ -1,0 +1,104 @@
+//! Any C under patterns that are listed or few: the entries of C^T C between the steps of each.
+
+use std::collections::BTreeMap;
+
+use antinoise_input::largest;
+use antinoise_linear::{Mat, column, symmetric_eigenvalues};
+
+use super::figure::Sensitivity;
+use crate::size::can_write_out;
+use crate::{Encoder, Result};
+
+/// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
+const MOST_SIGNED: usize = 12;
+/// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
+/// (Grothendieck's constant of positive semi-definite matrices).
+const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
+/// One's two contributions u and v move C G by at most what u = v or u = -v does.
+pub(super) const TWO_AT_MOST: &str =
+    "two participations: the worse of equal and opposite contributions, of either sign";
+/// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
+const ROUNDING: f64 = 1e-12;
+
+/// The entries of C^T C that listed patterns hold, found one lag after the other.
+pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
+    can_write_out(encoder.steps())?;
+    can_write_out(
+        patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
+    )?;
+    let mut entries: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for pattern in patterns {
+        let later = |i: usize| pattern[i..].iter().map(move |tau| ((tau - pattern[i], pattern[i]), f64::NAN));
+        entries.extend((0..pattern.len()).flat_map(later));
+    }
+    let mut known = (usize::MAX, Vec::new());
+    for (&(lag, t), entry) in &mut entries {
+        if known.0 != lag {
+            known = (lag, encoder.gram_lag(lag));
+        }
+        *entry = known.1[t];
+    }
+    let block = |u: usize| {
+        let pattern: &Vec<usize> = &patterns[u];
+        Mat::from_fn(pattern.len(), pattern.len(), |i, j| {
+            let (t, tau) = (pattern[i], pattern[j]);
+            entries[&(t.abs_diff(tau), t.min(tau))]
+        })
+    };
+    of_blocks(patterns.len(), block)
+}
+
+/// The sensitivity from C^T C restricted to each of `count` patterns.
+pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>) -> Result<Sensitivity> {
+    let over_patterns = |of: &dyn Fn(&Mat<f64>) -> f64| largest((0..count).map(|u| of(&block(u))));
+    let sum = |x: &Mat<f64>, of: fn(f64) -> f64| -> f64 {
+        (0..x.ncols()).flat_map(|j| column(x, j)).map(|&x| of(x)).sum()
+    };
+    let absolute = over_patterns(&|x| sum(x, f64::abs));
+    if !absolute.is_finite() {
+        return Sensitivity::upper_bound(
+            absolute,
+            "magnitudes of inner products of co-participating columns",
+        );
+    }
+    if (0..count).all(|u| block(u).nrows() <= 2) {
+        return Sensitivity::exact(absolute.sqrt(), TWO_AT_MOST);
+    }
+    if absolute <= over_patterns(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
+        let source = "columns of the worst pattern have no negative inner product";
+        return Sensitivity::exact(absolute.sqrt(), source);
+    }
+    let spectral = over_patterns(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt();
+    let mut bounds = vec![
+        (absolute.sqrt(), "magnitudes of inner products of co-participating columns"),
+        (spectral, "spectral: sqrt(k) times the largest norm of co-participating columns"),
+    ];
+    if (0..count).all(|u| block(u).nrows() <= MOST_SIGNED) {
+        let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
+        bounds.push((GROTHENDIECK * over_patterns(&largest_signed_sum).sqrt(), source));
+    }
+    let (value, source) =
+        bounds.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).expect("two bounds always apply");
+    Sensitivity::upper_bound(value, source)
+}
+
+/// An upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN where an entry is.
+fn largest_eigenvalue(x: &Mat<f64>) -> f64 {
+    let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
+    match symmetric_eigenvalues(x.as_ref()).map(largest) {
+        // Rounded up by more than the error of a backward-stable eigenvalue.
+        Ok(value) if value.is_finite() && norm_bound.is_finite() => {
+            (value + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
+        }
+        _ => norm_bound,
+    }
+}
+
+/// max over signs s of s^T X s.
+fn largest_signed_sum(x: &Mat<f64>) -> f64 {
+    let count = x.nrows();
+    largest((0u32..1 << (count - 1)).map(|bits| {
+        let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
+        (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
+    }))
+}

@@ -1,0 +1,71 @@
+//! The classes of strategies: the one table that serialisation, the command line, the laws and the benches read.
+
+use serde::{Deserialize, Serialize};
+
+/// Hands the table to another macro: a row is a class, the type of its strategies and its name.
+macro_rules! for_each_class {
+    ($then:ident) => {
+        $then! {
+            /// C = I: independent noise, DP-SGD.
+            Identity(Identity) = "identity";
+            /// C = A: noise on each query's answer.
+            Workload(OutputPerturbation) = "workload";
+            /// n Toeplitz coefficients: the square root of A, or optimised.
+            Toeplitz(Toeplitz) = "toeplitz";
+            /// The first few Toeplitz coefficients only.
+            BandedToeplitz(BandedToeplitz) = "banded-toeplitz";
+            /// A few free entries a column, columns of norm 1.
+            Banded(Banded) = "banded";
+            /// A few coefficients of C^-1.
+            BandedInverse(BandedInverse) = "banded-inverse";
+            /// A few geometric sequences.
+            Blt(Blt) = "blt";
+            /// Every entry free.
+            Dense(Dense) = "dense";
+            /// A binary tree over the steps, decoded by the dyadic partition.
+            Tree(BinaryTree) = "tree";
+            /// The tree, decoded by averages of the levels that are complete.
+            HonakerOnline(HonakerOnline) = "honaker-online";
+            /// The tree with its best decoder.
+            HonakerFull(HonakerFull) = "honaker-full";
+            /// A tree whose prefixes all read as many nodes.
+            SmoothTree(SmoothTree) = "smooth-tree";
+            /// The tree decoded from below, with an optimised weight a height.
+            WeightedTree(WeightedTree) = "weighted-tree";
+            /// The square root of a circulant that holds prefix sums.
+            Fourier(Fourier) = "fourier";
+            /// The same with its best decoder.
+            FourierOptimal(FourierOptimal) = "fourier-optimal";
+        }
+    };
+}
+pub(super) use for_each_class;
+
+macro_rules! define_class {
+    ($($(#[$doc:meta])* $class:ident($type:ty) = $name:literal;)*) => {
+        /// The classes of strategies, in the order of the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Class {
+            $($(#[$doc])* #[serde(rename = $name)] $class,)*
+        }
+
+        impl Class {
+            /// Every class.
+            pub const ALL: &'static [Self] = &[$(Self::$class,)*];
+
+            /// The name that files and the command line use.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$class => $name,)* }
+            }
+        }
+    };
+}
+
+for_each_class!(define_class);
+
+impl Class {
+    /// Whether a design optimises Toeplitz coefficients against those of the workload.
+    pub(super) fn needs_toeplitz_workload(self) -> bool {
+        matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt | Self::BandedInverse)
+    }
+}

@@ -1,0 +1,78 @@
+//! The first coefficients of a Toeplitz C, in the form that is asked for.
+
+use antinoise_input::{between, in_open_unit};
+
+use super::column::square_root_of;
+use super::form::Form;
+use super::harmonic::harmonic;
+use super::optimized::optimized;
+use crate::optimize::Solution;
+use crate::optimize::toeplitz::minimize_averaged;
+use crate::size::can_write_out;
+use crate::{Participation, Problem, Result, Workload};
+
+/// Most separations whose squared loss is averaged.
+const MOST_SEPARATIONS: usize = 33;
+
+/// The first `bands` coefficients in the form that is asked for.
+pub(super) fn coefficients(problem: &Problem, bands: usize, form: Form) -> Result<Solution<Vec<f64>>> {
+    // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
+    let (b, _) = problem.participation.separation(problem.steps);
+    if problem.workload != Workload::Prefix || bands > b {
+        can_write_out(problem.steps)?;
+    }
+    can_write_out(bands)?;
+    let root = || square_root_of(&problem.workload, problem.steps, bands);
+    match form {
+        Form::Optimized => optimized(problem, bands),
+        Form::SquareRoot => Ok(Solution::closed_form(root()?)),
+        Form::Damped { damping } => {
+            let keep = 1.0 - in_open_unit("damped", damping)?;
+            let damped = |(t, c): (usize, f64)| c * keep.powi(i32::try_from(t).unwrap_or(i32::MAX));
+            Ok(Solution::closed_form(root()?.into_iter().enumerate().map(damped).collect()))
+        }
+        Form::Harmonic => harmonic(problem, bands),
+        Form::Tapered { from } => {
+            between("tapered", from, 1, bands.saturating_sub(1), "bands - 1")?;
+            let found = optimized(&separated(problem, bands), bands)?;
+            Ok(found.map(|c| taper(c, from)))
+        }
+        Form::Averaged { from } => {
+            between("averaged", from, 1, bands.saturating_sub(1), "bands - 1")?;
+            let start = taper(optimized(&separated(problem, bands), bands)?.value, from);
+            let count = (bands - from + 1).min(MOST_SEPARATIONS);
+            let at = |i: usize| from + i * (bands - from) / (count - 1);
+            minimize_averaged(&start, &(0..count).map(at).collect::<Vec<_>>(), problem)
+        }
+    }
+}
+
+/// The problem with as many participations, at least `bands` apart.
+fn separated(problem: &Problem, bands: usize) -> Problem {
+    let most = Participation::most(problem.steps, bands);
+    let participation = match problem.participation.separation(problem.steps).1.min(most) {
+        0 | 1 => Participation::Single,
+        max_participations => Participation::MinSep { min_sep: bands, max_participations },
+    };
+    Problem { participation, ..problem.clone() }
+}
+
+/// Coefficient i, from 1, times (bands - i) / (bands - from) for i >= from.
+fn taper(mut c: Vec<f64>, from: usize) -> Vec<f64> {
+    let bands = c.len();
+    for (i, c) in c.iter_mut().enumerate().skip(from - 1) {
+        *c *= (bands - 1 - i) as f64 / (bands - from) as f64;
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taper_ends_at_zero_and_leaves_the_head() {
+        assert_eq!(taper(vec![1.0; 5], 2), [1.0, 1.0, 2.0 / 3.0, 1.0 / 3.0, 0.0]);
+        assert_eq!(taper(vec![1.0; 2], 1), [1.0, 0.0]);
+    }
+}

@@ -1,0 +1,131 @@
+//! The strategy that is asked for: its class's design, for columns of norm 1 and for runs where they are asked for.
+
+use antinoise_input::between;
+
+use super::any::{AnyStrategy, ColumnNormalized, Restarted};
+use super::banded_toeplitz::BandedToeplitz;
+use super::class::Class;
+use super::form::Form;
+use super::spec::StrategySpec;
+use super::toeplitz::Toeplitz;
+use crate::optimize::{Solution, column_normalized};
+use crate::{Encoder, Participation, Problem, Result, Workload};
+
+impl StrategySpec {
+    /// The best strategy of this class for the problem, or for [`StrategySpec::design_workload`] where the class
+    /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
+    ///
+    /// # Errors
+    /// When the problem is not valid, an option does not belong to the class, or it is out of range.
+    pub fn design(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        problem.check()?;
+        let workload = self.design_workload(&problem.workload, problem.steps);
+        let problem = Problem { workload, ..problem.clone() };
+        match &problem.workload {
+            Workload::Queries { .. } if self.class != Class::Workload => self.design_for_queries(&problem),
+            _ => self.design_runs(&problem),
+        }
+    }
+
+    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        let spanning = problem.workload.spanning(problem.steps)?;
+        let certified = spanning.is_none();
+        let workload = spanning.unwrap_or_else(|| problem.workload.clone());
+        let problem = Problem { workload, ..problem.clone() };
+        // Only dense strategies see queries one by one.
+        let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
+        let found = self.design_runs(&problem)?;
+        Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
+    }
+
+    fn design_runs(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        match self.restarts {
+            None => self.design_run(problem),
+            Some(restarts) => self.design_restarted(problem, restarts),
+        }
+    }
+
+    fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
+        if !has_coefficients && self.form != Form::SquareRoot {
+            self.refuse_form()?;
+        }
+        let found = AnyStrategy::design(self, problem)?;
+        if !self.column_normalize {
+            return Ok(found);
+        }
+        let found = match &found.value {
+            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.form == Form::Optimized => {
+                for_unit_columns(found, problem)?
+            }
+            _ => found,
+        };
+        let normalized = AnyStrategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
+        // Not the strategy that was certified.
+        Ok(Solution { gap: None, ..found.map(|_| normalized) })
+    }
+
+    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<AnyStrategy>> {
+        between("restarts", restarts, 1, problem.steps, "steps")?;
+        let period = problem.steps.div_ceil(restarts);
+        let participation = participation_of_run(&problem.participation, period);
+        let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
+        let strategy = AnyStrategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
+        // A certificate for one run says nothing about the whole.
+        Ok(Solution { gap: None, ..run.map(|_| strategy) })
+    }
+}
+
+/// The Toeplitz strategy whose columns, once they are scaled to norm 1, cost least; the given one where columns that take
+/// part together overlap, so that their norms are not the sensitivity, or where that would take too long.
+pub(super) fn for_unit_columns(
+    found: Solution<AnyStrategy>,
+    problem: &Problem,
+) -> Result<Solution<AnyStrategy>> {
+    let Encoder::Toeplitz { steps, coefficients } = found.value.encoder()? else {
+        return Ok(found);
+    };
+    let (b, k) = problem.participation.separation(steps);
+    let orthogonal = k == 1 || coefficients.len() <= b;
+    if !orthogonal {
+        return Ok(found);
+    }
+    let Some(better) = column_normalized::minimize(&coefficients, problem)? else { return Ok(found) };
+    let strategy = match &found.value {
+        AnyStrategy::Toeplitz(_) => AnyStrategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
+        _ => AnyStrategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),
+    };
+    Ok(Solution { improved: found.improved || better.improved, ..better.map(|_| strategy) })
+}
+
+/// The schema that one run of `period` steps sees of a schema over the whole: as many participations as fit.
+pub(super) fn participation_of_run(whole: &Participation, period: usize) -> Participation {
+    let fitting = |b: usize, k: usize| k.min(Participation::most(period, b));
+    match whole {
+        Participation::Single => Participation::Single,
+        Participation::FullBatch => Participation::FullBatch,
+        Participation::Patterns { patterns } => {
+            let of_runs = |pattern: &Vec<usize>| -> Vec<Vec<usize>> {
+                let runs = pattern.chunk_by(|t, tau| t / period == tau / period);
+                runs.map(|run| run.iter().map(|t| t % period).collect()).collect()
+            };
+            let mut patterns: Vec<Vec<usize>> = patterns.iter().flat_map(of_runs).collect();
+            patterns.sort_unstable();
+            patterns.dedup();
+            Participation::Patterns { patterns }
+        }
+        Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. }
+            if *min_sep >= period =>
+        {
+            Participation::Single
+        }
+        Participation::Cyclic { min_sep, max_participations } => {
+            let max_participations = fitting(*min_sep, *max_participations);
+            Participation::Cyclic { min_sep: *min_sep, max_participations }
+        }
+        Participation::MinSep { min_sep, max_participations } => {
+            let max_participations = fitting(*min_sep, *max_participations);
+            Participation::MinSep { min_sep: *min_sep, max_participations }
+        }
+    }
+}

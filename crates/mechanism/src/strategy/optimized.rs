@@ -1,0 +1,65 @@
+//! Toeplitz coefficients of least loss, with the classes that all Toeplitz matrices contain.
+
+use super::banded_inverse::BandedInverse;
+use super::blt::Blt;
+use super::class::Class;
+use super::column::square_root_of;
+use super::contract::Strategy;
+use super::design::Design;
+use super::harmonic::harmonic;
+use super::spec::StrategySpec;
+use crate::optimize::toeplitz::minimize_banded;
+use crate::optimize::{Objective, Solution};
+use crate::{Encoder, Participation, Problem, Result, Workload};
+
+/// The first `bands` coefficients of sqrt(A), optimised from there.
+pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
+    let start = square_root_of(&problem.workload, problem.steps, bands)?;
+    let optimal_already = bands == problem.steps
+        && problem.objective == Objective::Max
+        && problem.participation == Participation::Single
+        && problem.workload == Workload::Prefix;
+    if optimal_already {
+        return Ok(Solution::closed_form(start));
+    }
+    let mut others = vec![vec![1.0]];
+    if problem.workload != Workload::Prefix {
+        others.extend(problem.workload.coefficients(problem.steps)?);
+    }
+    if bands == problem.steps {
+        others.extend(contained(problem)?);
+    }
+    if !problem.workload.is_toeplitz() && problem.objective == Objective::Max && problem.steps <= FEW {
+        others.push(harmonic(problem, bands)?.value);
+    }
+    minimize_banded(&start, &others, problem)
+}
+
+/// Solutions of the classes that all Toeplitz matrices contain: where several participations overlap, their starts lead to
+/// minima that others miss.
+fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
+    let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).1);
+    let mut found = Vec::new();
+    if k > 1 && steps <= SHORT {
+        found.push(Blt::best(problem)?.coefficients()?);
+        let inverse = StrategySpec { bands: Some(steps), ..StrategySpec::new(Class::BandedInverse) };
+        if let Encoder::Toeplitz { coefficients, .. } =
+            BandedInverse::design(&inverse, problem)?.value.encoder()?
+        {
+            found.push(coefficients);
+        }
+    } else if steps > LONG && problem.workload == Workload::Prefix {
+        found.push(Blt::best(problem)?.coefficients()?);
+    }
+    Ok(found)
+}
+
+/// Up to so many steps the best 1 / i + c is a start where the worst row is a p-norm of all: smoothed, optima miss it by a
+/// few parts in 10^6.
+const FEW: usize = 256;
+
+/// Up to so many steps the contained classes are designed too.
+const SHORT: usize = 64;
+
+/// More steps than this leave time for few iterations, so that the best BLT, which takes none of it, is a start too.
+const LONG: usize = 1 << 17;
