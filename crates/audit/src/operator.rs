@@ -5,7 +5,7 @@
 //! |W g| <= |C g|, so that an attack on W is one on the mechanism. All of it is lower triangular: the first steps are
 //! whitened by the leading block.
 
-use antinoise_linear::{Mat, inverse, lower_factor, product};
+use antinoise_linear::{Matrix, inverse, lower_factor, product};
 use antinoise_mechanism::toeplitz::multiply;
 use antinoise_mechanism::{Encoder, Recursion};
 
@@ -24,7 +24,7 @@ pub(crate) enum Operator {
     /// Entry (t, t - tau) at t bands + tau.
     Banded { bands: usize, rows: Vec<f64> },
     /// Square and lower triangular, or of more rows than columns.
-    Dense(Mat<f64>),
+    Dense(Matrix),
     /// The block again and again.
     Stamped { block: Box<Operator>, period: usize },
 }
@@ -45,8 +45,8 @@ impl Operator {
         match Self::of(encoder, steps) {
             Self::Dense(c) if !is_lower_square(&c) => {
                 let noise = noise_matrix(recursion, steps);
-                let covariance = product(noise.as_ref(), noise.transpose());
-                let factor = lower_factor(inverse(covariance.as_ref()).as_ref());
+                let covariance = product(&noise, noise.transpose());
+                let factor = lower_factor(&inverse(&covariance));
                 factor.map(Self::Dense).map_err(|error| Error::Singular(error.to_string()))
             }
             square => Ok(square),
@@ -67,7 +67,7 @@ impl Operator {
             other => {
                 let c = other.to_dense();
                 let rows = if c.nrows() == c.ncols() { steps } else { c.nrows() };
-                Self::Dense(Mat::from_fn(rows, steps, |i, j| c[(i, j)]))
+                Self::Dense(Matrix::from_fn(rows, steps, |i, j| c[(i, j)]))
             }
         }
     }
@@ -86,7 +86,7 @@ impl Operator {
             Self::Dense(c) => {
                 let mut y = vec![0.0; if is_square(c) { n } else { c.nrows() }];
                 for (j, &x) in x.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                    let column = antinoise_linear::column(c, j);
+                    let column = c.column(j);
                     y.iter_mut().zip(column).for_each(|(y, c)| *y += c * x);
                 }
                 y
@@ -111,9 +111,9 @@ impl Operator {
             Self::Banded { bands, rows } => (0..steps)
                 .map(|j| (j..steps.min(j + bands)).map(|t| rows[t * bands + t - j] * y[t]).sum())
                 .collect(),
-            Self::Dense(c) => (0..steps)
-                .map(|j| antinoise_linear::column(c, j).iter().zip(y).map(|(c, y)| c * y).sum())
-                .collect(),
+            Self::Dense(c) => {
+                (0..steps).map(|j| c.column(j).iter().zip(y).map(|(c, y)| c * y).sum()).collect()
+            }
             Self::Stamped { block, period } => {
                 let mut rest = y;
                 let mut x = Vec::with_capacity(steps);
@@ -157,20 +157,20 @@ pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
     }
 }
 
-fn is_square(c: &Mat<f64>) -> bool {
+fn is_square(c: &Matrix) -> bool {
     c.nrows() == c.ncols()
 }
 
-fn is_lower_square(c: &Mat<f64>) -> bool {
+fn is_lower_square(c: &Matrix) -> bool {
     is_square(c) && (0..c.ncols()).all(|j| (0..j).all(|i| c[(i, j)] == 0.0))
 }
 
 /// N, steps x seeds.
-fn noise_matrix(recursion: &Recursion, steps: usize) -> Mat<f64> {
+fn noise_matrix(recursion: &Recursion, steps: usize) -> Matrix {
     let seeds = recursion.seeds(steps);
     match recursion {
         Recursion::Combination { rows } => {
-            let mut noise = Mat::zeros(steps, seeds);
+            let mut noise = Matrix::zeros(steps, seeds);
             for (t, row) in rows[..steps].iter().enumerate() {
                 row.iter().for_each(|&(seed, weight)| noise[(t, seed)] += weight);
             }
@@ -178,7 +178,7 @@ fn noise_matrix(recursion: &Recursion, steps: usize) -> Mat<f64> {
         }
         Recursion::Scaled { inner, factors } => {
             let inner = noise_matrix(inner, steps);
-            Mat::from_fn(steps, seeds, |t, seed| factors[t] * inner[(t, seed)])
+            Matrix::from_fn(steps, seeds, |t, seed| factors[t] * inner[(t, seed)])
         }
         _ => {
             let column = |seed: usize| {
@@ -186,7 +186,7 @@ fn noise_matrix(recursion: &Recursion, steps: usize) -> Mat<f64> {
                 recursion.apply(steps, &unit)
             };
             let columns: Vec<Vec<f64>> = (0..seeds).map(column).collect();
-            Mat::from_fn(steps, seeds, |t, seed| columns[seed][t])
+            Matrix::from_fn(steps, seeds, |t, seed| columns[seed][t])
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Norms of the decoder B = A C^-1.
 
 use antinoise_input::largest;
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
@@ -116,8 +116,8 @@ pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Wo
 }
 
 /// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
-pub(crate) fn error_of_matrix(noise: &Mat<f64>, workload: &Workload) -> Result<ErrorNorms> {
-    let column = |_: &mut Vec<f64>, j: usize| antinoise_linear::column(noise, j).to_vec();
+pub(crate) fn error_of_matrix(noise: &Matrix, workload: &Workload) -> Result<ErrorNorms> {
+    let column = |_: &mut Vec<f64>, j: usize| noise.column(j).to_vec();
     ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?)
 }
 

@@ -1,6 +1,6 @@
 //! The matrix C itself, in the forms that strategies have, and the entries of C^T C that sensitivity needs.
 
-use antinoise_linear::{Mat, column, lower_factor};
+use antinoise_linear::{Matrix, lower_factor};
 
 use crate::toeplitz::dot;
 use crate::tree::Tree;
@@ -31,7 +31,7 @@ pub enum Encoder {
         rows: Vec<f64>,
     },
     /// Any matrix, r x n.
-    Dense(Mat<f64>),
+    Dense(Matrix),
     /// C_tree: a row a node of the binary tree over the steps, its height's weight on the steps below it, in postorder;
     /// nodes of the complete tree that have no step below them are left out (up to 2n - 1 x n).
     Tree {
@@ -122,7 +122,7 @@ impl Encoder {
                 })
                 .collect(),
             Self::Dense(matrix) => {
-                (0..n.saturating_sub(lag)).map(|t| dot(column(matrix, t), column(matrix, t + lag))).collect()
+                (0..n.saturating_sub(lag)).map(|t| dot(matrix.column(t), matrix.column(t + lag))).collect()
             }
             Self::Tree { weights, .. } => {
                 let common = Tree::new(n).squares_from(weights);
@@ -172,15 +172,15 @@ impl Encoder {
                 let below = |i: usize| i >= j && i - j < *bands;
                 (0..n).map(|i| if below(i) { rows[i * bands + i - j] } else { 0.0 }).collect()
             }
-            Self::Dense(matrix) => column(matrix, j).to_vec(),
-            _ => column(&self.to_dense(), j).to_vec(),
+            Self::Dense(matrix) => matrix.column(j).to_vec(),
+            _ => self.to_dense().column(j).to_vec(),
         }
     }
 
     /// C^T C written out.
-    fn gram(&self) -> Mat<f64> {
+    fn gram(&self) -> Matrix {
         let n = self.steps();
-        let mut gram = Mat::zeros(n, n);
+        let mut gram = Matrix::zeros(n, n);
         for lag in 0..n {
             for (t, x) in self.gram_lag(lag).into_iter().enumerate() {
                 (gram[(t, t + lag)], gram[(t + lag, t)]) = (x, x);
@@ -190,13 +190,13 @@ impl Encoder {
     }
 
     /// C written out.
-    pub fn to_dense(&self) -> Mat<f64> {
+    pub fn to_dense(&self) -> Matrix {
         let n = self.steps();
         match self {
             Self::Toeplitz { coefficients, .. } => toeplitz_dense(coefficients, n, |_| 1.0),
             Self::Scaled { coefficients, scales } => toeplitz_dense(coefficients, n, |j| scales[j]),
             Self::Banded { bands, rows } => {
-                Mat::from_fn(
+                Matrix::from_fn(
                     n,
                     n,
                     |i, j| if i >= j && i - j < *bands { rows[i * bands + i - j] } else { 0.0 },
@@ -206,17 +206,17 @@ impl Encoder {
             Self::Tree { steps, weights } => Tree::new(*steps).encoder(weights),
             Self::SmoothTree { steps } => SmoothTree::new(*steps).encoder(),
             Self::Circulant { coefficients: c, .. } => {
-                Mat::from_fn(c.len(), n, |i, j| c[(c.len() + i - j) % c.len()])
+                Matrix::from_fn(c.len(), n, |i, j| c[(c.len() + i - j) % c.len()])
             }
             Self::Triangular(of) => {
-                lower_factor(of.gram().as_ref()).expect("C^T C of full column rank is positive definite")
+                lower_factor(&of.gram()).expect("C^T C of full column rank is positive definite")
             }
-            Self::Leading { of, .. } => of.to_dense().subcols(0, n).to_owned(),
+            Self::Leading { of, .. } => of.to_dense().leading_columns(n),
             Self::Stamped { block, period, steps } => {
                 let (whole, rest) = (block.to_dense(), steps % period);
-                let rest = if rest > 0 { block.leading(rest).to_dense() } else { Mat::zeros(0, 0) };
+                let rest = if rest > 0 { block.leading(rest).to_dense() } else { Matrix::zeros(0, 0) };
                 let full_rows = steps / period * whole.nrows();
-                Mat::from_fn(full_rows + rest.nrows(), n, |i, j| match i.checked_sub(full_rows) {
+                Matrix::from_fn(full_rows + rest.nrows(), n, |i, j| match i.checked_sub(full_rows) {
                     None if i / whole.nrows() == j / period => whole[(i % whole.nrows(), j % period)],
                     Some(i) if j >= steps - steps % period => rest[(i, j % period)],
                     _ => 0.0,
@@ -257,7 +257,7 @@ impl Encoder {
             }
             other => {
                 let c = other.to_dense();
-                Self::Dense(Mat::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
+                Self::Dense(Matrix::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
             }
         }
     }
@@ -276,7 +276,7 @@ impl Encoder {
             Self::Banded { bands, rows } => Self::Banded { bands: *bands, rows: cut(rows, steps * bands) },
             Self::Dense(matrix) => {
                 let rows = if matrix.nrows() == matrix.ncols() { steps } else { matrix.nrows() };
-                Self::Dense(Mat::from_fn(rows, steps, |i, j| matrix[(i, j)]))
+                Self::Dense(Matrix::from_fn(rows, steps, |i, j| matrix[(i, j)]))
             }
             Self::Stamped { block, period, .. } => {
                 Self::Stamped { block: block.clone(), period: *period, steps }
@@ -291,9 +291,9 @@ impl Encoder {
 }
 
 /// One more than the largest distance between columns that are both other than 0 in the same rows' range.
-fn dense_bandwidth(matrix: &Mat<f64>) -> usize {
+fn dense_bandwidth(matrix: &Matrix) -> usize {
     let support = |t: usize| {
-        let column = column(matrix, t);
+        let column = matrix.column(t);
         let first = column.iter().position(|&x| x != 0.0)?;
         Some((first, column.iter().rposition(|&x| x != 0.0)?))
     };
@@ -325,6 +325,6 @@ fn shifted(c: &[f64], n: usize, j: usize, scale: f64) -> Vec<f64> {
     column
 }
 
-fn toeplitz_dense(c: &[f64], n: usize, scale: impl Fn(usize) -> f64) -> Mat<f64> {
-    Mat::from_fn(n, n, |i, j| if i >= j && i - j < c.len() { c[i - j] * scale(j) } else { 0.0 })
+fn toeplitz_dense(c: &[f64], n: usize, scale: impl Fn(usize) -> f64) -> Matrix {
+    Matrix::from_fn(n, n, |i, j| if i >= j && i - j < c.len() { c[i - j] * scale(j) } else { 0.0 })
 }

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use antinoise_input::largest;
-use antinoise_linear::{Error, Mat};
+use antinoise_linear::{Error, Matrix};
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 use rustfft::{Fft, FftPlannerScalar};
@@ -154,9 +154,9 @@ fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
-pub(crate) fn inverse_factor(r: &[f64]) -> Result<Mat<f64>> {
+pub(crate) fn inverse_factor(r: &[f64]) -> Result<Matrix> {
     let n = r.len();
-    let mut factor = Mat::zeros(n, n);
+    let mut factor = Matrix::zeros(n, n);
     each_inverse_column(r, |column, entries| {
         entries.enumerate().for_each(|(i, a)| factor[(column + i, column)] = a);
     })?;
@@ -226,8 +226,9 @@ mod tests {
         for n in [1, 2, 3, 8, 33, 200] {
             let r = autocorrelation(n);
             let factor = inverse_factor(&r).unwrap();
-            let x = Mat::from_fn(n, n, |i, j| r[i.abs_diff(j)]);
-            let identity = factor.transpose() * &x * &factor;
+            let x = Matrix::from_fn(n, n, |i, j| r[i.abs_diff(j)]);
+            let identity =
+                antinoise_linear::product(&antinoise_linear::product(factor.transpose(), &x), &factor);
             for j in 0..n {
                 for i in 0..n {
                     assert!((identity[(i, j)] - f64::from(i == j)).abs() < 1e-12, "n={n} {i} {j}");

@@ -4,7 +4,7 @@
 //! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the rule for z~_t, free of any
 //! storage or random number: the noise crate runs it on vectors, [`Recursion::apply`] runs it on scalars.
 
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::fourier::Convolution;
@@ -82,7 +82,7 @@ pub enum Recursion {
 
 impl Recursion {
     /// z~ = N z for a lower-triangular N (n x n).
-    pub(crate) fn of_lower_triangular(noise: &Mat<f64>) -> Self {
+    pub(crate) fn of_lower_triangular(noise: &Matrix) -> Self {
         let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
         Self::Combination { rows: (0..noise.nrows()).map(row).collect() }
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use antinoise_input::{InvalidParameter, largest};
-use antinoise_linear::{Mat, column};
+use antinoise_linear::Matrix;
 
 use super::precision::{Precision, UNIT};
 use crate::fourier::Convolution;
@@ -117,7 +117,7 @@ struct Magnitudes {
 enum Form {
     /// Nodes above steps, by the largest weight of one.
     Tree(f64),
-    WrittenOut(Mat<f64>),
+    WrittenOut(Matrix),
 }
 
 impl Magnitudes {
@@ -136,7 +136,7 @@ impl Magnitudes {
             _ => {}
         }
         let c = encoder.to_dense();
-        let columns = (0..c.ncols()).map(|j| column(&c, j).iter().map(|x| x.abs()).sum()).collect();
+        let columns = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x.abs()).sum()).collect();
         Self { form: Form::WrittenOut(c), columns }
     }
 
@@ -152,7 +152,7 @@ impl Magnitudes {
             Form::WrittenOut(c) => {
                 let mut sums = vec![0.0; c.nrows()];
                 for (j, x) in x.iter().enumerate() {
-                    sums.iter_mut().zip(column(c, j)).for_each(|(sum, c)| *sum += c.abs() * x);
+                    sums.iter_mut().zip(c.column(j)).for_each(|(sum, c)| *sum += c.abs() * x);
                 }
                 largest(sums)
             }

@@ -1,7 +1,7 @@
 //! Any C: entries of C^T C between co-participating steps, by lag.
 
 use antinoise_input::{larger, largest};
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 
 use super::figure::Sensitivity;
 use super::patterns::{TWO_AT_MOST, listed, of_blocks};
@@ -45,7 +45,7 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
     let block = |phase: usize| {
         let count = ((n - phase - 1) / b + 1).min(k);
-        Mat::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
+        Matrix::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
     };
     of_blocks(b, block)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use antinoise_input::largest;
-use antinoise_linear::{Mat, column, symmetric_eigenvalues};
+use antinoise_linear::{Matrix, symmetric_eigenvalues};
 
 use super::figure::Sensitivity;
 use crate::size::can_write_out;
@@ -40,7 +40,7 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
     }
     let block = |u: usize| {
         let pattern: &Vec<usize> = &patterns[u];
-        Mat::from_fn(pattern.len(), pattern.len(), |i, j| {
+        Matrix::from_fn(pattern.len(), pattern.len(), |i, j| {
             let (t, tau) = (pattern[i], pattern[j]);
             entries[&(t.abs_diff(tau), t.min(tau))]
         })
@@ -49,10 +49,10 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
 }
 
 /// The sensitivity from C^T C restricted to each of `count` patterns.
-pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>) -> Result<Sensitivity> {
-    let over_patterns = |of: &dyn Fn(&Mat<f64>) -> f64| largest((0..count).map(|u| of(&block(u))));
-    let sum = |x: &Mat<f64>, of: fn(f64) -> f64| -> f64 {
-        (0..x.ncols()).flat_map(|j| column(x, j)).map(|&x| of(x)).sum()
+pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result<Sensitivity> {
+    let over_patterns = |of: &dyn Fn(&Matrix) -> f64| largest((0..count).map(|u| of(&block(u))));
+    let sum = |x: &Matrix, of: fn(f64) -> f64| -> f64 {
+        (0..x.ncols()).flat_map(|j| x.column(j)).map(|&x| of(x)).sum()
     };
     let absolute = over_patterns(&|x| sum(x, f64::abs));
     if !absolute.is_finite() {
@@ -83,9 +83,9 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Mat<f64>) -> Resu
 }
 
 /// An upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN where an entry is.
-fn largest_eigenvalue(x: &Mat<f64>) -> f64 {
+fn largest_eigenvalue(x: &Matrix) -> f64 {
     let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
-    match symmetric_eigenvalues(x.as_ref()).map(largest) {
+    match symmetric_eigenvalues(&x).map(largest) {
         // Rounded up by more than the error of a backward-stable eigenvalue.
         Ok(value) if value.is_finite() && norm_bound.is_finite() => {
             (value + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
@@ -95,7 +95,7 @@ fn largest_eigenvalue(x: &Mat<f64>) -> f64 {
 }
 
 /// max over signs s of s^T X s.
-fn largest_signed_sum(x: &Mat<f64>) -> f64 {
+fn largest_signed_sum(x: &Matrix) -> f64 {
     let count = x.nrows();
     largest((0u32..1 << (count - 1)).map(|bits| {
         let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };

@@ -2,7 +2,7 @@
 //! seed noise again, no state. Design: O(n^3) an iteration, about ten n x n matrices of memory.
 
 use antinoise_input::{InvalidParameter, at_least};
-use antinoise_linear::{Mat, lower_inverse};
+use antinoise_linear::{Matrix, lower_inverse};
 use serde::{Deserialize, Serialize};
 
 use super::banded::Banded;
@@ -47,13 +47,13 @@ impl Dense {
         Ok(strategy)
     }
 
-    fn of_matrix(c: &Mat<f64>) -> Result<Self> {
+    fn of_matrix(c: &Matrix) -> Result<Self> {
         Self::new((0..c.nrows()).map(|i| (0..=i).map(|j| c[(i, j)]).collect()).collect())
     }
 
-    fn matrix(&self) -> Mat<f64> {
+    fn matrix(&self) -> Matrix {
         let n = self.rows.len();
-        Mat::from_fn(n, n, |i, j| if i >= j { self.rows[i][j] } else { 0.0 })
+        Matrix::from_fn(n, n, |i, j| if i >= j { self.rows[i][j] } else { 0.0 })
     }
 }
 
@@ -87,11 +87,11 @@ impl Strategy for Dense {
     }
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
-        error_of_matrix(&lower_inverse(self.matrix().as_ref()), workload)
+        error_of_matrix(&lower_inverse(&self.matrix()), workload)
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        let inverse = lower_inverse(self.matrix().as_ref());
+        let inverse = lower_inverse(&self.matrix());
         let row = |i: usize| (0..=i).map(|j| (j, inverse[(i, j)])).collect();
         Recursion::Combination { rows: (0..self.steps()).map(row).collect() }.checked()
     }

@@ -3,7 +3,7 @@
 //! a step by making seed noise again.
 
 use antinoise_input::between;
-use antinoise_linear::{Mat, column};
+use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
@@ -32,7 +32,7 @@ pub struct FourierOptimal {
 
 impl FourierOptimal {
     /// C'^-1.
-    fn inverse(&self) -> Result<Mat<f64>> {
+    fn inverse(&self) -> Result<Matrix> {
         can_store_dense(self.steps)?;
         fourier::inverse_factor(&fourier::autocorrelation(self.steps))
     }
@@ -71,7 +71,7 @@ impl Strategy for FourierOptimal {
             return self.prefix_errors_squared();
         }
         let inverse = self.inverse()?;
-        sum_over_columns(self.steps, self.steps, workload, |_, j| column(&inverse, j).to_vec())
+        sum_over_columns(self.steps, self.steps, workload, |_, j| inverse.column(j).to_vec())
     }
 
     fn recursion(&self) -> Result<Recursion> {

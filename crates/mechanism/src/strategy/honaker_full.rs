@@ -62,7 +62,7 @@ impl Strategy for HonakerFull {
 
     fn recursion(&self) -> Result<Recursion> {
         can_store_dense(self.steps)?;
-        let inverse = lower_inverse(self.encoder()?.to_dense().as_ref());
+        let inverse = lower_inverse(&self.encoder()?.to_dense());
         Ok(Recursion::of_lower_triangular(&inverse))
     }
 }

@@ -2,7 +2,7 @@
 //! momentum, so that noise takes O(m) time and one or two vectors of seed noise.
 
 use antinoise_input::InvalidParameter;
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
@@ -62,7 +62,7 @@ impl Strategy for OutputPerturbation {
         }
         if let Workload::Matrix { rows } = &self.workload {
             let entry = |i: usize, j: usize| rows[i].get(j).copied().unwrap_or(0.0);
-            return Ok(Encoder::Dense(Mat::from_fn(steps, steps, entry)));
+            return Ok(Encoder::Dense(Matrix::from_fn(steps, steps, entry)));
         }
         let coefficients = self.workload.coefficients(steps)?.expect("every other workload is Toeplitz");
         Ok(Encoder::Toeplitz { steps, coefficients })
@@ -106,7 +106,7 @@ impl Strategy for OutputPerturbation {
 fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     let n = rates.len();
     can_write_out(n.saturating_mul(n))?;
-    let mut c = Mat::zeros(n, n);
+    let mut c = Matrix::zeros(n, n);
     for j in 0..n {
         let (mut sum, mut power) = (0.0, 1.0);
         for i in j..n {

@@ -1,6 +1,6 @@
 //! Nodes, by height and by the steps below them.
 
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 
 /// The tree over n steps.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +65,9 @@ impl Tree {
     }
 
     /// C_tree (r x n) written out.
-    pub(crate) fn encoder(self, weights: &[f64]) -> Mat<f64> {
+    pub(crate) fn encoder(self, weights: &[f64]) -> Matrix {
         let nodes: Vec<Node> = self.nodes().collect();
-        Mat::from_fn(nodes.len(), self.steps, |row, step| {
+        Matrix::from_fn(nodes.len(), self.steps, |row, step| {
             let node = nodes[row];
             if (node.start()..node.end).contains(&step) { weights[node.height as usize] } else { 0.0 }
         })

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 
 use crate::Recursion;
 
@@ -105,10 +105,10 @@ impl SmoothTree {
     }
 
     /// C written out, a row a node that is read.
-    pub(crate) fn encoder(self) -> Mat<f64> {
+    pub(crate) fn encoder(self) -> Matrix {
         let labels = self.labels();
         let seeds = Self::seeds(&labels);
-        let mut c = Mat::zeros(seeds.len(), self.steps);
+        let mut c = Matrix::zeros(seeds.len(), self.steps);
         for (t, &label) in labels[..self.steps].iter().enumerate() {
             self.above(label, labels[self.steps]).for_each(|node| c[(seeds[&node], t)] = 1.0);
         }

@@ -1,7 +1,7 @@
 //! Batches of queries, and the workloads that solvers see in their place.
 
 use antinoise_input::InvalidParameter;
-use antinoise_linear::{Mat, lower_factor, product, symmetric_eigenvalues};
+use antinoise_linear::{Matrix, lower_factor, product, symmetric_eigenvalues};
 
 use super::definition::Workload;
 use crate::Result;
@@ -17,7 +17,7 @@ impl Workload {
         self.check_steps(steps)?;
         let gram = gram(rows);
         let mean = (0..steps).map(|t| gram[(t, t)]).sum::<f64>() / steps as f64;
-        let least = symmetric_eigenvalues(gram.as_ref())?.into_iter().fold(f64::INFINITY, f64::min);
+        let least = symmetric_eigenvalues(&gram)?.into_iter().fold(f64::INFINITY, f64::min);
         if least >= LEAST_DIRECTION * mean {
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl Workload {
     /// When the batch leaves directions out.
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
-        let factor = lower_factor(gram(rows).as_ref()).map_err(|_| {
+        let factor = lower_factor(&gram(rows)).map_err(|_| {
             let must_be = "numbers whose squares double precision can add up";
             InvalidParameter::new("queries", "of sizes too far apart", must_be)
         })?;
@@ -43,7 +43,7 @@ impl Workload {
 }
 
 /// A^T A.
-fn gram(rows: &[Vec<f64>]) -> Mat<f64> {
-    let a = Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
-    product(a.transpose(), a.as_ref())
+fn gram(rows: &[Vec<f64>]) -> Matrix {
+    let a = Matrix::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
+    product(a.transpose(), &a)
 }

@@ -4,7 +4,7 @@
 //! h_i. Variables: y, one a pattern, then h row by row for each pattern of two steps or more. O(n^2 k) time a
 //! product with a full matrix.
 
-use antinoise_linear::{Mat, column, column_mut, inverse, product, symmetric_eigen};
+use antinoise_linear::{Matrix, inverse, product, symmetric_eigen};
 
 use crate::Result;
 
@@ -42,34 +42,34 @@ impl Blocks {
     }
 
     /// The unit rows h_i / ||h_i|| of each block and the lengths ||h_i||.
-    fn rows(&self, x: &[f64]) -> Vec<(Mat<f64>, Vec<f64>)> {
+    fn rows(&self, x: &[f64]) -> Vec<(Matrix, Vec<f64>)> {
         let mut at = self.groups.len();
         self.groups
             .iter()
             .map(|group| {
                 let k = group.len();
                 if k == 1 {
-                    return (Mat::identity(1, 1), vec![1.0]);
+                    return (Matrix::identity(1, 1), vec![1.0]);
                 }
                 let h = &x[at..at + k * k];
                 at += k * k;
                 let lengths: Vec<f64> =
                     h.chunks_exact(k).map(|row| row.iter().map(|h| h * h).sum::<f64>().sqrt()).collect();
-                (Mat::from_fn(k, k, |i, j| h[i * k + j] / lengths[i]), lengths)
+                (Matrix::from_fn(k, k, |i, j| h[i * k + j] / lengths[i]), lengths)
             })
             .collect()
     }
 
     /// G, block by block.
-    pub(super) fn factors(&self, x: &[f64]) -> Vec<Mat<f64>> {
-        let scaled = |(u, (rows, _)): (usize, (Mat<f64>, Vec<f64>))| {
-            Mat::from_fn(rows.nrows(), rows.ncols(), |i, j| x[u] * rows[(i, j)])
+    pub(super) fn factors(&self, x: &[f64]) -> Vec<Matrix> {
+        let scaled = |(u, (rows, _)): (usize, (Matrix, Vec<f64>))| {
+            Matrix::from_fn(rows.nrows(), rows.ncols(), |i, j| x[u] * rows[(i, j)])
         };
         self.rows(x).into_iter().enumerate().map(scaled).collect()
     }
 
     /// The derivative in the variables from `d`, that in G.
-    pub(super) fn gradient(&self, x: &[f64], d: &[Mat<f64>]) -> Vec<f64> {
+    pub(super) fn gradient(&self, x: &[f64], d: &[Matrix]) -> Vec<f64> {
         let mut gradient = vec![0.0; self.groups.len()];
         for (u, ((rows, lengths), d)) in self.rows(x).into_iter().zip(d).enumerate() {
             let k = rows.nrows();
@@ -86,14 +86,14 @@ impl Blocks {
     }
 
     /// M F for block-diagonal F.
-    fn right(&self, m: &Mat<f64>, factors: &[Mat<f64>]) -> Mat<f64> {
-        let mut out = Mat::zeros(m.nrows(), m.ncols());
+    fn right(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
+        let mut out = Matrix::zeros(m.nrows(), m.ncols());
         for (group, factor) in self.groups.iter().zip(factors) {
             for (j, &t) in group.iter().enumerate() {
-                let target = column_mut(&mut out, t);
+                let target = out.column_mut(t);
                 for (i, &tau) in group.iter().enumerate() {
                     let weight = factor[(i, j)];
-                    target.iter_mut().zip(column(m, tau)).for_each(|(x, m)| *x += weight * m);
+                    target.iter_mut().zip(m.column(tau)).for_each(|(x, m)| *x += weight * m);
                 }
             }
         }
@@ -101,46 +101,47 @@ impl Blocks {
     }
 
     /// M <- F^T M for block-diagonal F.
-    pub(super) fn left(&self, factors: &[Mat<f64>], m: &mut Mat<f64>) {
+    pub(super) fn left(&self, factors: &[Matrix], m: &mut Matrix) {
         let mut values = Vec::new();
         for c in 0..m.ncols() {
-            let x = column_mut(m, c);
+            let x = m.column_mut(c);
             for (group, factor) in self.groups.iter().zip(factors) {
                 values.clear();
                 values.extend(group.iter().map(|&t| x[t]));
                 for (j, &t) in group.iter().enumerate() {
-                    x[t] = column(factor, j).iter().zip(&values).map(|(f, x)| f * x).sum();
+                    x[t] = factor.column(j).iter().zip(&values).map(|(f, x)| f * x).sum();
                 }
             }
         }
     }
 
     /// F^T M F.
-    pub(super) fn congruence(&self, m: &Mat<f64>, factors: &[Mat<f64>]) -> Mat<f64> {
+    pub(super) fn congruence(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
         let mut out = self.right(m, factors);
         self.left(factors, &mut out);
         out
     }
 
     /// The diagonal blocks of Q diag(weights) Q^T, for weights of 0 or above.
-    pub(super) fn of_spectrum(&self, q: &Mat<f64>, weights: &[f64]) -> Vec<Mat<f64>> {
+    pub(super) fn of_spectrum(&self, q: &Matrix, weights: &[f64]) -> Vec<Matrix> {
         let mut diagonal = vec![0.0; self.steps];
         for (l, weight) in weights.iter().enumerate() {
-            diagonal.iter_mut().zip(column(q, l)).for_each(|(sum, q)| *sum += weight * q * q);
+            diagonal.iter_mut().zip(q.column(l)).for_each(|(sum, q)| *sum += weight * q * q);
         }
         let block = |group: &Vec<usize>| {
             if let [t] = group[..] {
-                return Mat::from_fn(1, 1, |_, _| diagonal[t]);
+                return Matrix::from_fn(1, 1, |_, _| diagonal[t]);
             }
-            let rows = Mat::from_fn(group.len(), weights.len(), |i, l| q[(group[i], l)] * weights[l].sqrt());
-            product(rows.as_ref(), rows.transpose())
+            let rows =
+                Matrix::from_fn(group.len(), weights.len(), |i, l| q[(group[i], l)] * weights[l].sqrt());
+            product(&rows, rows.transpose())
         };
         self.groups.iter().map(block).collect()
     }
 
     /// W^T X W with every pattern's block diagonal and of trace 1: W_u = D^-1/2 R^-1/2 D^1/2 / sqrt(tr D) for a
     /// block D^1/2 R D^1/2 with correlations R, which is the identity where X is optimal.
-    pub(super) fn made_feasible(&self, x: &Mat<f64>) -> Result<Mat<f64>> {
+    pub(super) fn made_feasible(&self, x: &Matrix) -> Result<Matrix> {
         let mut factors = Vec::with_capacity(self.groups.len());
         let mut diagonal = vec![0.0; self.steps];
         for group in &self.groups {
@@ -159,25 +160,25 @@ impl Blocks {
 }
 
 /// W_u of [`Blocks::made_feasible`].
-fn orthogonalising(x: &Mat<f64>, group: &[usize], trace: f64) -> Result<Mat<f64>> {
+fn orthogonalising(x: &Matrix, group: &[usize], trace: f64) -> Result<Matrix> {
     let (k, norm) = (group.len(), trace.sqrt());
     if k == 1 {
-        return Ok(Mat::from_fn(1, 1, |_, _| 1.0 / norm));
+        return Ok(Matrix::from_fn(1, 1, |_, _| 1.0 / norm));
     }
     let root = |i: usize| x[(group[i], group[i])].sqrt();
-    let correlations = Mat::from_fn(k, k, |i, j| x[(group[i], group[j])] / (root(i) * root(j)));
-    let (values, q) = symmetric_eigen(correlations.as_ref())?;
-    let scaled = Mat::from_fn(k, k, |i, l| q[(i, l)] / values[l].max(f64::EPSILON).sqrt());
-    let whitening = product(scaled.as_ref(), q.transpose());
-    Ok(Mat::from_fn(k, k, |i, j| whitening[(i, j)] * root(j) / (root(i) * norm)))
+    let correlations = Matrix::from_fn(k, k, |i, j| x[(group[i], group[j])] / (root(i) * root(j)));
+    let (values, q) = symmetric_eigen(&correlations)?;
+    let scaled = Matrix::from_fn(k, k, |i, l| q[(i, l)] / values[l].max(f64::EPSILON).sqrt());
+    let whitening = product(&scaled, q.transpose());
+    Ok(Matrix::from_fn(k, k, |i, j| whitening[(i, j)] * root(j) / (root(i) * norm)))
 }
 
 /// G^-1, block by block.
-pub(super) fn inverses(factors: &[Mat<f64>]) -> Vec<Mat<f64>> {
-    factors.iter().map(|factor| inverse(factor.as_ref())).collect()
+pub(super) fn inverses(factors: &[Matrix]) -> Vec<Matrix> {
+    factors.iter().map(|factor| inverse(&factor)).collect()
 }
 
 /// G^-T M, block by block.
-pub(super) fn divided(inverses: &[Mat<f64>], blocks: Vec<Mat<f64>>) -> Vec<Mat<f64>> {
-    inverses.iter().zip(blocks).map(|(inverse, block)| product(inverse.transpose(), block.as_ref())).collect()
+pub(super) fn divided(inverses: &[Matrix], blocks: Vec<Matrix>) -> Vec<Matrix> {
+    inverses.iter().zip(blocks).map(|(inverse, block)| product(inverse.transpose(), &block)).collect()
 }

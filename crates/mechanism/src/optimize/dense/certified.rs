@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use antinoise_linear::{Mat, lower_factor, lower_inverse};
+use antinoise_linear::{Matrix, lower_factor, lower_inverse};
 
 use super::settings::Settings;
 use crate::decoder::error_of_matrix;
@@ -20,7 +20,7 @@ pub(super) trait Dual {
     fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>>;
 
     /// The X that belongs to x, made feasible: C with C^T C = X has sensitivity 1 at most.
-    fn gram(&self, x: &[f64], state: &Self::State) -> Result<Mat<f64>>;
+    fn gram(&self, x: &[f64], state: &Self::State) -> Result<Matrix>;
 
     /// Sets the softness of the queries' weights, where it has any.
     fn soften(&mut self, _softness: f64) {}
@@ -36,7 +36,7 @@ pub(super) struct Evaluation<S> {
 
 /// The best C so far and what it costs, squared, and the best lower bound.
 struct Best {
-    encoder: Option<Mat<f64>>,
+    encoder: Option<Matrix>,
     value: f64,
     bound: f64,
 }
@@ -83,7 +83,7 @@ pub(super) fn ascend<D: Dual>(
     start: Vec<f64>,
     problem: &Problem,
     settings: &Settings,
-) -> Result<Solution<Mat<f64>>> {
+) -> Result<Solution<Matrix>> {
     let stages: &[f64] = if problem.objective == Objective::Max { &SOFTNESS } else { &[0.0] };
     let mut best = Best { encoder: None, value: f64::INFINITY, bound: 0.0 };
     let (mut x, mut iterations, mut status) = (start, 0, Status::Stalled);
@@ -158,7 +158,7 @@ impl Best {
     }
 
     /// Takes X where it is better; an X that double precision cannot factor is no better.
-    fn improve(&mut self, gram: Result<Mat<f64>>, problem: &Problem) {
+    fn improve(&mut self, gram: Result<Matrix>, problem: &Problem) {
         if let Ok((encoder, value)) = gram.and_then(|gram| cost(gram, problem))
             && value < self.value
         {
@@ -167,7 +167,7 @@ impl Best {
         }
     }
 
-    fn finished(self, status: Status, iterations: usize, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+    fn finished(self, status: Status, iterations: usize, settings: &Settings) -> Result<Solution<Matrix>> {
         // A value below the bound is one rounding away from it.
         let gap = self.gap().max(0.0);
         let Some(encoder) = self.encoder else {
@@ -190,10 +190,10 @@ impl Best {
 }
 
 /// C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
-pub(super) fn cost(gram: Mat<f64>, problem: &Problem) -> Result<(Mat<f64>, f64)> {
-    let encoder = lower_factor(gram.as_ref())?;
+pub(super) fn cost(gram: Matrix, problem: &Problem) -> Result<(Matrix, f64)> {
+    let encoder = lower_factor(&gram)?;
     drop(gram);
-    let error = error_of_matrix(&lower_inverse(encoder.as_ref()), &problem.workload)?;
+    let error = error_of_matrix(&lower_inverse(&encoder), &problem.workload)?;
     let squared = match problem.objective {
         Objective::Rms => error.rms * error.rms * problem.workload.queries(problem.steps) as f64,
         Objective::Max => error.max * error.max,

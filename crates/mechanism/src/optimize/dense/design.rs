@@ -1,7 +1,7 @@
 //! One design a kind of schema.
 
 use antinoise_input::{InvalidParameter, between};
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;
 use super::disjoint::{self, Disjoint};
@@ -45,7 +45,7 @@ const MOST_PRIMAL_STEPS: usize = 1024;
 ///
 /// # Errors
 /// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
-pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
     problem.check()?;
     let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
     let (groups, covered) = patterns(&problem.participation, n)?;
@@ -79,7 +79,7 @@ pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f
 }
 
 /// A over its largest entry, and that entry.
-fn checked_queries(problem: &Problem) -> Result<(Mat<f64>, f64)> {
+fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     let (a, scale) = queries::written_out(&problem.workload, problem.steps)?;
     if scale == 0.0 {
         return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
@@ -92,7 +92,7 @@ fn checked_queries(problem: &Problem) -> Result<(Mat<f64>, f64)> {
 ///
 /// # Errors
 /// When the problem is not valid.
-pub(crate) fn separated(start: &Mat<f64>, problem: &Problem) -> Result<Vec<Solution<Mat<f64>>>> {
+pub(crate) fn separated(start: &Matrix, problem: &Problem) -> Result<Vec<Solution<Matrix>>> {
     Ok(descend(&checked_queries(problem)?.0, start, problem))
 }
 

@@ -18,7 +18,7 @@
 
 use std::cell::OnceCell;
 
-use antinoise_linear::{Mat, column_mut, product};
+use antinoise_linear::{Matrix, product};
 
 use super::blocks::{Blocks, divided, inverses};
 use super::certified::{Dual, Evaluation, ascend};
@@ -50,7 +50,7 @@ impl Disjoint {
         Ok([z, self.blocks.start(&spectrum.root_diagonal())].concat())
     }
 
-    fn floor(&self, k: &Mat<f64>) -> f64 {
+    fn floor(&self, k: &Matrix) -> f64 {
         *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>())
     }
 }
@@ -79,7 +79,7 @@ impl Dual for Disjoint {
             Vec::new()
         } else {
             let mut map = spectrum.vectors.clone();
-            let transposed: Vec<Mat<f64>> = factors.iter().map(|g| g.transpose().to_owned()).collect();
+            let transposed: Vec<Matrix> = factors.iter().map(|g| g.transpose().to_owned()).collect();
             self.blocks.left(&transposed, &mut map);
             self.queries.gradient(z, &p, map, &spectrum)
         };
@@ -94,21 +94,21 @@ impl Dual for Disjoint {
         self.queries.soften(softness);
     }
 
-    fn gram(&self, x: &[f64], spectrum: &Spectrum) -> Result<Mat<f64>> {
+    fn gram(&self, x: &[f64], spectrum: &Spectrum) -> Result<Matrix> {
         let factors = self.blocks.factors(&x[self.queries.variables()..]);
         let mut half = spectrum.half();
         self.blocks.left(&inverses(&factors), &mut half);
-        let gram = product(half.as_ref(), half.transpose());
+        let gram = product(&half, half.transpose());
         drop(half);
         self.blocks.made_feasible(&gram)
     }
 }
 
-fn scale(block: &mut Mat<f64>, factor: f64) {
-    (0..block.ncols()).for_each(|j| column_mut(block, j).iter_mut().for_each(|x| *x *= factor));
+fn scale(block: &mut Matrix, factor: f64) {
+    (0..block.ncols()).for_each(|j| block.column_mut(j).iter_mut().for_each(|x| *x *= factor));
 }
 
-pub(super) fn minimize(dual: Disjoint, problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+pub(super) fn minimize(dual: Disjoint, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
     let start = dual.start()?;
     ascend(dual, start, problem, settings)
 }

@@ -7,7 +7,7 @@
 //! # Source
 //! Monograph, Section 2.12 (the gamma_2 norm).
 
-use antinoise_linear::{Mat, column, column_mut, product, symmetric_eigen};
+use antinoise_linear::{Matrix, product, symmetric_eigen};
 
 use super::blocks::Blocks;
 use super::certified::{Dual, Evaluation, ascend};
@@ -18,23 +18,23 @@ use crate::{Problem, Result};
 
 pub(super) struct Mirrored {
     /// A J.
-    reversed: Mat<f64>,
+    reversed: Matrix,
     blocks: Blocks,
     scale_squared: f64,
     softness: f64,
 }
 
 /// Whether A\[i, j\] = A\[n-1-j, n-1-i\].
-pub(super) fn is_mirrored(a: &Mat<f64>) -> bool {
+pub(super) fn is_mirrored(a: &Matrix) -> bool {
     let last = a.nrows() - 1;
     a.ncols() == a.nrows() && (0..=last).all(|j| (0..=last).all(|i| a[(i, j)] == a[(last - j, last - i)]))
 }
 
 impl Mirrored {
-    pub(super) fn new(a: &Mat<f64>, scale: f64) -> Self {
+    pub(super) fn new(a: &Matrix, scale: f64) -> Self {
         let n = a.nrows();
         Self {
-            reversed: Mat::from_fn(n, n, |i, j| a[(i, n - 1 - j)]),
+            reversed: Matrix::from_fn(n, n, |i, j| a[(i, n - 1 - j)]),
             blocks: Blocks::new((0..n).map(|t| vec![t]).collect()),
             scale_squared: scale * scale,
             softness: 0.0,
@@ -44,19 +44,19 @@ impl Mirrored {
 
 impl Dual for Mirrored {
     /// |w| and Q of P^1/2 A J P^1/2 = Q diag(w) Q^T.
-    type State = (Vec<f64>, Mat<f64>);
+    type State = (Vec<f64>, Matrix);
 
     fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Self::State>> {
         let n = z.len();
         let p = soft_weights(z, self.softness);
         let roots: Vec<f64> = p.iter().map(|p| p.sqrt()).collect();
-        let k = Mat::from_fn(n, n, |i, j| roots[i] * self.reversed[(i, j)] * roots[j]);
-        let (mut values, vectors) = symmetric_eigen(k.as_ref())?;
+        let k = Matrix::from_fn(n, n, |i, j| roots[i] * self.reversed[(i, j)] * roots[j]);
+        let (mut values, vectors) = symmetric_eigen(&k)?;
         drop(k);
         values.iter_mut().for_each(|w| *w = w.abs());
         let mut diagonal = vec![0.0; n];
         for (l, w) in values.iter().enumerate() {
-            diagonal.iter_mut().zip(column(&vectors, l)).for_each(|(sum, q)| *sum += w * q * q);
+            diagonal.iter_mut().zip(vectors.column(l)).for_each(|(sum, q)| *sum += w * q * q);
         }
         let trace: f64 = values.iter().sum();
         let sum: f64 = p.iter().sum();
@@ -74,20 +74,20 @@ impl Dual for Mirrored {
     }
 
     /// X = J P^-1/2 Q diag(|w|) Q^T P^-1/2 J, its columns' norms made equal.
-    fn gram(&self, z: &[f64], (values, vectors): &Self::State) -> Result<Mat<f64>> {
+    fn gram(&self, z: &[f64], (values, vectors): &Self::State) -> Result<Matrix> {
         let n = z.len();
         let p = soft_weights(z, self.softness);
-        let mut half = Mat::zeros(n, n);
+        let mut half = Matrix::zeros(n, n);
         for (l, w) in values.iter().enumerate() {
-            let from = column(vectors, l);
-            let to = column_mut(&mut half, l).iter_mut().rev();
+            let from = vectors.column(l);
+            let to = half.column_mut(l).iter_mut().rev();
             to.zip(from.iter().zip(&p)).for_each(|(x, (q, p))| *x = (w / p).sqrt() * q);
         }
-        self.blocks.made_feasible(&product(half.as_ref(), half.transpose()))
+        self.blocks.made_feasible(&product(&half, half.transpose()))
     }
 }
 
-pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &Settings) -> Result<Solution<Mat<f64>>> {
+pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
     let n = problem.steps;
     ascend(dual, vec![1.0 / (n as f64).sqrt(); n], problem, settings)
 }

@@ -5,7 +5,7 @@
 //! so x_t is proportional to sqrt(c_t) and the squared loss is (sum_t sqrt(c_t))^2: a formula for RMS, where
 //! p = 1, and for the max loss its maximum over weights p = z^2 of sum 1. O(n^2) an evaluation.
 
-use antinoise_linear::{Mat, column};
+use antinoise_linear::Matrix;
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::settings::Settings;
@@ -17,12 +17,12 @@ use crate::{Problem, Result};
 const LEAST: f64 = 1e-12;
 
 pub(super) struct OnePattern {
-    a: Mat<f64>,
+    a: Matrix,
     scale_squared: f64,
 }
 
 impl OnePattern {
-    pub(super) fn new(a: Mat<f64>, scale: f64) -> Self {
+    pub(super) fn new(a: Matrix, scale: f64) -> Self {
         Self { a, scale_squared: scale * scale }
     }
 
@@ -39,7 +39,7 @@ impl Dual for OnePattern {
     fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Vec<f64>>> {
         let n = self.a.ncols();
         let root = |t: usize| {
-            let a = column(&self.a, t).iter().enumerate();
+            let a = self.a.column(t).iter().enumerate();
             a.map(|(i, a)| Self::weight(z, i) * a * a).sum::<f64>().sqrt()
         };
         let roots: Vec<f64> = (0..n).map(root).collect();
@@ -47,7 +47,7 @@ impl Dual for OnePattern {
         let sum = if z.is_empty() { 1.0 } else { z.iter().map(|z| z * z).sum() };
         let mut slopes = vec![0.0; z.len()];
         for (t, root) in roots.iter().enumerate().filter(|(_, root)| **root > 0.0) {
-            slopes.iter_mut().zip(column(&self.a, t)).for_each(|(slope, a)| *slope += a * a / root);
+            slopes.iter_mut().zip(self.a.column(t)).for_each(|(slope, a)| *slope += a * a / root);
         }
         Ok(Evaluation {
             value: f64::ln(sum) - 2.0 * trace.ln(),
@@ -57,19 +57,15 @@ impl Dual for OnePattern {
         })
     }
 
-    fn gram(&self, _: &[f64], roots: &Vec<f64>) -> Result<Mat<f64>> {
+    fn gram(&self, _: &[f64], roots: &Vec<f64>) -> Result<Matrix> {
         let least = LEAST * roots.iter().copied().fold(0.0, f64::max);
         let total: f64 = roots.iter().map(|root| root.max(least)).sum();
         let n = roots.len();
-        Ok(Mat::from_fn(n, n, |i, j| if i == j { roots[i].max(least) / total } else { 0.0 }))
+        Ok(Matrix::from_fn(n, n, |i, j| if i == j { roots[i].max(least) / total } else { 0.0 }))
     }
 }
 
-pub(super) fn minimize(
-    dual: OnePattern,
-    problem: &Problem,
-    settings: &Settings,
-) -> Result<Solution<Mat<f64>>> {
+pub(super) fn minimize(dual: OnePattern, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
     let rows = if problem.objective == Objective::Max { dual.a.nrows() } else { 0 };
     ascend(dual, vec![1.0; rows], problem, settings)
 }

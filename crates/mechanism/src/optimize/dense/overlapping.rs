@@ -13,7 +13,7 @@
 
 use std::cell::OnceCell;
 
-use antinoise_linear::{Mat, column_mut, lower_factor, lower_inverse, product};
+use antinoise_linear::{Matrix, lower_factor, lower_inverse, product};
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
@@ -74,12 +74,12 @@ impl Overlapping {
         [z, multipliers, self.pairs.iter().map(together).collect()].concat()
     }
 
-    fn multiplier_matrix(&self, y: &[f64], zeta: &[f64]) -> Mat<f64> {
+    fn multiplier_matrix(&self, y: &[f64], zeta: &[f64]) -> Matrix {
         let n = self.corners[0].len();
-        let mut lambda = Mat::zeros(n, n);
+        let mut lambda = Matrix::zeros(n, n);
         for (corner, y) in self.corners.iter().zip(y) {
             for (j, c) in corner.iter().enumerate().filter(|(_, c)| **c != 0.0) {
-                let column = column_mut(&mut lambda, j).iter_mut();
+                let column = lambda.column_mut(j).iter_mut();
                 column.zip(corner).for_each(|(x, d)| *x += y * y * c * d);
             }
         }
@@ -91,7 +91,7 @@ impl Overlapping {
     }
 
     /// d(ln sum v - 2 ln T) in y and zeta, where dT/dLambda = X / 2.
-    fn gradient(&self, y: &[f64], zeta: &[f64], x: &Mat<f64>, trace: f64) -> Vec<f64> {
+    fn gradient(&self, y: &[f64], zeta: &[f64], x: &Matrix, trace: f64) -> Vec<f64> {
         let n = x.nrows();
         let sum: f64 = y.iter().map(|y| y * y).sum();
         let of_corner = |(corner, y): (&Vec<f64>, &f64)| {
@@ -109,26 +109,25 @@ impl Overlapping {
 
 impl Dual for Overlapping {
     /// The eigenpairs of K = L A^T P A L^T and L^-1, where L^T L = Lambda.
-    type State = (Spectrum, Mat<f64>);
+    type State = (Spectrum, Matrix);
 
     fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>> {
         let (z, x) = x.split_at(self.queries.variables());
         let (y, zeta) = x.split_at(self.corners.len());
         let p = self.queries.weights(z);
-        let l = lower_factor(self.multiplier_matrix(y, zeta).as_ref())?;
-        let k = product(product(l.as_ref(), self.queries.gram(&p).as_ref().as_ref()).as_ref(), l.transpose());
+        let l = lower_factor(&self.multiplier_matrix(y, zeta))?;
+        let k = product(&product(&l, &*self.queries.gram(&p)), l.transpose());
         let floor = *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>());
         let spectrum = Spectrum::new(k, floor)?;
-        let inverse = lower_inverse(l.as_ref());
+        let inverse = lower_inverse(&l);
 
-        let mut half = product(inverse.as_ref(), spectrum.vectors.as_ref());
+        let mut half = product(&inverse, &spectrum.vectors);
         for (j, slope) in spectrum.slopes().iter().enumerate() {
-            column_mut(&mut half, j).iter_mut().for_each(|x| *x *= slope.sqrt());
+            half.column_mut(j).iter_mut().for_each(|x| *x *= slope.sqrt());
         }
-        let of_x = product(half.as_ref(), half.transpose());
+        let of_x = product(&half, half.transpose());
         let trace = spectrum.trace();
-        let mut gradient =
-            self.queries.gradient(z, &p, product(l.transpose(), spectrum.vectors.as_ref()), &spectrum);
+        let mut gradient = self.queries.gradient(z, &p, product(l.transpose(), &spectrum.vectors), &spectrum);
         gradient.append(&mut self.gradient(y, zeta, &of_x, trace));
 
         let weight = if p.is_empty() { 1.0 } else { p.iter().sum() };
@@ -142,16 +141,16 @@ impl Dual for Overlapping {
     }
 
     /// X over its largest pattern's sum of magnitudes.
-    fn gram(&self, _: &[f64], (spectrum, inverse): &Self::State) -> Result<Mat<f64>> {
-        let half = product(inverse.as_ref(), spectrum.half().as_ref());
-        let mut x = product(half.as_ref(), half.transpose());
+    fn gram(&self, _: &[f64], (spectrum, inverse): &Self::State) -> Result<Matrix> {
+        let half = product(inverse, &spectrum.half());
+        let mut x = product(&half, half.transpose());
         let n = x.nrows();
         let squared = |corner: &Vec<f64>| -> f64 {
             let within: Vec<usize> = (0..n).filter(|&t| corner[t] != 0.0).collect();
             within.iter().map(|&t| within.iter().map(|&tau| x[(t, tau)].abs()).sum::<f64>()).sum()
         };
         let largest = self.corners.iter().map(squared).fold(0.0, f64::max);
-        (0..n).for_each(|j| column_mut(&mut x, j).iter_mut().for_each(|x| *x /= largest));
+        (0..n).for_each(|j| x.column_mut(j).iter_mut().for_each(|x| *x /= largest));
         Ok(x)
     }
 
@@ -164,7 +163,7 @@ pub(super) fn minimize(
     dual: Overlapping,
     problem: &Problem,
     settings: &Settings,
-) -> Result<Solution<Mat<f64>>> {
+) -> Result<Solution<Matrix>> {
     let start = dual.start();
     ascend(dual, start, problem, settings)
 }

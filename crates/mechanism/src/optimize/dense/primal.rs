@@ -5,7 +5,7 @@
 //! every point is feasible, and the worst row is a p-norm of all with a rising exponent. Each stage leaves multipliers behind,
 //! P from the p-norm and Lambda = the pattern blocks of X^-1 A^T P A X^-1, whose dual value is a bound. O(n^3) an evaluation.
 
-use antinoise_linear::{Mat, column, column_mut, inverse, lower_factor, product, symmetric_eigen};
+use antinoise_linear::{Matrix, inverse, lower_factor, product, symmetric_eigen};
 
 use super::certified::{Dual, cost};
 use super::disjoint::Disjoint;
@@ -23,30 +23,30 @@ const RIDGE: f64 = 1e-13;
 
 /// A written out and the patterns, each step in one.
 pub(super) struct Primal<'a> {
-    pub(super) a: &'a Mat<f64>,
+    pub(super) a: &'a Matrix,
     pub(super) groups: &'a [Vec<usize>],
 }
 
 /// One pattern's columns: Q, and what its derivative needs.
 struct Pattern {
-    q: Mat<f64>,
+    q: Matrix,
     /// Eigenpairs of (Y^T Y)^1/2.
     roots: Vec<f64>,
-    vectors: Mat<f64>,
+    vectors: Matrix,
 }
 
 /// C, B = A C^-1 and C^-1 at one point.
 struct Point {
     patterns: Vec<Pattern>,
-    inverse: Mat<f64>,
-    b: Mat<f64>,
+    inverse: Matrix,
+    b: Matrix,
 }
 
 impl Primal<'_> {
     /// Y and d of C.
-    fn variables(&self, c: &Mat<f64>) -> Vec<f64> {
-        let lengths = (0..c.ncols()).map(|j| column(c, j).iter().map(|x| x * x).sum::<f64>().sqrt());
-        (0..c.ncols()).flat_map(|j| column(c, j)).copied().chain(lengths).collect()
+    fn variables(&self, c: &Matrix) -> Vec<f64> {
+        let lengths = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x * x).sum::<f64>().sqrt());
+        (0..c.ncols()).flat_map(|j| c.column(j)).copied().chain(lengths).collect()
     }
 
     /// d over its norm in each pattern, step by step.
@@ -59,13 +59,13 @@ impl Primal<'_> {
         shares
     }
 
-    fn encoder(&self, patterns: &[Pattern], shares: &[f64]) -> Mat<f64> {
+    fn encoder(&self, patterns: &[Pattern], shares: &[f64]) -> Matrix {
         let n = shares.len();
-        let mut c = Mat::zeros(n, n);
+        let mut c = Matrix::zeros(n, n);
         for (group, pattern) in self.groups.iter().zip(patterns) {
             for (i, &t) in group.iter().enumerate() {
-                let target = column_mut(&mut c, t).iter_mut();
-                target.zip(column(&pattern.q, i)).for_each(|(c, q)| *c = q * shares[t]);
+                let target = c.column_mut(t).iter_mut();
+                target.zip(pattern.q.column(i)).for_each(|(c, q)| *c = q * shares[t]);
             }
         }
         c
@@ -75,11 +75,11 @@ impl Primal<'_> {
         let n = self.a.ncols();
         let (y, d) = v.split_at(n * n);
         let of_group =
-            |group: &Vec<usize>| polar(&Mat::from_fn(n, group.len(), |row, i| y[group[i] * n + row]));
+            |group: &Vec<usize>| polar(&Matrix::from_fn(n, group.len(), |row, i| y[group[i] * n + row]));
         let patterns: Vec<Pattern> = self.groups.iter().map(of_group).collect::<Result<_>>()?;
         let c = self.encoder(&patterns, &self.shares(d));
-        let inverse = inverse(c.as_ref());
-        let b = product(self.a.as_ref(), inverse.as_ref());
+        let inverse = inverse(&c);
+        let b = product(self.a, &inverse);
         Ok(Point { patterns, inverse, b })
     }
 
@@ -88,25 +88,25 @@ impl Primal<'_> {
         let n = self.a.ncols();
         let Ok(point) = self.at(v) else { return (f64::NAN, vec![f64::NAN; v.len()]) };
         let (value, weights) = weighed(&point.b, objective, exponent);
-        let weighted = Mat::from_fn(weights.len(), n, |i, j| 2.0 * weights[i] * point.b[(i, j)]);
-        let inner = product(point.b.transpose(), weighted.as_ref());
-        let d_encoder = product(inner.as_ref(), point.inverse.transpose());
+        let weighted = Matrix::from_fn(weights.len(), n, |i, j| 2.0 * weights[i] * point.b[(i, j)]);
+        let inner = product(point.b.transpose(), &weighted);
+        let d_encoder = product(&inner, point.inverse.transpose());
         let (d, shares) = (&v[n * n..], self.shares(&v[n * n..]));
         let mut gradient = vec![0.0; v.len()];
         let (of_y, of_d) = gradient.split_at_mut(n * n);
         for (group, pattern) in self.groups.iter().zip(&point.patterns) {
             let k = group.len();
-            let slope = Mat::from_fn(n, k, |row, i| -d_encoder[(row, group[i])] / value);
+            let slope = Matrix::from_fn(n, k, |row, i| -d_encoder[(row, group[i])] / value);
             let along: Vec<f64> = (0..k)
-                .map(|i| column(&slope, i).iter().zip(column(&pattern.q, i)).map(|(s, q)| s * q).sum())
+                .map(|i| slope.column(i).iter().zip(pattern.q.column(i)).map(|(s, q)| s * q).sum())
                 .collect();
             let norm = group.iter().map(|&t| d[t] * d[t]).sum::<f64>().sqrt();
             let mean: f64 = group.iter().zip(&along).map(|(&t, a)| shares[t] * a).sum();
             group.iter().zip(&along).for_each(|(&t, a)| of_d[t] = (a - mean * shares[t]) / norm);
-            let d_q = Mat::from_fn(n, k, |row, i| slope[(row, i)] * shares[group[i]]);
+            let d_q = Matrix::from_fn(n, k, |row, i| slope[(row, i)] * shares[group[i]]);
             let d_y = pattern.pulled_back(&d_q);
             for (i, &t) in group.iter().enumerate() {
-                of_y[t * n..(t + 1) * n].copy_from_slice(column(&d_y, i));
+                of_y[t * n..(t + 1) * n].copy_from_slice(d_y.column(i));
             }
         }
         (value.ln(), gradient)
@@ -117,23 +117,23 @@ impl Primal<'_> {
         let n = self.a.ncols();
         let point = self.at(v)?;
         let weights = weighed(&point.b, objective, exponent).1;
-        let weighted = Mat::from_fn(weights.len(), n, |i, j| weights[i].sqrt() * point.b[(i, j)]);
-        let half = product(weighted.as_ref(), point.inverse.transpose());
+        let weighted = Matrix::from_fn(weights.len(), n, |i, j| weights[i].sqrt() * point.b[(i, j)]);
+        let half = product(&weighted, point.inverse.transpose());
         let mut x: Vec<f64> = match objective {
             Objective::Rms => Vec::new(),
             Objective::Max => weights.iter().map(|w| w.sqrt()).collect(),
         };
-        let squared = |t: usize| column(&half, t).iter().map(|x| x * x).sum::<f64>();
+        let squared = |t: usize| half.column(t).iter().map(|x| x * x).sum::<f64>();
         let ridge = RIDGE * (0..n).map(squared).sum::<f64>() / n as f64;
         let mean = |group: &Vec<usize>| group.iter().map(|&t| squared(t)).sum::<f64>() / group.len() as f64;
         x.extend(self.groups.iter().map(|group| (mean(group) + ridge).sqrt()));
         for group in self.groups.iter().filter(|group| group.len() > 1) {
             let k = group.len();
-            let columns = Mat::from_fn(half.nrows(), k, |row, i| half[(row, group[i])]);
-            let mut block = product(columns.transpose(), columns.as_ref());
+            let columns = Matrix::from_fn(half.nrows(), k, |row, i| half[(row, group[i])]);
+            let mut block = product(columns.transpose(), &columns);
             (0..k).for_each(|i| block[(i, i)] += ridge + RIDGE * mean(group));
             // Any G with G G^T = block: the transpose of the lower factor C with C^T C = block.
-            let factor = lower_factor(block.as_ref())?;
+            let factor = lower_factor(&block)?;
             x.extend((0..k).flat_map(|i| (0..k).map(|j| factor[(j, i)]).collect::<Vec<_>>()));
         }
         Ok(x)
@@ -141,9 +141,9 @@ impl Primal<'_> {
 }
 
 /// The smoothed squared error and the weights of B's rows in it.
-fn weighed(b: &Mat<f64>, objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
+fn weighed(b: &Matrix, objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
     let mut rows = vec![0.0; b.nrows()];
-    (0..b.ncols()).for_each(|j| rows.iter_mut().zip(column(b, j)).for_each(|(sum, x)| *sum += x * x));
+    (0..b.ncols()).for_each(|j| rows.iter_mut().zip(b.column(j)).for_each(|(sum, x)| *sum += x * x));
     match objective {
         Objective::Rms => (rows.iter().sum(), vec![1.0; rows.len()]),
         Objective::Max => soft_maximum(&rows, exponent),
@@ -151,32 +151,32 @@ fn weighed(b: &Mat<f64>, objective: Objective, exponent: f64) -> (f64, Vec<f64>)
 }
 
 /// Y (Y^T Y)^-1/2.
-fn polar(y: &Mat<f64>) -> Result<Pattern> {
-    let (values, vectors) = symmetric_eigen(product(y.transpose(), y.as_ref()).as_ref())?;
+fn polar(y: &Matrix) -> Result<Pattern> {
+    let (values, vectors) = symmetric_eigen(&product(y.transpose(), y))?;
     let roots: Vec<f64> = values.iter().map(|w| w.max(f64::MIN_POSITIVE).sqrt()).collect();
     let k = roots.len();
-    let scaled = Mat::from_fn(k, k, |i, l| vectors[(i, l)] / roots[l]);
-    let q = product(y.as_ref(), product(scaled.as_ref(), vectors.transpose()).as_ref());
+    let scaled = Matrix::from_fn(k, k, |i, l| vectors[(i, l)] / roots[l]);
+    let q = product(y, &product(&scaled, vectors.transpose()));
     Ok(Pattern { q, roots, vectors })
 }
 
 impl Pattern {
     /// The derivative in Y from that in Q: with R = Q^T dQ, what turns Q moves it by (R - R^T)_ij / (h_i + h_j) in the basis
     /// of (Y^T Y)^1/2, and what leaves its span by its inverse.
-    fn pulled_back(&self, d: &Mat<f64>) -> Mat<f64> {
+    fn pulled_back(&self, d: &Matrix) -> Matrix {
         let (k, v) = (self.roots.len(), &self.vectors);
-        let r = product(self.q.transpose(), d.as_ref());
-        let rotated = product(product(v.transpose(), r.as_ref()).as_ref(), v.as_ref());
-        let turn =
-            Mat::from_fn(k, k, |i, j| (rotated[(i, j)] - rotated[(j, i)]) / (self.roots[i] + self.roots[j]));
-        let turn = product(product(v.as_ref(), turn.as_ref()).as_ref(), v.transpose());
-        let within = product(self.q.as_ref(), r.as_ref());
-        let outside = Mat::from_fn(d.nrows(), k, |i, j| d[(i, j)] - within[(i, j)]);
-        let scaled = Mat::from_fn(k, k, |i, l| v[(i, l)] / self.roots[l]);
-        let inverse_root = product(scaled.as_ref(), v.transpose());
-        let (first, second) =
-            (product(outside.as_ref(), inverse_root.as_ref()), product(self.q.as_ref(), turn.as_ref()));
-        Mat::from_fn(d.nrows(), k, |i, j| first[(i, j)] + second[(i, j)])
+        let r = product(self.q.transpose(), d);
+        let rotated = product(&product(v.transpose(), &r), v);
+        let turn = Matrix::from_fn(k, k, |i, j| {
+            (rotated[(i, j)] - rotated[(j, i)]) / (self.roots[i] + self.roots[j])
+        });
+        let turn = product(&product(v, &turn), v.transpose());
+        let within = product(&self.q, &r);
+        let outside = Matrix::from_fn(d.nrows(), k, |i, j| d[(i, j)] - within[(i, j)]);
+        let scaled = Matrix::from_fn(k, k, |i, l| v[(i, l)] / self.roots[l]);
+        let inverse_root = product(&scaled, v.transpose());
+        let (first, second) = (product(&outside, &inverse_root), product(&self.q, &turn));
+        Matrix::from_fn(d.nrows(), k, |i, j| first[(i, j)] + second[(i, j)])
     }
 }
 
@@ -184,12 +184,12 @@ impl Pattern {
 pub(super) fn descend(
     primal: &Primal,
     dual: &mut Disjoint,
-    found: Solution<Mat<f64>>,
-    start: &Mat<f64>,
+    found: Solution<Matrix>,
+    start: &Matrix,
     problem: &Problem,
     settings: &Settings,
-) -> Result<Solution<Mat<f64>>> {
-    let squared = |c: &Mat<f64>| cost(product(c.transpose(), c.as_ref()), problem).map(|(_, value)| value);
+) -> Result<Solution<Matrix>> {
+    let squared = |c: &Matrix| cost(product(c.transpose(), c), problem).map(|(_, value)| value);
     let mut best = (squared(&found.value)?, found.value.clone());
     let mut bound = found.gap.map_or(0.0, |gap| best.0 / (1.0 + gap));
     let mut v = primal.variables(start);
@@ -207,7 +207,7 @@ pub(super) fn descend(
         iterations += stage.iterations;
         let point = primal.at(&v)?;
         let c = primal.encoder(&point.patterns, &primal.shares(&v[primal.a.ncols().pow(2)..]));
-        if let Ok((encoder, value)) = cost(product(c.transpose(), c.as_ref()), problem)
+        if let Ok((encoder, value)) = cost(product(c.transpose(), &c), problem)
             && value < best.0
         {
             best = (value, encoder);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_gradient_is_the_finite_difference() {
         let n = 6;
-        let a = Mat::from_fn(n, n, |i, j| if i >= j { 1.0 + (i * j % 3) as f64 } else { 0.0 });
+        let a = Matrix::from_fn(n, n, |i, j| if i >= j { 1.0 + (i * j % 3) as f64 } else { 0.0 });
         let groups = [vec![0, 2, 4], vec![1, 5], vec![3]];
         let primal = Primal { a: &a, groups: &groups };
         let entry = |i: usize| {

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use antinoise_linear::{Mat, column, column_mut, product};
+use antinoise_linear::{Matrix, product};
 
 use super::spectrum::Spectrum;
 use crate::problem::Objective;
@@ -16,9 +16,9 @@ use crate::{Result, Workload};
 /// A over its largest entry, in the form that the objective needs.
 pub(super) enum Queries {
     /// A^T A.
-    Rms(Mat<f64>),
+    Rms(Matrix),
     /// A itself, and the softness of its weights.
-    Max(Mat<f64>, f64),
+    Max(Matrix, f64),
 }
 
 /// p of z.
@@ -34,26 +34,26 @@ pub(super) fn soft_gradient(z: &[f64], d: &[f64], softness: f64) -> Vec<f64> {
 }
 
 /// A written out and divided by its largest magnitude, and that magnitude.
-pub(super) fn written_out(workload: &Workload, steps: usize) -> Result<(Mat<f64>, f64)> {
+pub(super) fn written_out(workload: &Workload, steps: usize) -> Result<(Matrix, f64)> {
     let operator = Operator::new(workload, steps)?;
-    let mut a = Mat::zeros(operator.queries(steps), steps);
+    let mut a = Matrix::zeros(operator.queries(steps), steps);
     let mut unit = vec![0.0; steps];
     for j in 0..steps {
         unit[j] = 1.0;
-        column_mut(&mut a, j).copy_from_slice(&operator.apply(&unit));
+        a.column_mut(j).copy_from_slice(&operator.apply(&unit));
         unit[j] = 0.0;
     }
-    let largest = (0..steps).flat_map(|j| column(&a, j)).fold(0.0, |most: f64, x| most.max(x.abs()));
+    let largest = (0..steps).flat_map(|j| a.column(j)).fold(0.0, |most: f64, x| most.max(x.abs()));
     if largest > 0.0 {
-        (0..steps).for_each(|j| column_mut(&mut a, j).iter_mut().for_each(|x| *x /= largest));
+        (0..steps).for_each(|j| a.column_mut(j).iter_mut().for_each(|x| *x /= largest));
     }
     Ok((a, largest))
 }
 
 impl Queries {
-    pub(super) fn new(a: Mat<f64>, objective: Objective) -> Self {
+    pub(super) fn new(a: Matrix, objective: Objective) -> Self {
         match objective {
-            Objective::Rms => Self::Rms(product(a.transpose(), a.as_ref())),
+            Objective::Rms => Self::Rms(product(a.transpose(), &a)),
             Objective::Max => Self::Max(a, 0.0),
         }
     }
@@ -81,28 +81,28 @@ impl Queries {
     }
 
     /// A^T P A.
-    pub(super) fn gram(&self, p: &[f64]) -> Cow<'_, Mat<f64>> {
+    pub(super) fn gram(&self, p: &[f64]) -> Cow<'_, Matrix> {
         match self {
             Self::Rms(gram) => Cow::Borrowed(gram),
             Self::Max(a, _) => {
                 let roots: Vec<f64> = p.iter().map(|p| p.sqrt()).collect();
-                let weighted = Mat::from_fn(a.nrows(), a.ncols(), |i, j| roots[i] * a[(i, j)]);
-                Cow::Owned(product(weighted.transpose(), weighted.as_ref()))
+                let weighted = Matrix::from_fn(a.nrows(), a.ncols(), |i, j| roots[i] * a[(i, j)]);
+                Cow::Owned(product(weighted.transpose(), &weighted))
             }
         }
     }
 
     /// d(ln sum p - 2 ln T)/dz, T = tr K^1/2, where `map` is G Q for K = G^T A^T P A G = Q diag(w) Q^T:
     /// dT/dp_i = ||row i of A G Q diag(w)^-1/4||^2 / 2.
-    pub(super) fn gradient(&self, z: &[f64], p: &[f64], mut map: Mat<f64>, spectrum: &Spectrum) -> Vec<f64> {
+    pub(super) fn gradient(&self, z: &[f64], p: &[f64], mut map: Matrix, spectrum: &Spectrum) -> Vec<f64> {
         let Self::Max(a, softness) = self else { return Vec::new() };
         for (l, root) in spectrum.roots.iter().enumerate() {
-            column_mut(&mut map, l).iter_mut().for_each(|x| *x /= root.sqrt());
+            map.column_mut(l).iter_mut().for_each(|x| *x /= root.sqrt());
         }
-        let b = product(a.as_ref(), map.as_ref());
+        let b = product(a, &map);
         let mut squared = vec![0.0; z.len()];
         for l in 0..b.ncols() {
-            squared.iter_mut().zip(column(&b, l)).for_each(|(sum, b)| *sum += b * b);
+            squared.iter_mut().zip(b.column(l)).for_each(|(sum, b)| *sum += b * b);
         }
         let (total, trace) = (p.iter().sum::<f64>(), spectrum.trace());
         let d: Vec<f64> = squared.iter().map(|squared| 1.0 / total - squared / trace).collect();

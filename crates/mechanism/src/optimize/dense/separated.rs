@@ -7,7 +7,7 @@
 //! less. Disjoint patterns among those of min-sep bound the loss from below by the certificate of their own design.
 //! O(n^3 + n k) an evaluation.
 
-use antinoise_linear::{Mat, lower_inverse, product};
+use antinoise_linear::{Matrix, lower_inverse, product};
 
 use crate::Problem;
 use crate::optimize::softmax::soft_maximum;
@@ -20,7 +20,7 @@ const ITERATIONS: (usize, usize) = (150, 60);
 const SMALL: usize = 128;
 
 struct Separated<'a> {
-    a: &'a Mat<f64>,
+    a: &'a Matrix,
     separation: (usize, usize),
     objective: Objective,
     exponent: f64,
@@ -34,11 +34,11 @@ struct Program {
 }
 
 /// The lower triangle, row by row, as a matrix.
-fn matrix(v: &[f64], n: usize) -> Mat<f64> {
-    Mat::from_fn(n, n, |i, j| if i >= j { v[i * (i + 1) / 2 + j] } else { 0.0 })
+fn matrix(v: &[f64], n: usize) -> Matrix {
+    Matrix::from_fn(n, n, |i, j| if i >= j { v[i * (i + 1) / 2 + j] } else { 0.0 })
 }
 
-fn triangle(c: &Mat<f64>) -> Vec<f64> {
+fn triangle(c: &Matrix) -> Vec<f64> {
     (0..c.nrows()).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|at| c[at]).collect()
 }
 
@@ -49,26 +49,26 @@ impl Separated<'_> {
         if (0..n).any(|t| c[(t, t)] <= 0.0) {
             return (f64::INFINITY, vec![0.0; v.len()]);
         }
-        let x = product(c.transpose(), c.as_ref());
+        let x = product(c.transpose(), &c);
         let (sensitivity, dx) = self.sensitivity(&x);
-        let inverse = lower_inverse(c.as_ref());
-        let b = product(self.a.as_ref(), inverse.as_ref());
+        let inverse = lower_inverse(&c);
+        let b = product(self.a, &inverse);
         let rows: Vec<f64> = (0..queries).map(|i| (0..n).map(|j| b[(i, j)] * b[(i, j)]).sum()).collect();
         let (error, weights) = match self.objective {
             Objective::Rms => (rows.iter().sum(), vec![1.0; queries]),
             Objective::Max => soft_maximum(&rows, self.exponent),
         };
-        let weighted = Mat::from_fn(queries, n, |i, j| 2.0 * weights[i] * b[(i, j)]);
-        let inner = product(b.transpose(), weighted.as_ref());
-        let of_error = product(inner.as_ref(), inverse.transpose());
-        let of_sensitivity = product(c.as_ref(), dx.as_ref());
+        let weighted = Matrix::from_fn(queries, n, |i, j| 2.0 * weights[i] * b[(i, j)]);
+        let inner = product(b.transpose(), &weighted);
+        let of_error = product(&inner, inverse.transpose());
+        let of_sensitivity = product(&c, &dx);
         let slope = |(i, j): (usize, usize)| of_sensitivity[(i, j)] / sensitivity - of_error[(i, j)] / error;
         let gradient = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).map(slope).collect();
         (sensitivity.ln() + error.ln(), gradient)
     }
 
     /// The smoothed bound on sens^2, and D + D^T for its derivative D in X.
-    fn sensitivity(&self, x: &Mat<f64>) -> (f64, Mat<f64>) {
+    fn sensitivity(&self, x: &Matrix) -> (f64, Matrix) {
         let (n, (b, k), p) = (x.nrows(), self.separation, self.exponent);
         let largest = (0..n).map(|t| x[(t, t)]).fold(0.0, f64::max);
         let power = |t: usize, tau: usize| (x[(t, tau)].abs() / largest).powf(p);
@@ -88,7 +88,7 @@ impl Separated<'_> {
             .collect();
         let diagonal: Vec<f64> = (0..n).map(|t| x[(t, t)]).collect();
         let program = self.program(&diagonal, &reach);
-        let mut d = Mat::zeros(n, n);
+        let mut d = Matrix::zeros(n, n);
         for t in 0..n {
             d[(t, t)] = 2.0 * program.d_diagonal[t];
             let mut slope = 0.0;
@@ -153,7 +153,7 @@ impl Separated<'_> {
 }
 
 /// What solvers make of `start`, stage by stage: the lower-triangular C of each.
-pub(super) fn descend(a: &Mat<f64>, start: &Mat<f64>, problem: &Problem) -> Vec<Solution<Mat<f64>>> {
+pub(super) fn descend(a: &Matrix, start: &Matrix, problem: &Problem) -> Vec<Solution<Matrix>> {
     let n = problem.steps;
     let mut v = triangle(start);
     let mut found = Vec::with_capacity(EXPONENTS.len());
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_gradient_is_the_finite_difference_and_the_bound_is_from_above() {
         let n = 8;
-        let a = Mat::from_fn(n, n, |i, j| f64::from(i >= j));
+        let a = Matrix::from_fn(n, n, |i, j| f64::from(i >= j));
         for (separation, objective) in
             [((1, 4), Objective::Max), ((3, 3), Objective::Rms), ((2, 2), Objective::Rms)]
         {
@@ -203,7 +203,7 @@ mod tests {
                 );
             }
             let c = matrix(&v, n);
-            let (bound, _) = loss.sensitivity(&product(c.transpose(), c.as_ref()));
+            let (bound, _) = loss.sensitivity(&product(c.transpose(), &c));
             let (min_sep, max_participations) = separation;
             let schema = Participation::MinSep { min_sep, max_participations };
             let reported = sensitivity::of_encoder(&Encoder::Dense(c), &schema).unwrap().value.powi(2);

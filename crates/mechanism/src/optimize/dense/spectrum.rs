@@ -1,6 +1,6 @@
 //! K = Q diag(w) Q^T (n x n, positive semi-definite) and its square root.
 
-use antinoise_linear::{Mat, column, column_mut, symmetric_eigen};
+use antinoise_linear::{Matrix, symmetric_eigen};
 
 use crate::Result;
 
@@ -18,12 +18,12 @@ pub(super) struct Spectrum {
     /// w, its negative rounding errors taken for 0.
     values: Vec<f64>,
     /// Q.
-    pub(super) vectors: Mat<f64>,
+    pub(super) vectors: Matrix,
 }
 
 impl Spectrum {
-    pub(super) fn new(k: Mat<f64>, floor: f64) -> Result<Self> {
-        let (mut values, vectors) = symmetric_eigen(k.as_ref())?;
+    pub(super) fn new(k: Matrix, floor: f64) -> Result<Self> {
+        let (mut values, vectors) = symmetric_eigen(&k)?;
         values.iter_mut().for_each(|w| *w = w.max(0.0));
         let roots = values.iter().map(|w| (w + floor).sqrt()).collect();
         Ok(Self { roots, values, vectors })
@@ -46,10 +46,10 @@ impl Spectrum {
     }
 
     /// Q diag(roots)^1/2: times its transpose it is (K + floor)^1/2.
-    pub(super) fn half(&self) -> Mat<f64> {
+    pub(super) fn half(&self) -> Matrix {
         let mut half = self.vectors.clone();
         for (l, root) in self.roots.iter().enumerate() {
-            column_mut(&mut half, l).iter_mut().for_each(|q| *q *= root.sqrt());
+            half.column_mut(l).iter_mut().for_each(|q| *q *= root.sqrt());
         }
         half
     }
@@ -58,7 +58,7 @@ impl Spectrum {
     pub(super) fn root_diagonal(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.roots.len()];
         for (l, root) in self.roots.iter().enumerate() {
-            diagonal.iter_mut().zip(column(&self.vectors, l)).for_each(|(sum, q)| *sum += root * q * q);
+            diagonal.iter_mut().zip(self.vectors.column(l)).for_each(|(sum, q)| *sum += root * q * q);
         }
         diagonal
     }

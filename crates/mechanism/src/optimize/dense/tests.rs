@@ -1,6 +1,6 @@
 //! Every dual is differentiated right, never exceeds the primal, and agrees with the other duals.
 
-use antinoise_linear::Mat;
+use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;
 use super::certified::Dual;
@@ -111,8 +111,8 @@ fn no_bound_exceeds_the_optimum() {
     }
 }
 
-fn gram(c: &Mat<f64>) -> Mat<f64> {
-    antinoise_linear::product(c.transpose(), c.as_ref())
+fn gram(c: &Matrix) -> Matrix {
+    antinoise_linear::product(c.transpose(), c)
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_mirrored_dual_is_the_general_one() {
     let dual = Disjoint::new(Queries::new(a, Objective::Max), blocks("single", 12), scale);
     let general = disjoint::minimize(dual, &general, &settings).unwrap();
     let found = minimize(&mirrored, &settings).unwrap();
-    let cost = |c: &Mat<f64>| certified::cost(gram(c), &mirrored).unwrap().1;
+    let cost = |c: &Matrix| certified::cost(gram(c), &mirrored).unwrap().1;
     assert!((cost(&general.value) / cost(&found.value) - 1.0).abs() < 2e-5);
 }
 
@@ -180,7 +180,7 @@ fn what_signs_cost_at_six_steps() {
 fn listed_patterns_that_are_cyclic_have_the_cyclic_optimum() {
     let cyclic = problem(6, "momentum:0.9", "cyclic:2,3", Objective::Rms);
     let settings = Settings::of(&cyclic);
-    let value = |c: &Mat<f64>| certified::cost(gram(c), &cyclic).unwrap().1;
+    let value = |c: &Matrix| certified::cost(gram(c), &cyclic).unwrap().1;
     let want = value(&minimize(&cyclic, &settings).unwrap().value);
     let listed = |patterns: Vec<Vec<usize>>| {
         let problem = Problem { participation: Participation::Patterns { patterns }, ..cyclic.clone() };
