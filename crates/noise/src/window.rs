@@ -94,13 +94,12 @@ impl Window {
         tile: TileRun<'_, M>,
     ) {
         let TileRun { start, len, past, ahead, steps, first_row, fetched } = tile;
+        let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
         let mut ahead = LookAhead { rows: ahead, len, first: first_row, beyond_cache: self.beyond_cache };
         if let Kernel::Circulant(convolution) = kernel {
-            let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
             return make_circulant(mode, convolution, scratch, &self.positions, keystream, start, &mut ahead);
         }
         if matches!(kernel, Kernel::Sum) || !self.terms.is_empty() {
-            let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
             scratch.sum(&self.terms, steps.len(), keystream, (start, len));
             return store_rows(mode, scratch, &self.positions, &mut ahead);
         }

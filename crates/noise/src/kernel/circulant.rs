@@ -24,6 +24,7 @@ pub(crate) fn make_circulant<'a, M: Steps>(
     ahead: &mut LookAhead<'_, M::Row>,
 ) {
     let (count, end) = (convolution.seeds(), start + ahead.len as u64);
+    // Once a tile and pass: next to nothing beside the transforms of a whole run.
     let zeros = |count: usize| Zeroizing::new(vec![M::Number::default(); count * SLICE as usize]);
     let (mut seeds, mut made, mut pair) = (zeros(count), zeros(positions.len()), convolution.pair());
     for run in positions.chunk_by(|a, b| a.first_seed == b.first_seed) {
