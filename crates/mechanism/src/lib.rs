@@ -31,7 +31,7 @@
 //!
 //! ```layers
 //! error, parallel: what can go wrong; threads
-//! size, participation, quotient, grid, bounds: how much is written out, Pi, short recursions, rounding, lower bounds
+//! size, participation, quotient, transform, grid, bounds: how much is written out, Pi, products, rounding, lower bounds
 //! toeplitz: the algebra of power series
 //! fourier, workload: circulants; A
 //! problem, recursion, banded_errors: what is asked for; C^-1 Z by steps; B of banded C
@@ -70,6 +70,7 @@ mod size;
 mod stationary;
 pub mod strategy;
 pub mod toeplitz;
+mod transform;
 mod tree;
 mod workload;
 

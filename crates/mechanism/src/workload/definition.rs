@@ -1,8 +1,9 @@
 //! The kinds of workloads, their parameters and their coefficients.
 
-use antinoise_input::{InvalidParameter, at_least, below_one, non_negative, positive};
+use antinoise_input::{InvalidParameter, at_least, below_one, non_negative};
 use serde::{Deserialize, Serialize};
 
+use super::checks;
 use crate::size::can_write_out;
 use crate::{Result, toeplitz};
 
@@ -104,11 +105,11 @@ impl Workload {
             }
             Self::Schedule { rates, momentum } => {
                 below_one("momentum", *momentum)?;
-                check_rates(rates)?;
+                checks::rates(rates)?;
             }
-            Self::Toeplitz { coefficients } => check_coefficients(coefficients)?,
-            Self::Matrix { rows } => check_rows(rows)?,
-            Self::Queries { rows } => check_queries(rows)?,
+            Self::Toeplitz { coefficients } => checks::coefficients(coefficients)?,
+            Self::Matrix { rows } => checks::rows(rows)?,
+            Self::Queries { rows } => checks::queries(rows)?,
         }
         Ok(())
     }
@@ -208,75 +209,6 @@ impl Workload {
         let length = (steps - 1).saturating_sub(start).max(1) as f64;
         let rate = |t: usize| 1.0 - (1.0 - last) * t.saturating_sub(start) as f64 / length;
         Some((0..steps).map(rate).collect())
-    }
-}
-
-fn check_coefficients(coefficients: &[f64]) -> Result<()> {
-    let first = *coefficients
-        .first()
-        .ok_or_else(|| InvalidParameter::new("coefficients", "empty", "at least one number"))?;
-    positive("coefficients[0]", first)?;
-    check_finite("coefficients", coefficients)
-}
-
-fn check_rates(rates: &[f64]) -> Result<()> {
-    at_least("number of rates", rates.len(), 1)?;
-    check_finite("rates", rates)?;
-    match rates.iter().position(|&rate| rate < 0.0) {
-        Some(step) => {
-            let got = format!("{:?} at step {step}", rates[step]);
-            Err(InvalidParameter::new("rates", got, "0 or above everywhere").into())
-        }
-        None => Ok(()),
-    }
-}
-
-fn check_rows(rows: &[Vec<f64>]) -> Result<()> {
-    at_least("workload's rows", rows.len(), 1)?;
-    for (i, row) in rows.iter().enumerate() {
-        let name = format!("workload's row {i}");
-        if row.len() != i + 1 {
-            return Err(InvalidParameter::new(
-                name,
-                format!("{} numbers", row.len()),
-                format!("{} numbers", i + 1),
-            )
-            .into());
-        }
-        check_finite(&name, row)?;
-    }
-    Ok(())
-}
-
-/// Refuses rows that are not as long as each other, not finite, or 0 everywhere.
-fn check_queries(rows: &[Vec<f64>]) -> Result<()> {
-    at_least("number of queries", rows.len(), 1)?;
-    at_least("length of a query", rows[0].len(), 1)?;
-    for (i, row) in rows.iter().enumerate() {
-        if row.len() != rows[0].len() {
-            let must_be = format!("{} numbers, as the first", rows[0].len());
-            return Err(InvalidParameter::new(
-                format!("query {i}"),
-                format!("{} numbers", row.len()),
-                must_be,
-            )
-            .into());
-        }
-        check_finite(&format!("query {i}"), row)?;
-    }
-    match rows.iter().flatten().all(|&x| x == 0.0) {
-        true => Err(InvalidParameter::new("queries", "0 everywhere", "a query that is not 0").into()),
-        false => Ok(()),
-    }
-}
-
-fn check_finite(name: &str, numbers: &[f64]) -> Result<()> {
-    match numbers.iter().position(|x| !x.is_finite()) {
-        Some(index) => {
-            let got = format!("{:?} at index {index}", numbers[index]);
-            Err(InvalidParameter::new(name, got, "finite everywhere").into())
-        }
-        None => Ok(()),
     }
 }
 

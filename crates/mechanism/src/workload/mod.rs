@@ -1,5 +1,6 @@
 //! What is released: the lower-triangular workload A, whose rows are the linear queries on the gradients.
 
+mod checks;
 mod definition;
 mod operator;
 mod queries;

@@ -1,0 +1,146 @@
+//! The forms that C has, and what is made of them.
+
+use antinoise_linear::Matrix;
+
+use crate::tree::Tree;
+
+/// C, with n columns.
+#[derive(Debug, Clone)]
+pub enum Encoder {
+    /// Lower-triangular Toeplitz T (n x n), by its first column.
+    Toeplitz {
+        /// n.
+        steps: usize,
+        /// At most n values; zeros at the end may be left out.
+        coefficients: Vec<f64>,
+    },
+    /// T diag(scales): Toeplitz with its columns scaled.
+    Scaled {
+        /// First column of T; zeros at the end may be left out.
+        coefficients: Vec<f64>,
+        /// One factor a column.
+        scales: Vec<f64>,
+    },
+    /// Banded lower triangular (n x n).
+    Banded {
+        /// Number of diagonals, the main one included.
+        bands: usize,
+        /// C\[t, t - tau\] at index t bands + tau; ignored where tau > t.
+        rows: Vec<f64>,
+    },
+    /// Any matrix, r x n.
+    Dense(Matrix),
+    /// C_tree: a row a node of the binary tree over the steps, its height's weight on the steps below it, in postorder;
+    /// nodes of the complete tree that have no step below them are left out (up to 2n - 1 x n).
+    Tree {
+        /// n.
+        steps: usize,
+        /// A weight a height, from the leaves up: ceil(log2 n) + 1 of them.
+        weights: Vec<f64>,
+    },
+    /// A row a node that the smooth tree's prefixes read, 1 on the steps below it, in the order in which they do.
+    SmoothTree {
+        /// n.
+        steps: usize,
+    },
+    /// The first `steps` columns of a circulant matrix.
+    Circulant {
+        /// n.
+        steps: usize,
+        /// The circulant's first column, at least n values.
+        coefficients: Vec<f64>,
+    },
+    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank: what C^-1 Z is made
+    /// with when the decoder is the best one, A C^+, which has the norms of A C'^-1.
+    Triangular(Box<Encoder>),
+    /// The first `steps` columns of another: what a run that is cut short uses of a C that cannot be cut to a
+    /// square.
+    Leading {
+        /// At least `steps` columns.
+        of: Box<Encoder>,
+        /// n.
+        steps: usize,
+    },
+    /// The first `steps` rows and columns of I (x) block: the block started anew every `period` steps.
+    Stamped {
+        /// C of one run, `period` columns.
+        block: Box<Encoder>,
+        /// Columns in a run.
+        period: usize,
+        /// n.
+        steps: usize,
+    },
+}
+
+impl Encoder {
+    /// n.
+    pub fn steps(&self) -> usize {
+        match self {
+            Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } | Self::SmoothTree { steps } => *steps,
+            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::Leading { steps, .. } => *steps,
+            Self::Triangular(of) => of.steps(),
+            Self::Scaled { scales, .. } => scales.len(),
+            Self::Banded { bands, rows } => rows.len() / bands,
+            Self::Dense(matrix) => matrix.ncols(),
+        }
+    }
+
+    /// The binary tree whose nodes count alike.
+    pub(crate) fn tree(steps: usize) -> Self {
+        Self::Tree { steps, weights: Tree::new(steps).equal_weights() }
+    }
+
+    /// C with its columns scaled to norm 1.
+    pub(crate) fn with_unit_columns(self) -> Self {
+        let scales: Vec<f64> = self.column_norms().iter().map(|norm| 1.0 / norm).collect();
+        self.with_scaled_columns(&scales)
+    }
+
+    /// C diag(scales).
+    pub(crate) fn with_scaled_columns(self, scales: &[f64]) -> Self {
+        match self {
+            Self::Toeplitz { coefficients, .. } => Self::Scaled { coefficients, scales: scales.to_vec() },
+            Self::Scaled { coefficients, scales: first } => {
+                let scales = first.iter().zip(scales).map(|(x, y)| x * y).collect();
+                Self::Scaled { coefficients, scales }
+            }
+            Self::Banded { bands, mut rows } => {
+                for (t, row) in rows.chunks_exact_mut(bands).enumerate() {
+                    row.iter_mut().enumerate().take(t + 1).for_each(|(tau, x)| *x *= scales[t - tau]);
+                }
+                Self::Banded { bands, rows }
+            }
+            other => {
+                let c = other.to_dense();
+                Self::Dense(Matrix::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] * scales[j]))
+            }
+        }
+    }
+
+    /// What a run that is cut short after `steps` steps uses: the first `steps` columns, and as many rows where
+    /// C is square.
+    pub(super) fn leading(&self, steps: usize) -> Self {
+        let cut = |x: &[f64], length: usize| x[..x.len().min(length)].to_vec();
+        match self {
+            Self::Toeplitz { coefficients, .. } => {
+                Self::Toeplitz { steps, coefficients: cut(coefficients, steps) }
+            }
+            Self::Scaled { coefficients, scales } => {
+                Self::Scaled { coefficients: cut(coefficients, steps), scales: cut(scales, steps) }
+            }
+            Self::Banded { bands, rows } => Self::Banded { bands: *bands, rows: cut(rows, steps * bands) },
+            Self::Dense(matrix) => {
+                let rows = if matrix.nrows() == matrix.ncols() { steps } else { matrix.nrows() };
+                Self::Dense(Matrix::from_fn(rows, steps, |i, j| matrix[(i, j)]))
+            }
+            Self::Stamped { block, period, .. } => {
+                Self::Stamped { block: block.clone(), period: *period, steps }
+            }
+            Self::Tree { .. }
+            | Self::SmoothTree { .. }
+            | Self::Circulant { .. }
+            | Self::Triangular(_)
+            | Self::Leading { .. } => Self::Leading { of: Box::new(self.clone()), steps },
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the numbers of a workload may be.
+
+use antinoise_input::{InvalidParameter, at_least, positive};
+
+use crate::Result;
+
+pub(super) fn coefficients(coefficients: &[f64]) -> Result<()> {
+    let first = *coefficients
+        .first()
+        .ok_or_else(|| InvalidParameter::new("coefficients", "empty", "at least one number"))?;
+    positive("coefficients[0]", first)?;
+    check_finite("coefficients", coefficients)
+}
+
+pub(super) fn rates(rates: &[f64]) -> Result<()> {
+    at_least("number of rates", rates.len(), 1)?;
+    check_finite("rates", rates)?;
+    match rates.iter().position(|&rate| rate < 0.0) {
+        Some(step) => {
+            let got = format!("{:?} at step {step}", rates[step]);
+            Err(InvalidParameter::new("rates", got, "0 or above everywhere").into())
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn rows(rows: &[Vec<f64>]) -> Result<()> {
+    at_least("workload's rows", rows.len(), 1)?;
+    for (i, row) in rows.iter().enumerate() {
+        let name = format!("workload's row {i}");
+        if row.len() != i + 1 {
+            return Err(InvalidParameter::new(
+                name,
+                format!("{} numbers", row.len()),
+                format!("{} numbers", i + 1),
+            )
+            .into());
+        }
+        check_finite(&name, row)?;
+    }
+    Ok(())
+}
+
+/// Refuses rows that are not as long as each other, not finite, or 0 everywhere.
+pub(super) fn queries(rows: &[Vec<f64>]) -> Result<()> {
+    at_least("number of queries", rows.len(), 1)?;
+    at_least("length of a query", rows[0].len(), 1)?;
+    for (i, row) in rows.iter().enumerate() {
+        if row.len() != rows[0].len() {
+            let must_be = format!("{} numbers, as the first", rows[0].len());
+            return Err(InvalidParameter::new(
+                format!("query {i}"),
+                format!("{} numbers", row.len()),
+                must_be,
+            )
+            .into());
+        }
+        check_finite(&format!("query {i}"), row)?;
+    }
+    match rows.iter().flatten().all(|&x| x == 0.0) {
+        true => Err(InvalidParameter::new("queries", "0 everywhere", "a query that is not 0").into()),
+        false => Ok(()),
+    }
+}
+
+fn check_finite(name: &str, numbers: &[f64]) -> Result<()> {
+    match numbers.iter().position(|x| !x.is_finite()) {
+        Some(index) => {
+            let got = format!("{:?} at index {index}", numbers[index]);
+            Err(InvalidParameter::new(name, got, "finite everywhere").into())
+        }
+        None => Ok(()),
+    }
+}
