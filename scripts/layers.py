@@ -26,7 +26,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Circles that are known, by crate: to be taken apart, none to be added. One that no longer exists must leave this list.
 KNOWN = {
-    "accounting": [["gdp", "zcdp"], ["pld::fit", "pld::side"], ["pld::discrete", "pld::profile"]],
     "audit": [["audit", "scene"]],
     "cli": [
         [

@@ -1,11 +1,8 @@
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative, positive};
 
-use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
+use crate::Result;
+use crate::curve::{LARGEST_MU, ln_delta, rounding};
 use crate::root::{greatest_float, least_float};
-use crate::{Result, Zcdp};
-
-/// The largest `mu` there is: squares of such numbers can still be added.
-const LARGEST_MU: f64 = 1e150;
 
 /// Gaussian differential privacy: what is released is no easier to tell apart than N(0, 1) from N(mu, 1).
 ///
@@ -111,16 +108,6 @@ impl Gdp {
         let exact =
             (0.5 * self.mu).mul_add(self.mu, -rho) <= 0.0 && (rho > f64::MIN_POSITIVE || self.mu == 0.0);
         if exact { rho } else { rho.next_up() }
-    }
-
-    /// The same guarantee as zero-concentrated differential privacy, which is weaker.
-    ///
-    /// ```
-    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp().rho(), 0.125);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn to_zcdp(self) -> Zcdp {
-        Zcdp::of_gdp(self)
     }
 
     /// All of `parts` released together, each chosen with sight of the ones before: `sqrt(sum mu_i^2)`, rounded up.
@@ -290,30 +277,4 @@ pub fn noise_multiplier_for(epsilon: f64, delta: f64) -> Result<f64> {
 fn reciprocal_up(x: f64) -> f64 {
     let y = 1.0 / x;
     if y.mul_add(x, -1.0) < 0.0 { y.next_up() } else { y }
-}
-
-/// At least the error of [`ln_delta`], ten times the largest seen against 60-digit arithmetic.
-fn rounding(ln_delta: f64) -> f64 {
-    if ln_delta.is_finite() { 2e-12 + 1e-14 * ln_delta.abs() } else { 0.0 }
-}
-
-/// ln(Phi(-a) - e^epsilon Phi(-b)) with a, b = epsilon/mu -+ mu/2, for `mu` >= 0 and `epsilon` >= 0.
-///
-/// e^epsilon phi(b) = phi(a) turns it into ln(phi(a) (m(a) - m(b))) with the Mills ratio m: no underflow,
-/// no overflow, and one difference, which [`mills_drop`] takes without cancellation.
-pub(crate) fn ln_delta(mu: f64, epsilon: f64) -> f64 {
-    if mu == 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    // Fused: epsilon - mu^2/2 may be a small difference of large numbers.
-    let (a, b) = ((-0.5 * mu).mul_add(mu, epsilon) / mu, (0.5 * mu).mul_add(mu, epsilon) / mu);
-    if a > LARGEST_MU {
-        return f64::NEG_INFINITY;
-    }
-    let ln_density = -0.5 * a * a - LN_SQRT_2PI;
-    if a < 0.0 && mu > 1.0 {
-        return (-ln_density.exp() * (mills(-a) + mills(b))).ln_1p();
-    }
-    // The drop is about mu / (a b): it may underflow where its logarithm is still a number.
-    if a > 1e100 { ln_density + (mu / a).ln() - b.ln() } else { ln_density + mills_drop(a, b, mu).ln() }
 }

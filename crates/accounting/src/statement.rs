@@ -2,15 +2,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Adjacency;
+use crate::Neighbours;
 
 /// A privacy claim with everything a reader needs to believe it, as text, TOML or JSON.
 ///
 /// ```
-/// use antinoise_accounting::{Adjacency, PrivacyStatement};
+/// use antinoise_accounting::{Neighbours, PrivacyStatement};
 /// let statement = PrivacyStatement {
 ///     unit: "example".into(),
-///     adjacency: Adjacency::ZeroOut,
+///     adjacency: Neighbours::ZeroOut,
 ///     schema: "at most 4 participations, at least 120 steps apart".into(),
 ///     sampler: "cyclic, shuffled once".into(),
 ///     mechanism: "Gaussian noise of standard deviation 3.2, correlated by a BLT of order 4".into(),
@@ -32,7 +32,7 @@ pub struct PrivacyStatement {
     /// What is protected: an example, a user, a group of so many.
     pub unit: String,
     /// How neighbouring data sets differ.
-    pub adjacency: Adjacency,
+    pub adjacency: Neighbours,
     /// When one unit may take part.
     pub schema: String,
     /// How batches are chosen.

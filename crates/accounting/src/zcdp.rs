@@ -33,10 +33,6 @@ impl Zcdp {
         Ok(Self { rho: non_negative("rho", rho)? })
     }
 
-    pub(crate) fn of_gdp(gdp: Gdp) -> Self {
-        Self { rho: gdp.rho_upper() }
-    }
-
     /// `rho`.
     ///
     /// ```
@@ -122,6 +118,18 @@ impl Zcdp {
             s * (self.rho * (1.0 + s) - epsilon) - s * (1.0 / s).ln_1p() - s.ln_1p()
         });
         Ok((best + 1e-13 * (1.0 + best.abs())).exp().next_up().min(1.0))
+    }
+}
+
+impl Gdp {
+    /// The same guarantee as zero-concentrated differential privacy, which is weaker.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp().rho(), 0.125);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn to_zcdp(self) -> Zcdp {
+        Zcdp { rho: self.rho_upper() }
     }
 }
 

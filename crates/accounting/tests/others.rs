@@ -1,7 +1,7 @@
 //! Balls-in-bins sampling against exact values, groups, and statements.
 
 use antinoise_accounting::{
-    Adjacency, BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, PrivacyStatement,
+    BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, Neighbours, PrivacyStatement,
     SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled,
     group_privacy_upper,
 };
@@ -126,7 +126,7 @@ fn groups_follow_the_exact_value_of_the_gaussian() {
 fn statements_survive_toml_and_json() {
     let statement = PrivacyStatement {
         unit: "user".into(),
-        adjacency: Adjacency::AddOrRemove,
+        adjacency: Neighbours::AddOrRemove,
         schema: "every 4 steps, from a bin nobody knows".into(),
         sampler: "balls in bins".into(),
         mechanism: "Gaussian noise correlated by the inverse of C".into(),

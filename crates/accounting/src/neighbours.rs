@@ -3,12 +3,12 @@ use std::fmt;
 /// How two data sets differ that must be hard to tell apart.
 ///
 /// ```
-/// use antinoise_accounting::Adjacency;
-/// assert_eq!(Adjacency::ZeroOut.to_string(), "zero-out");
+/// use antinoise_accounting::Neighbours;
+/// assert_eq!(Neighbours::ZeroOut.to_string(), "zero-out");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Adjacency {
+pub enum Neighbours {
     /// One unit's contributions become zero; nothing else changes.
     #[default]
     ZeroOut,
@@ -18,13 +18,13 @@ pub enum Adjacency {
     AddOrRemove,
 }
 
-impl Adjacency {
+impl Neighbours {
     /// What multiplies the sensitivity of a mechanism without sampling, against zero-out: a replaced
     /// contribution moves by up to twice the clip norm.
     ///
     /// ```
-    /// use antinoise_accounting::Adjacency;
-    /// assert_eq!(Adjacency::ReplaceOne.sensitivity_factor(), 2.0);
+    /// use antinoise_accounting::Neighbours;
+    /// assert_eq!(Neighbours::ReplaceOne.sensitivity_factor(), 2.0);
     /// ```
     pub fn sensitivity_factor(self) -> f64 {
         match self {
@@ -34,7 +34,7 @@ impl Adjacency {
     }
 }
 
-impl fmt::Display for Adjacency {
+impl fmt::Display for Neighbours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ZeroOut => "zero-out",
