@@ -53,10 +53,10 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert_eq!(Gdp::from_noise_multiplier(4.0)?.mu(), 0.25);
+    /// assert_eq!(Gdp::from_noise_multiplier_upper(4.0)?.mu(), 0.25);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn from_noise_multiplier(sigma: f64) -> Result<Self> {
+    pub fn from_noise_multiplier_upper(sigma: f64) -> Result<Self> {
         let sigma = positive("noise_multiplier", sigma)?;
         let mu = reciprocal_up(sigma);
         if mu > LARGEST_MU {
@@ -72,11 +72,11 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let mu = Gdp::from_privacy(2.0, 1e-6)?.mu();
+    /// let mu = Gdp::from_privacy_lower(2.0, 1e-6)?.mu();
     /// assert!((1.0 / mu - 2.23048).abs() < 1e-5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn from_privacy(epsilon: f64, delta: f64) -> Result<Self> {
+    pub fn from_privacy_lower(epsilon: f64, delta: f64) -> Result<Self> {
         let epsilon = non_negative("epsilon", epsilon)?;
         let ln_target = in_open_unit("delta", delta)?.ln();
         let meets = |mu: f64| Self { mu }.ln_delta_upper(epsilon) <= ln_target;
@@ -120,11 +120,11 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let both = Gdp::compose([Gdp::new(3.0)?, Gdp::new(4.0)?])?;
+    /// let both = Gdp::compose_upper([Gdp::new(3.0)?, Gdp::new(4.0)?])?;
     /// assert!((both.mu() - 5.0).abs() < 1e-14 && both.mu() >= 5.0);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn compose(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
+    pub fn compose_upper(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
         // hypot errs by one ulp at most and neither overflows nor underflows.
         let mu = parts.into_iter().fold(0.0, |sum: f64, part| match (sum, part.mu) {
             (sum, 0.0) => sum,
@@ -141,10 +141,10 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert!((Gdp::new(0.1)?.repeat(100)?.mu() - 1.0).abs() < 1e-14);
+    /// assert!((Gdp::new(0.1)?.repeat_upper(100)?.mu() - 1.0).abs() < 1e-14);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn repeat(self, times: u64) -> Result<Self> {
+    pub fn repeat_upper(self, times: u64) -> Result<Self> {
         match times {
             0 => Self::new(0.0),
             1 => Ok(self),
@@ -221,7 +221,7 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let epsilon = Gdp::from_noise_multiplier(0.34099)?.epsilon_upper(1e-6)?;
+    /// let epsilon = Gdp::from_noise_multiplier_upper(0.34099)?.epsilon_upper(1e-6)?;
     /// assert!((epsilon - 17.648).abs() < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
@@ -265,12 +265,12 @@ impl Gdp {
 /// When `epsilon` is negative or not finite, or `delta` is not between 0 and 1.
 ///
 /// ```
-/// let sigma = antinoise_accounting::noise_multiplier_for(8.841, 1e-6)?;
+/// let sigma = antinoise_accounting::gaussian_noise_multiplier_upper(8.841, 1e-6)?;
 /// assert!((sigma - 0.59997).abs() < 1e-5);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn noise_multiplier_for(epsilon: f64, delta: f64) -> Result<f64> {
-    Ok(reciprocal_up(Gdp::from_privacy(epsilon, delta)?.mu))
+pub fn gaussian_noise_multiplier_upper(epsilon: f64, delta: f64) -> Result<f64> {
+    Ok(reciprocal_up(Gdp::from_privacy_lower(epsilon, delta)?.mu))
 }
 
 /// 1/x rounded up.

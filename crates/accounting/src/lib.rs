@@ -7,14 +7,14 @@
 //! - [`Gdp`]: one release, or any unamplified composition, exactly; [`Zcdp`]: zero-concentrated privacy;
 //! - [`Composition`] of [`SampledGaussian`] phases: Poisson sampling, bracketed from above and below;
 //!   [`Composition::epsilon_estimate_from_renyi`] checks it by other means, [`calibrate`] turns it around;
-//! - [`banded_to_sampled`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
+//! - [`banded_to_sampled_upper`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
 //! - [`BallsInBins`]: any non-negative correlated noise under balls-in-bins sampling, statistically;
 //! - [`group_privacy_upper`] and [`add_or_remove_to_replace_one_upper`]: other units and adjacencies;
 //! - [`PrivacyStatement`]: all of it in words.
 //!
 //! ```
 //! use antinoise_accounting::Gdp;
-//! let privacy = Gdp::from_noise_multiplier(2.23048)?;
+//! let privacy = Gdp::from_noise_multiplier_upper(2.23048)?;
 //! let epsilon = privacy.epsilon_upper(1e-6)?;
 //! assert!((epsilon - 2.0).abs() < 1e-4 && privacy.epsilon_lower(1e-6)? <= epsilon);
 //! # Ok::<(), antinoise_accounting::Error>(())
@@ -53,11 +53,11 @@ mod root;
 mod statement;
 mod zcdp;
 
-pub use amplify::{BlockCyclicPoisson, banded_to_sampled};
+pub use amplify::{BlockCyclicPoisson, banded_to_sampled_upper};
 pub use balls_in_bins::BallsInBins;
 pub use checked::NUMERICAL_ASSUMPTION;
 pub use error::{Error, Result};
-pub use gdp::{Gdp, noise_multiplier_for};
+pub use gdp::{Gdp, gaussian_noise_multiplier_upper};
 pub use group::{add_or_remove_to_replace_one_upper, group_privacy_upper};
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use neighbours::Neighbours;

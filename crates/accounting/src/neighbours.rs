@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How two data sets differ that must be hard to tell apart.
+/// How two data sets differ that must be hard to tell apart, as a statement says it.
 ///
 /// ```
 /// use antinoise_accounting::Neighbours;
@@ -16,22 +16,6 @@ pub enum Neighbours {
     ReplaceOne,
     /// One unit is there or not.
     AddOrRemove,
-}
-
-impl Neighbours {
-    /// What multiplies the sensitivity of a mechanism without sampling, against zero-out: a replaced
-    /// contribution moves by up to twice the clip norm.
-    ///
-    /// ```
-    /// use antinoise_accounting::Neighbours;
-    /// assert_eq!(Neighbours::ReplaceOne.sensitivity_factor(), 2.0);
-    /// ```
-    pub fn sensitivity_factor(self) -> f64 {
-        match self {
-            Self::ZeroOut | Self::AddOrRemove => 1.0,
-            Self::ReplaceOne => 2.0,
-        }
-    }
 }
 
 impl fmt::Display for Neighbours {

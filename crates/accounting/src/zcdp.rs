@@ -53,11 +53,11 @@ impl Zcdp {
     ///
     /// ```
     /// use antinoise_accounting::Zcdp;
-    /// let both = Zcdp::compose([Zcdp::new(0.25)?, Zcdp::new(0.5)?])?;
+    /// let both = Zcdp::compose_upper([Zcdp::new(0.25)?, Zcdp::new(0.5)?])?;
     /// assert!(both.rho() >= 0.75 && both.rho() < 0.75 + 1e-14);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn compose(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
+    pub fn compose_upper(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
         Self::new(parts.into_iter().fold(0.0, |sum: f64, part| match (sum, part.rho) {
             (0.0, rho) => rho,
             (sum, 0.0) => sum,
@@ -125,10 +125,10 @@ impl Gdp {
     /// The same guarantee as zero-concentrated differential privacy, which is weaker.
     ///
     /// ```
-    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp().rho(), 0.125);
+    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp_upper().rho(), 0.125);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn to_zcdp(self) -> Zcdp {
+    pub fn to_zcdp_upper(self) -> Zcdp {
         Zcdp { rho: self.rho_upper() }
     }
 }

@@ -2,7 +2,7 @@
 
 use antinoise_accounting::{
     BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, Neighbours, PrivacyStatement,
-    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled,
+    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled_upper,
     group_privacy_upper,
 };
 
@@ -50,7 +50,7 @@ fn intervals_cover_exact_values() {
 fn intervals_cover_banded_noise_under_block_cyclic_sampling() {
     // 14 steps, 4 bands: four turns at rate 0.2. And everything sampled: the Gaussian release of ten steps.
     let sampling = BlockCyclicPoisson { bands: 4, steps: 14, batch_size: 5.0, examples: 100 };
-    let banded = banded_to_sampled(&sampling, 1.2).unwrap();
+    let banded = banded_to_sampled_upper(&sampling, 1.2).unwrap();
     let full = SampledGaussian::new(4.0, 1.0, 10).unwrap();
     for (run, epsilon) in [(banded, 1.0), (full, 1.0)] {
         let run = Composition::new([run]).unwrap();
@@ -109,7 +109,7 @@ fn bins_refuse_bad_columns() {
 fn groups_follow_the_exact_value_of_the_gaussian() {
     for size in [2, 3, 10] {
         let one = Gdp::new(0.2).unwrap();
-        let group = one.group(size).unwrap();
+        let group = one.group_upper(size).unwrap();
         for epsilon in [0.1, 0.5, 1.0] {
             let (total, delta) =
                 group_privacy_upper(epsilon, one.delta_upper(epsilon).unwrap(), size).unwrap();

@@ -1,6 +1,6 @@
 //! Candidates for a request, and the choice among them.
 
-use antinoise_accounting::{BlockCyclicPoisson, noise_multiplier_for};
+use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
@@ -138,9 +138,9 @@ fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
                 batch_size,
                 examples: request.examples,
             };
-            sampling.noise_multiplier(request.epsilon, request.delta)?
+            sampling.noise_multiplier_upper(request.epsilon, request.delta)?
         }
-        _ => noise_multiplier_for(request.epsilon, request.delta)?,
+        _ => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
+use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled_upper};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::{Sensitivity, of_running};
@@ -145,11 +145,11 @@ impl Plan {
         let delta = self.privacy.delta;
         match self.privacy.accountant {
             Accountant::Gdp => {
-                let gdp = Gdp::from_noise_multiplier(self.noise_multiplier)?;
+                let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
                 Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
             }
             Accountant::SampledGaussian => {
-                let run = banded_to_sampled(&self.sampling()?, self.noise_multiplier)?;
+                let run = banded_to_sampled_upper(&self.sampling()?, self.noise_multiplier)?;
                 Ok(Composition::new([run])?.epsilon(delta)?)
             }
         }

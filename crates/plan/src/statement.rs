@@ -1,7 +1,7 @@
 //! The privacy claim in words, and that of several models from the same data.
 
 use antinoise_accounting::{
-    Adjacency as Neighbours, Bracket, Composition, Gdp, PrivacyStatement, SampledGaussian, banded_to_sampled,
+    Bracket, Composition, Gdp, Neighbours, PrivacyStatement, SampledGaussian, banded_to_sampled_upper,
 };
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::Adjacency;
@@ -35,16 +35,18 @@ pub fn compose(models: &[(&Plan, usize)], delta: f64) -> Result<Bracket> {
         }
         match plan.privacy.accountant {
             Accountant::Gdp => {
-                full.push(Gdp::from_noise_multiplier(plan.noise_multiplier)?.repeat(times as u64)?);
+                full.push(
+                    Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.repeat_upper(times as u64)?,
+                );
             }
             Accountant::SampledGaussian => {
-                let run = banded_to_sampled(&plan.sampling()?, plan.noise_multiplier)?;
+                let run = banded_to_sampled_upper(&plan.sampling()?, plan.noise_multiplier)?;
                 let steps = run.steps().saturating_mul(times as u64);
                 sampled.push(SampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?);
             }
         }
     }
-    let full = Gdp::compose(full)?;
+    let full = Gdp::compose_upper(full)?;
     if sampled.is_empty() {
         return Ok(Bracket { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
     }

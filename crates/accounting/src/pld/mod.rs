@@ -59,9 +59,10 @@ impl Composition {
     pub fn new(phases: impl IntoIterator<Item = SampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
             phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
-        let repeated =
-            |phase: &SampledGaussian| Gdp::from_noise_multiplier(phase.noise_multiplier)?.repeat(phase.steps);
-        let full = Gdp::compose(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
+        let repeated = |phase: &SampledGaussian| {
+            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
+        };
+        let full = Gdp::compose_upper(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
         Ok(Self { sampled, full })
     }
 
@@ -85,7 +86,7 @@ impl Composition {
             });
         }
         // Where delta is at least the sum of all total variations, epsilon is 0.
-        if self.delta_at_zero() <= delta {
+        if self.delta_at_zero_upper() <= delta {
             return Ok(Bracket::NOTHING);
         }
         let one = self.side(Direction::Remove).epsilon(delta.ln(), Bracket::NOTHING);
@@ -145,14 +146,15 @@ impl Composition {
 
     /// The same steps without sampling: an upper bound on everything.
     fn unamplified(&self) -> Result<Gdp> {
-        let repeated =
-            |phase: &SampledGaussian| Gdp::from_noise_multiplier(phase.noise_multiplier)?.repeat(phase.steps);
+        let repeated = |phase: &SampledGaussian| {
+            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
+        };
         let sampled = self.sampled.iter().map(repeated).collect::<Result<Vec<_>>>()?;
-        Gdp::compose(sampled.into_iter().chain([self.full]))
+        Gdp::compose_upper(sampled.into_iter().chain([self.full]))
     }
 
     /// The sum of delta(0) over all steps: an upper bound on that of the composition.
-    fn delta_at_zero(&self) -> f64 {
+    fn delta_at_zero_upper(&self) -> f64 {
         let at = |(profile, steps): &(Profile, u64)| profile.at(0.0, Rounding::Up).value * *steps as f64;
         self.side(Direction::Remove).parts.iter().map(at).sum::<f64>() * (1.0 + 1e-12)
     }

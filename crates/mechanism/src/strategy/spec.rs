@@ -278,7 +278,7 @@ mod tests {
             "blt+tapered:x",
             "blt+harmonic:1",
         ] {
-            assert!(text.parse::<StrategySpec>().unwrap_err().is_invalid_parameter(), "{text}");
+            assert!(text.parse::<StrategySpec>().unwrap_err().is_bad_input(), "{text}");
         }
     }
 }

@@ -95,7 +95,7 @@ impl Checkpoints {
 
     /// Commits `manifest`, whose files are on the disk under their names, and wipes those of before.
     pub(super) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
-        let digest = |path: PathBuf| files::sha256(&path).map_err(Error::file(&path));
+        let digest = |path: PathBuf| files::sha256(&path).map_err(Error::io(&path));
         manifest.training = digest(self.training_file(manifest.save))?;
         manifest.noise = with_noise.then(|| digest(self.noise_file(manifest.save))).transpose()?;
         manifest.commit(&self.path)?;
@@ -114,7 +114,7 @@ impl Checkpoints {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(refuse(&path, "absent"));
                 }
-                Err(error) => return Err(Error::file(&path)(error)),
+                Err(error) => return Err(Error::io(&path)(error)),
             }
         }
         Ok(())

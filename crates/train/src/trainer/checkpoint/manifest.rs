@@ -57,7 +57,7 @@ impl Manifest {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(refuse(&path, "no text"));
             }
-            read => read.map_err(Error::file(&path))?,
+            read => read.map_err(Error::io(&path))?,
         };
         Self::parse(&text).map(Some).map_err(|reason| refuse(&path, reason))
     }

@@ -122,7 +122,7 @@ impl<'a> Trainer<'a> {
         let identity = self.lineage.identity.parts().chain(marks(manifest));
         let metadata = identity.map(|(what, mark)| (what.to_owned(), mark)).collect();
         let bytes = format::to_bytes(metadata, &self.parameters, moments, &self.history)
-            .map_err(|error| Error::file(&path)(std::io::Error::other(error)))?;
+            .map_err(|error| Error::io(&path)(std::io::Error::other(error)))?;
         files::write(&path, &bytes)
     }
 }
@@ -139,7 +139,7 @@ fn read_training(
 ) -> Result<Training, Error> {
     checkpoints.check_files(manifest)?;
     let path = checkpoints.training_file(manifest.save);
-    let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
+    let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
     let training = format::from_bytes(&bytes).map_err(|reason| refuse(&path, reason))?;
     for (what, mark) in identity.parts().chain(marks(manifest)) {
         // A finished run makes no noise any more.
