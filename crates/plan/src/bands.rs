@@ -123,7 +123,7 @@ pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Cand
     specs
         .par_iter()
         .map(|&spec| {
-            let design = designed(&request, schedule.steps, schedule.participation.clone(), spec)?;
+            let design = designed(&request, schedule.steps, schedule.scheme.participation().clone(), spec)?;
             Candidate::calibrated(&request, schedule.clone(), spec, design)
         })
         .collect()

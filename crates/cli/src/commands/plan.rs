@@ -8,7 +8,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
-use antinoise_plan::{Accountant, Candidate, Choice, Length, Plan, Request, Setting, choose};
+use antinoise_plan::{Accountant, Candidate, Choice, Length, Request, Setting, VerifiedPlan, choose};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -169,7 +169,7 @@ pub struct Report {
     candidates: Vec<Row>,
     chosen: usize,
     explanation: String,
-    plan: Plan,
+    plan: VerifiedPlan,
     statement: PrivacyStatement,
     #[serde(skip)]
     adjacency: Adjacency,
@@ -211,7 +211,7 @@ impl Row {
             state_bytes: candidate.state_bytes,
             status: candidate.status,
             amplified: candidate.is_amplified(),
-            accountant: candidate.schedule.accountant(),
+            accountant: candidate.schedule.scheme.accountant(),
             name: candidate.spec.to_string(),
         }
     }

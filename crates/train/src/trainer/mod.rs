@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::{Key, NoiseStream, Purpose, RunId};
-use antinoise_plan::{Batches, Plan, PrivacyUnit, Release, SUM_ALLOWANCE, Sampler};
+use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
 use crate::Error;
 use crate::clip::{clipped_sum, sum_margin};
@@ -24,7 +24,7 @@ pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
     /// Steps, sampler, clip norm, noise and the privacy that they give.
-    pub plan: &'a Plan,
+    pub plan: &'a VerifiedPlan,
     /// What is trained.
     pub model: &'a Model,
     /// What it is trained on and tested with.
@@ -104,7 +104,7 @@ impl<'a> Trainer<'a> {
     /// names share no bit.
     ///
     /// # Errors
-    /// When the plan does not verify, or plan, model, data, optimiser and `start` do not fit each other.
+    /// When plan, model, data, optimiser and `start` do not fit each other.
     pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
         let identity = setup.identity();
@@ -205,18 +205,12 @@ impl<'a> Trainer<'a> {
 }
 
 impl Setup<'_> {
-    /// Refuses a plan that does not verify, or plan, model, data, optimiser and `start` that do not fit each other:
-    /// what [`Trainer::new`] would refuse.
+    /// Refuses plan, model, data, optimiser and `start` that do not fit each other: what [`Trainer::new`] would refuse.
     ///
     /// # Errors
     /// It names what does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.rule.check()?;
-        self.plan.verify()?;
-        if self.plan.privacy.unit == PrivacyUnit::User && self.plan.sampler != Sampler::External {
-            let must_be = "example: this trainer clips and samples examples";
-            return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
-        }
         let examples = self.dataset.train.len();
         if self.plan.examples != examples {
             let must_be = format!("{examples}, the training examples of {}", self.dataset.name);
@@ -230,7 +224,7 @@ impl Setup<'_> {
 
     /// Refuses sums that one example may move further than the plan's noise is for.
     fn check_sensitivity(&self) -> Result<(), Error> {
-        let Plan { examples, sampler, release, .. } = *self.plan;
+        let Plan { examples, sampler, release, .. } = **self.plan;
         let parameters = self.model.parameters();
         if let Release::Grid { dim, .. } = release
             && parameters > dim
@@ -264,7 +258,7 @@ impl Setup<'_> {
     }
 
     fn batches(&self, noise: &Noise) -> Result<Batches, InvalidParameter> {
-        let Plan { examples, batch_size, sampler, .. } = *self.plan;
+        let Plan { examples, batch_size, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
     }
 }
