@@ -207,7 +207,7 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
     }
 }
 
-fn plans() -> [Plan; 2] {
+fn plans() -> [VerifiedPlan; 2] {
     [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid]
         .map(|release| planned(Setting::Cyclic, 4.0, 1.0, release))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use flate2::read::MultiGzDecoder;
 
-use super::{Dataset, Examples, ImageShape};
+use super::examples::{Dataset, Examples, ImageShape};
 use crate::Error;
 
 const IMAGES_MAGIC: u32 = 0x0803; // unsigned bytes, three dimensions

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
 use antinoise_input::file::{Access, write_whole};
-use antinoise_input::hex;
+use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -91,4 +91,14 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
             count => digest.update(&portion[..count]),
         }
     }
+}
+
+/// The error of a checkpoint that is not what its run committed.
+pub(crate) fn refuse(path: &Path, got: impl std::fmt::Display) -> Error {
+    let folder = path.parent().unwrap_or(path).display();
+    let must_be = format!(
+        "what this run committed: put back the files of {folder} as they were, all from one copy; where they are lost, \
+         train in another folder, and count the models that this run may have released"
+    );
+    InvalidParameter::new(format!("checkpoint {}", path.display()), got, must_be).into()
 }
