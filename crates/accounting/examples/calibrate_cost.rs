@@ -17,14 +17,14 @@ fn main() -> Result<()> {
         }
     }
     let sigmas = time("noise multiplier", &cases, |&(epsilon, rate, steps, delta)| {
-        calibrate::noise_multiplier(rate, steps, epsilon, delta)
+        calibrate::noise_multiplier_upper(rate, steps, epsilon, delta)
     })?;
     let known: Vec<(Case, f64)> = cases.into_iter().zip(sigmas).collect();
     time("steps", &known, |&((epsilon, rate, _, delta), sigma)| {
-        calibrate::steps(sigma, rate, epsilon, delta)
+        calibrate::steps_lower(sigma, rate, epsilon, delta)
     })?;
     time("sampling rate", &known, |&((epsilon, _, steps, delta), sigma)| {
-        calibrate::sampling_rate(sigma, steps, epsilon, delta)
+        calibrate::sampling_rate_lower(sigma, steps, epsilon, delta)
     })?;
     Ok(())
 }

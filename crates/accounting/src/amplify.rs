@@ -13,8 +13,8 @@ use crate::{Result, SampledGaussian, calibrate};
 /// ```
 /// use antinoise_accounting::BlockCyclicPoisson;
 /// let sampling = BlockCyclicPoisson { bands: 8, steps: 2000, batch_size: 500.0, examples: 60_000 };
-/// let few_bands = sampling.noise_multiplier(1.0, 1e-6)?;
-/// let many_bands = BlockCyclicPoisson { bands: 120, ..sampling }.noise_multiplier(1.0, 1e-6)?;
+/// let few_bands = sampling.noise_multiplier_upper(1.0, 1e-6)?;
+/// let many_bands = BlockCyclicPoisson { bands: 120, ..sampling }.noise_multiplier_upper(1.0, 1e-6)?;
 /// assert!(few_bands < many_bands); // what more bands save in correlation, less amplification takes back
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
@@ -35,8 +35,8 @@ impl BlockCyclicPoisson {
     /// rounded up.
     ///
     /// # Errors
-    /// As [`banded_to_sampled`].
-    fn turns_and_rate(&self) -> Result<(u64, f64)> {
+    /// As [`banded_to_sampled_upper`].
+    fn turns_and_rate_upper(&self) -> Result<(u64, f64)> {
         let bands = at_least("bands", self.bands, 1)?;
         let steps = at_least("steps", self.steps, 1)?;
         let examples = at_least("examples", self.examples, 1)?;
@@ -59,11 +59,11 @@ impl BlockCyclicPoisson {
     /// over the clip norm), with which the run is `(epsilon, delta)`-private.
     ///
     /// # Errors
-    /// As [`banded_to_sampled`] and [`calibrate::noise_multiplier`].
-    pub fn noise_multiplier(&self, epsilon: f64, delta: f64) -> Result<f64> {
-        let (turns, rate) = self.turns_and_rate()?;
+    /// As [`banded_to_sampled_upper`] and [`calibrate::noise_multiplier_upper`].
+    pub fn noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
+        let (turns, rate) = self.turns_and_rate_upper()?;
         // Above what the reduction takes off again.
-        Ok(calibrate::noise_multiplier(rate, turns, epsilon, delta)?.next_up())
+        Ok(calibrate::noise_multiplier_upper(rate, turns, epsilon, delta)?.next_up())
     }
 }
 
@@ -114,14 +114,17 @@ fn whole_down(n: usize) -> f64 {
 /// Pillutla et al., "Correlated noise mechanisms for differentially private learning" (2025).
 ///
 /// ```
-/// use antinoise_accounting::{BlockCyclicPoisson, Composition, banded_to_sampled};
+/// use antinoise_accounting::{BlockCyclicPoisson, Composition, banded_to_sampled_upper};
 /// let sampling = BlockCyclicPoisson { bands: 8, steps: 2000, batch_size: 500.0, examples: 60_000 };
-/// let run = banded_to_sampled(&sampling, 1.5)?;
+/// let run = banded_to_sampled_upper(&sampling, 1.5)?;
 /// assert!(Composition::new([run])?.epsilon(1e-6)?.upper < 10.0);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn banded_to_sampled(sampling: &BlockCyclicPoisson, noise_multiplier: f64) -> Result<SampledGaussian> {
-    let (turns, rate) = sampling.turns_and_rate()?;
+pub fn banded_to_sampled_upper(
+    sampling: &BlockCyclicPoisson,
+    noise_multiplier: f64,
+) -> Result<SampledGaussian> {
+    let (turns, rate) = sampling.turns_and_rate_upper()?;
     let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
     // Rounded to less noise, as the rate was to more sampling.
     SampledGaussian::new(noise_multiplier.next_down(), rate, turns)
@@ -150,7 +153,7 @@ mod tests {
             let (bands, examples) = (below(200) as usize, below(1 << 24) as usize);
             let batch_size = examples as f64 / bands as f64 * below(1 << 30) as f64 / f64::from(1 << 30);
             let sampling = BlockCyclicPoisson { bands, steps: 1000, batch_size, examples };
-            let Ok((_, rate)) = sampling.turns_and_rate() else { continue };
+            let Ok((_, rate)) = sampling.turns_and_rate_upper() else { continue };
             let ((size, exponent), (of_rate, its)) = (parts(batch_size), parts(rate));
             let wanted = size * bands as u128;
             // A rate is no larger than the batch size: its unit is the smaller one.

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use antinoise_accounting::{Composition, SampledGaussian, calibrate};
-//! let sigma = calibrate::noise_multiplier(0.01, 1000, 2.0, 1e-6)?;
+//! let sigma = calibrate::noise_multiplier_upper(0.01, 1000, 2.0, 1e-6)?;
 //! let run = Composition::new([SampledGaussian::new(sigma, 0.01, 1000)?])?;
 //! assert!(run.epsilon(1e-6)?.upper <= 2.0);
 //! # Ok::<(), antinoise_accounting::Error>(())
@@ -14,7 +14,7 @@
 use antinoise_input::{in_open_unit, non_negative};
 
 use crate::root::crossing;
-use crate::{Composition, Error, Result, SampledGaussian, noise_multiplier_for};
+use crate::{Composition, Error, Result, SampledGaussian, gaussian_noise_multiplier_upper};
 
 /// How close to its threshold an answer is brought, relatively.
 const TOLERANCE: f64 = 1e-4;
@@ -25,15 +25,15 @@ const TOLERANCE: f64 = 1e-4;
 /// When a parameter is out of its range, or no noise multiplier up to 1e12 suffices.
 ///
 /// ```
-/// let sigma = antinoise_accounting::calibrate::noise_multiplier(1.0, 1, 2.0, 1e-6)?;
+/// let sigma = antinoise_accounting::calibrate::noise_multiplier_upper(1.0, 1, 2.0, 1e-6)?;
 /// assert!((sigma - 2.23048).abs() < 1e-5);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn noise_multiplier(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
+pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
     SampledGaussian::new(1.0, sampling_rate, steps)?;
     // Without sampling the answer has a closed form, and sampling only helps.
-    let unamplified = noise_multiplier_for(epsilon, delta)? * (steps as f64).sqrt();
+    let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * (steps as f64).sqrt();
     if unamplified > 1e12 {
         return in_reach("noise_multiplier", false, unamplified);
     }
@@ -52,11 +52,11 @@ pub fn noise_multiplier(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64
 /// When a parameter is out of its range, or not even one step is that private.
 ///
 /// ```
-/// let steps = antinoise_accounting::calibrate::steps(2.0, 0.01, 1.0, 1e-5)?;
+/// let steps = antinoise_accounting::calibrate::steps_lower(2.0, 0.01, 1.0, 1e-5)?;
 /// assert!((2400..2450).contains(&steps), "{steps}");
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn steps(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delta: f64) -> Result<u64> {
+pub fn steps_lower(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delta: f64) -> Result<u64> {
     let target = Target::new(epsilon, delta)?;
     let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MOST_STEPS as f64) as u64;
     let run = |inverse| SampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
@@ -75,11 +75,11 @@ const MOST_STEPS: u64 = 1 << 40;
 /// When a parameter is out of its range, or no rate above 1e-12 is that private.
 ///
 /// ```
-/// let rate = antinoise_accounting::calibrate::sampling_rate(1.0, 1000, 2.0, 1e-6)?;
+/// let rate = antinoise_accounting::calibrate::sampling_rate_lower(1.0, 1000, 2.0, 1e-6)?;
 /// assert!(rate > 0.005 && rate < 0.05, "{rate}");
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn sampling_rate(noise_multiplier: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
+pub fn sampling_rate_lower(noise_multiplier: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
     if target.meets(SampledGaussian::new(noise_multiplier, 1.0, steps)?)? {
         return Ok(1.0);

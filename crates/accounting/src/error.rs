@@ -6,7 +6,7 @@ use antinoise_input::InvalidParameter;
 pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
-    InvalidParameter(#[from] InvalidParameter),
+    Invalid(#[from] InvalidParameter),
     /// No value of the parameter that was sought meets the target.
     #[error("no {parameter} meets the target: {reason}")]
     OutOfReach {
@@ -15,6 +15,17 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether the caller's input is the cause.
+    ///
+    /// ```
+    /// assert!(antinoise_accounting::Gdp::new(-1.0).unwrap_err().is_bad_input());
+    /// ```
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, Self::Invalid(_))
+    }
 }
 
 /// What every operation of this crate returns.

@@ -1,11 +1,8 @@
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative, positive};
 
-use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
+use crate::Result;
+use crate::curve::{LARGEST_MU, ln_delta, rounding};
 use crate::root::{greatest_float, least_float};
-use crate::{Result, Zcdp};
-
-/// The largest `mu` there is: squares of such numbers can still be added.
-const LARGEST_MU: f64 = 1e150;
 
 /// Gaussian differential privacy: what is released is no easier to tell apart than N(0, 1) from N(mu, 1).
 ///
@@ -56,10 +53,10 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert_eq!(Gdp::from_noise_multiplier(4.0)?.mu(), 0.25);
+    /// assert_eq!(Gdp::from_noise_multiplier_upper(4.0)?.mu(), 0.25);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn from_noise_multiplier(sigma: f64) -> Result<Self> {
+    pub fn from_noise_multiplier_upper(sigma: f64) -> Result<Self> {
         let sigma = positive("noise_multiplier", sigma)?;
         let mu = reciprocal_up(sigma);
         if mu > LARGEST_MU {
@@ -75,11 +72,11 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let mu = Gdp::from_privacy(2.0, 1e-6)?.mu();
+    /// let mu = Gdp::from_privacy_lower(2.0, 1e-6)?.mu();
     /// assert!((1.0 / mu - 2.23048).abs() < 1e-5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn from_privacy(epsilon: f64, delta: f64) -> Result<Self> {
+    pub fn from_privacy_lower(epsilon: f64, delta: f64) -> Result<Self> {
         let epsilon = non_negative("epsilon", epsilon)?;
         let ln_target = in_open_unit("delta", delta)?.ln();
         let meets = |mu: f64| Self { mu }.ln_delta_upper(epsilon) <= ln_target;
@@ -113,16 +110,6 @@ impl Gdp {
         if exact { rho } else { rho.next_up() }
     }
 
-    /// The same guarantee as zero-concentrated differential privacy, which is weaker.
-    ///
-    /// ```
-    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp().rho(), 0.125);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn to_zcdp(self) -> Zcdp {
-        Zcdp::of_gdp(self)
-    }
-
     /// All of `parts` released together, each chosen with sight of the ones before: `sqrt(sum mu_i^2)`, rounded up.
     ///
     /// # Source
@@ -133,11 +120,11 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let both = Gdp::compose([Gdp::new(3.0)?, Gdp::new(4.0)?])?;
+    /// let both = Gdp::compose_upper([Gdp::new(3.0)?, Gdp::new(4.0)?])?;
     /// assert!((both.mu() - 5.0).abs() < 1e-14 && both.mu() >= 5.0);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn compose(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
+    pub fn compose_upper(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
         // hypot errs by one ulp at most and neither overflows nor underflows.
         let mu = parts.into_iter().fold(0.0, |sum: f64, part| match (sum, part.mu) {
             (sum, 0.0) => sum,
@@ -154,10 +141,10 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert!((Gdp::new(0.1)?.repeat(100)?.mu() - 1.0).abs() < 1e-14);
+    /// assert!((Gdp::new(0.1)?.repeat_upper(100)?.mu() - 1.0).abs() < 1e-14);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn repeat(self, times: u64) -> Result<Self> {
+    pub fn repeat_upper(self, times: u64) -> Result<Self> {
         match times {
             0 => Self::new(0.0),
             1 => Ok(self),
@@ -234,7 +221,7 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// let epsilon = Gdp::from_noise_multiplier(0.34099)?.epsilon_upper(1e-6)?;
+    /// let epsilon = Gdp::from_noise_multiplier_upper(0.34099)?.epsilon_upper(1e-6)?;
     /// assert!((epsilon - 17.648).abs() < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
@@ -278,42 +265,16 @@ impl Gdp {
 /// When `epsilon` is negative or not finite, or `delta` is not between 0 and 1.
 ///
 /// ```
-/// let sigma = antinoise_accounting::noise_multiplier_for(8.841, 1e-6)?;
+/// let sigma = antinoise_accounting::gaussian_noise_multiplier_upper(8.841, 1e-6)?;
 /// assert!((sigma - 0.59997).abs() < 1e-5);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn noise_multiplier_for(epsilon: f64, delta: f64) -> Result<f64> {
-    Ok(reciprocal_up(Gdp::from_privacy(epsilon, delta)?.mu))
+pub fn gaussian_noise_multiplier_upper(epsilon: f64, delta: f64) -> Result<f64> {
+    Ok(reciprocal_up(Gdp::from_privacy_lower(epsilon, delta)?.mu))
 }
 
 /// 1/x rounded up.
 fn reciprocal_up(x: f64) -> f64 {
     let y = 1.0 / x;
     if y.mul_add(x, -1.0) < 0.0 { y.next_up() } else { y }
-}
-
-/// At least the error of [`ln_delta`], ten times the largest seen against 60-digit arithmetic.
-fn rounding(ln_delta: f64) -> f64 {
-    if ln_delta.is_finite() { 2e-12 + 1e-14 * ln_delta.abs() } else { 0.0 }
-}
-
-/// ln(Phi(-a) - e^epsilon Phi(-b)) with a, b = epsilon/mu -+ mu/2, for `mu` >= 0 and `epsilon` >= 0.
-///
-/// e^epsilon phi(b) = phi(a) turns it into ln(phi(a) (m(a) - m(b))) with the Mills ratio m: no underflow,
-/// no overflow, and one difference, which [`mills_drop`] takes without cancellation.
-pub(crate) fn ln_delta(mu: f64, epsilon: f64) -> f64 {
-    if mu == 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    // Fused: epsilon - mu^2/2 may be a small difference of large numbers.
-    let (a, b) = ((-0.5 * mu).mul_add(mu, epsilon) / mu, (0.5 * mu).mul_add(mu, epsilon) / mu);
-    if a > LARGEST_MU {
-        return f64::NEG_INFINITY;
-    }
-    let ln_density = -0.5 * a * a - LN_SQRT_2PI;
-    if a < 0.0 && mu > 1.0 {
-        return (-ln_density.exp() * (mills(-a) + mills(b))).ln_1p();
-    }
-    // The drop is about mu / (a b): it may underflow where its logarithm is still a number.
-    if a > 1e100 { ln_density + (mu / a).ln() - b.ln() } else { ln_density + mills_drop(a, b, mu).ln() }
 }

@@ -59,10 +59,10 @@ impl Composition {
     /// ```
     /// use antinoise_accounting::{Composition, SampledGaussian};
     /// let run = Composition::new([SampledGaussian::new(2.0, 0.01, 1000)?])?;
-    /// assert!(run.group_epsilon(1e-5, 3)? > 3.0 * run.epsilon(1e-5)?.upper);
+    /// assert!(run.group_epsilon_upper(1e-5, 3)? > 3.0 * run.epsilon(1e-5)?.upper);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn group_epsilon(&self, delta: f64, size: u64) -> Result<f64> {
+    pub fn group_epsilon_upper(&self, delta: f64, size: u64) -> Result<f64> {
         in_open_unit("delta", delta)?;
         if size == 1 {
             return Ok(self.epsilon(delta)?.upper);
@@ -90,10 +90,10 @@ impl Gdp {
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
-    /// assert!((Gdp::new(0.5)?.group(4)?.mu() - 2.0).abs() < 1e-12);
+    /// assert!((Gdp::new(0.5)?.group_upper(4)?.mu() - 2.0).abs() < 1e-12);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn group(self, size: u64) -> Result<Self> {
+    pub fn group_upper(self, size: u64) -> Result<Self> {
         match size {
             0 => Err(InvalidParameter::new("size", size, "at least 1").into()),
             1 => Ok(self),

@@ -7,27 +7,45 @@
 //! - [`Gdp`]: one release, or any unamplified composition, exactly; [`Zcdp`]: zero-concentrated privacy;
 //! - [`Composition`] of [`SampledGaussian`] phases: Poisson sampling, bracketed from above and below;
 //!   [`Composition::epsilon_estimate_from_renyi`] checks it by other means, [`calibrate`] turns it around;
-//! - [`banded_to_sampled`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
+//! - [`banded_to_sampled_upper`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
 //! - [`BallsInBins`]: any non-negative correlated noise under balls-in-bins sampling, statistically;
 //! - [`group_privacy_upper`] and [`add_or_remove_to_replace_one_upper`]: other units and adjacencies;
 //! - [`PrivacyStatement`]: all of it in words.
 //!
 //! ```
 //! use antinoise_accounting::Gdp;
-//! let privacy = Gdp::from_noise_multiplier(2.23048)?;
+//! let privacy = Gdp::from_noise_multiplier_upper(2.23048)?;
 //! let epsilon = privacy.epsilon_upper(1e-6)?;
 //! assert!((epsilon - 2.0).abs() < 1e-4 && privacy.epsilon_lower(1e-6)? <= epsilon);
 //! # Ok::<(), antinoise_accounting::Error>(())
 //! ```
-mod adjacency;
+//!
+//! # Layers
+//!
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Numerics are
+//! at the ground; Gaussian privacy is exact and stands on them alone; privacy loss distributions stand on it, and on both
+//! what turns an accountant around, carries it to other units or checks it. What is said of all that needs none of it.
+//!
+//! ```layers
+//! error, root, normal: what can go wrong; thresholds and minima; tails of the normal distribution
+//! curve: delta of two normal distributions
+//! gdp: Gaussian privacy
+//! zcdp, pld: zero-concentrated privacy; compositions of sampled steps, by privacy loss distributions
+//! renyi, group, calibrate, monte_carlo: another accountant; groups; from privacy to noise; a check by sampling
+//! amplify, balls_in_bins: correlated noise under sampling
+//! neighbours, checked: what a statement is about, and rests on
+//! statement: the claim in words
+//! ```
 mod amplify;
 mod balls_in_bins;
 pub mod calibrate;
 mod checked;
+mod curve;
 mod error;
 mod gdp;
 mod group;
 mod monte_carlo;
+mod neighbours;
 mod normal;
 mod pld;
 mod renyi;
@@ -35,14 +53,14 @@ mod root;
 mod statement;
 mod zcdp;
 
-pub use adjacency::Adjacency;
-pub use amplify::{BlockCyclicPoisson, banded_to_sampled};
+pub use amplify::{BlockCyclicPoisson, banded_to_sampled_upper};
 pub use balls_in_bins::BallsInBins;
 pub use checked::NUMERICAL_ASSUMPTION;
 pub use error::{Error, Result};
-pub use gdp::{Gdp, noise_multiplier_for};
+pub use gdp::{Gdp, gaussian_noise_multiplier_upper};
 pub use group::{add_or_remove_to_replace_one_upper, group_privacy_upper};
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
+pub use neighbours::Neighbours;
 pub use pld::{Bracket, Composition, SampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning};
 pub use zcdp::Zcdp;

@@ -1,16 +1,17 @@
 use std::fmt;
 
+use antinoise_input::four_decimals;
 use serde::{Deserialize, Serialize};
 
-use crate::Adjacency;
+use crate::Neighbours;
 
 /// A privacy claim with everything a reader needs to believe it, as text, TOML or JSON.
 ///
 /// ```
-/// use antinoise_accounting::{Adjacency, PrivacyStatement};
+/// use antinoise_accounting::{Neighbours, PrivacyStatement};
 /// let statement = PrivacyStatement {
 ///     unit: "example".into(),
-///     adjacency: Adjacency::ZeroOut,
+///     adjacency: Neighbours::ZeroOut,
 ///     schema: "at most 4 participations, at least 120 steps apart".into(),
 ///     sampler: "cyclic, shuffled once".into(),
 ///     mechanism: "Gaussian noise of standard deviation 3.2, correlated by a BLT of order 4".into(),
@@ -32,7 +33,7 @@ pub struct PrivacyStatement {
     /// What is protected: an example, a user, a group of so many.
     pub unit: String,
     /// How neighbouring data sets differ.
-    pub adjacency: Adjacency,
+    pub adjacency: Neighbours,
     /// When one unit may take part.
     pub schema: String,
     /// How batches are chosen.
@@ -127,7 +128,7 @@ fn delta_times(delta: f64, units: usize) -> String {
 
 /// Four decimals, rounded the safe way; all of a small number.
 fn digits(x: f64, round: fn(f64) -> f64) -> String {
-    if (0.01..1e9).contains(&x) { format!("{:.4}", round(x * 1e4) / 1e4) } else { format!("{x:e}") }
+    if (0.01..1e9).contains(&x) { format!("{:.4}", four_decimals(x, round)) } else { format!("{x:e}") }
 }
 
 /// Two digits, not below the number.

@@ -33,10 +33,6 @@ impl Zcdp {
         Ok(Self { rho: non_negative("rho", rho)? })
     }
 
-    pub(crate) fn of_gdp(gdp: Gdp) -> Self {
-        Self { rho: gdp.rho_upper() }
-    }
-
     /// `rho`.
     ///
     /// ```
@@ -57,11 +53,11 @@ impl Zcdp {
     ///
     /// ```
     /// use antinoise_accounting::Zcdp;
-    /// let both = Zcdp::compose([Zcdp::new(0.25)?, Zcdp::new(0.5)?])?;
+    /// let both = Zcdp::compose_upper([Zcdp::new(0.25)?, Zcdp::new(0.5)?])?;
     /// assert!(both.rho() >= 0.75 && both.rho() < 0.75 + 1e-14);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn compose(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
+    pub fn compose_upper(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
         Self::new(parts.into_iter().fold(0.0, |sum: f64, part| match (sum, part.rho) {
             (0.0, rho) => rho,
             (sum, 0.0) => sum,
@@ -122,6 +118,18 @@ impl Zcdp {
             s * (self.rho * (1.0 + s) - epsilon) - s * (1.0 / s).ln_1p() - s.ln_1p()
         });
         Ok((best + 1e-13 * (1.0 + best.abs())).exp().next_up().min(1.0))
+    }
+}
+
+impl Gdp {
+    /// The same guarantee as zero-concentrated differential privacy, which is weaker.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.to_zcdp_upper().rho(), 0.125);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn to_zcdp_upper(self) -> Zcdp {
+        Zcdp { rho: self.rho_upper() }
     }
 }
 

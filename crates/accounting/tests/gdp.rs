@@ -1,6 +1,6 @@
 //! Gaussian differential privacy against 60-digit arithmetic (`scripts/accounting/gdp_golden.py`).
 
-use antinoise_accounting::{Gdp, Zcdp, noise_multiplier_for};
+use antinoise_accounting::{Gdp, Zcdp, gaussian_noise_multiplier_upper};
 use proptest::prelude::*;
 
 /// The rows of a golden file of three columns.
@@ -40,7 +40,7 @@ fn epsilon_and_mu_agree_with_the_golden_values() {
         let relative = (upper - epsilon).max(epsilon - lower) / epsilon;
         assert!(lower <= epsilon && epsilon <= upper, "mu {mu} delta {delta}: {lower} {epsilon} {upper}");
         assert!(relative <= 1e-10, "mu {mu} delta {delta}: {relative:e}");
-        let found = Gdp::from_privacy(epsilon, delta).unwrap().mu();
+        let found = Gdp::from_privacy_lower(epsilon, delta).unwrap().mu();
         assert!(found <= mu && found >= mu * (1.0 - 1e-10), "mu {mu} delta {delta}: {found}");
     }
 }
@@ -48,10 +48,10 @@ fn epsilon_and_mu_agree_with_the_golden_values() {
 #[test]
 fn published_noise_multipliers_come_out() {
     for (epsilon, sigma) in [(17.648, 0.34099), (8.841, 0.59997), (2.000, 2.23048)] {
-        let found = noise_multiplier_for(epsilon, 1e-6).unwrap();
+        let found = gaussian_noise_multiplier_upper(epsilon, 1e-6).unwrap();
         assert!((found - sigma).abs() < 1e-5, "epsilon {epsilon}: {found}");
         assert!(
-            Gdp::from_noise_multiplier(found).unwrap().epsilon_upper(1e-6).unwrap()
+            Gdp::from_noise_multiplier_upper(found).unwrap().epsilon_upper(1e-6).unwrap()
                 <= epsilon * (1.0 + 1e-11)
         );
     }
@@ -75,15 +75,22 @@ fn zcdp_conversion_is_the_least_over_orders() {
 fn bad_parameters_are_named() {
     for bad in [f64::NAN, f64::INFINITY, -1.0] {
         assert!(Gdp::new(bad).unwrap_err().to_string().starts_with("mu is"));
-        assert!(Gdp::from_noise_multiplier(bad).unwrap_err().to_string().starts_with("noise_multiplier is"));
+        assert!(
+            Gdp::from_noise_multiplier_upper(bad).unwrap_err().to_string().starts_with("noise_multiplier is")
+        );
         assert!(Zcdp::new(bad).unwrap_err().to_string().starts_with("rho is"));
         let gdp = Gdp::new(1.0).unwrap();
         assert!(gdp.epsilon_upper(bad).unwrap_err().to_string().starts_with("delta is"));
         assert!(gdp.delta_upper(bad).unwrap_err().to_string().starts_with("epsilon is"));
     }
-    assert!(Gdp::from_noise_multiplier(0.0).is_err() && Gdp::from_noise_multiplier(1e-300).is_err());
-    assert!(noise_multiplier_for(1.0, 0.0).is_err() && noise_multiplier_for(1.0, 1.0).is_err());
-    assert!(Gdp::compose([Gdp::new(1e150).unwrap(); 2]).is_err());
+    assert!(
+        Gdp::from_noise_multiplier_upper(0.0).is_err() && Gdp::from_noise_multiplier_upper(1e-300).is_err()
+    );
+    assert!(
+        gaussian_noise_multiplier_upper(1.0, 0.0).is_err()
+            && gaussian_noise_multiplier_upper(1.0, 1.0).is_err()
+    );
+    assert!(Gdp::compose_upper([Gdp::new(1e150).unwrap(); 2]).is_err());
 }
 
 /// Every magnitude a float can have, and zero.
@@ -101,15 +108,15 @@ proptest! {
         let (lower, upper) = (gdp.delta_lower(epsilon).unwrap(), gdp.delta_upper(epsilon).unwrap());
         prop_assert!(0.0 <= lower && lower <= upper && upper <= 1.0);
         prop_assert!(!gdp.ln_delta_to_nearest(epsilon).unwrap().is_nan());
-        prop_assert!(gdp.rho_upper() >= 0.0 && gdp.to_zcdp().delta_upper(epsilon).unwrap() >= lower * (1.0 - 1e-9));
+        prop_assert!(gdp.rho_upper() >= 0.0 && gdp.to_zcdp_upper().delta_upper(epsilon).unwrap() >= lower * (1.0 - 1e-9));
         if delta > 0.0 && delta < 1.0 {
             let (lower, upper) = (gdp.epsilon_lower(delta).unwrap(), gdp.epsilon_upper(delta).unwrap());
             prop_assert!(0.0 <= lower && lower <= upper && upper.is_finite());
-            let zcdp = gdp.to_zcdp().epsilon_upper(delta).unwrap();
+            let zcdp = gdp.to_zcdp_upper().epsilon_upper(delta).unwrap();
             prop_assert!(zcdp >= lower * (1.0 - 1e-9), "zcdp {} below {}", zcdp, lower);
-            let mu = Gdp::from_privacy(epsilon, delta).unwrap();
+            let mu = Gdp::from_privacy_lower(epsilon, delta).unwrap();
             prop_assert!(mu.delta_lower(epsilon).unwrap() <= delta);
-            prop_assert!(noise_multiplier_for(epsilon, delta).unwrap() > 0.0);
+            prop_assert!(gaussian_noise_multiplier_upper(epsilon, delta).unwrap() > 0.0);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Balls-in-bins sampling against exact values, groups, and statements.
 
 use antinoise_accounting::{
-    Adjacency, BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, PrivacyStatement,
-    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled,
+    BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, Neighbours, PrivacyStatement,
+    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled_upper,
     group_privacy_upper,
 };
 
@@ -50,7 +50,7 @@ fn intervals_cover_exact_values() {
 fn intervals_cover_banded_noise_under_block_cyclic_sampling() {
     // 14 steps, 4 bands: four turns at rate 0.2. And everything sampled: the Gaussian release of ten steps.
     let sampling = BlockCyclicPoisson { bands: 4, steps: 14, batch_size: 5.0, examples: 100 };
-    let banded = banded_to_sampled(&sampling, 1.2).unwrap();
+    let banded = banded_to_sampled_upper(&sampling, 1.2).unwrap();
     let full = SampledGaussian::new(4.0, 1.0, 10).unwrap();
     for (run, epsilon) in [(banded, 1.0), (full, 1.0)] {
         let run = Composition::new([run]).unwrap();
@@ -109,7 +109,7 @@ fn bins_refuse_bad_columns() {
 fn groups_follow_the_exact_value_of_the_gaussian() {
     for size in [2, 3, 10] {
         let one = Gdp::new(0.2).unwrap();
-        let group = one.group(size).unwrap();
+        let group = one.group_upper(size).unwrap();
         for epsilon in [0.1, 0.5, 1.0] {
             let (total, delta) =
                 group_privacy_upper(epsilon, one.delta_upper(epsilon).unwrap(), size).unwrap();
@@ -126,7 +126,7 @@ fn groups_follow_the_exact_value_of_the_gaussian() {
 fn statements_survive_toml_and_json() {
     let statement = PrivacyStatement {
         unit: "user".into(),
-        adjacency: Adjacency::AddOrRemove,
+        adjacency: Neighbours::AddOrRemove,
         schema: "every 4 steps, from a bin nobody knows".into(),
         sampler: "balls in bins".into(),
         mechanism: "Gaussian noise correlated by the inverse of C".into(),

@@ -1,7 +1,7 @@
 //! Poisson-sampled Gaussian steps: brackets against quadrature, identities, other accountants, and any input.
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled, calibrate,
+    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled_upper, calibrate,
 };
 use proptest::prelude::*;
 
@@ -69,7 +69,7 @@ fn a_single_step_is_the_closed_form() {
     // delta of a sampled step is q times the Gaussian one at ln(1 + (e^epsilon - 1)/q), in the worse direction.
     for (sigma, rate, epsilon) in [(1.0, 0.1, 0.5), (0.5, 1e-3, 1.0), (20.0, 0.5, 0.01), (2.0, 0.9, 3.0)] {
         let exact = rate
-            * Gdp::from_noise_multiplier(sigma)
+            * Gdp::from_noise_multiplier_upper(sigma)
                 .unwrap()
                 .delta_to_nearest((f64::exp_m1(epsilon) / rate).ln_1p())
                 .unwrap();
@@ -86,7 +86,7 @@ fn sampling_everything_is_gaussian() {
     for (sigma, steps, delta) in
         [(1.0, 100, 1e-5), (5.0, 1000, 1e-9), (0.5, 3, 1e-12), (50.0, 1_000_000, 1e-3)]
     {
-        let exact = Gdp::from_noise_multiplier(sigma).unwrap().repeat(steps).unwrap();
+        let exact = Gdp::from_noise_multiplier_upper(sigma).unwrap().repeat_upper(steps).unwrap();
         let found = run(sigma, 1.0, steps).epsilon(delta).unwrap();
         assert!((found.upper / exact.epsilon_upper(delta).unwrap() - 1.0).abs() < 1e-9);
         assert!((found.lower / exact.epsilon_lower(delta).unwrap() - 1.0).abs() < 1e-9);
@@ -159,19 +159,19 @@ fn calibration_is_safe_and_close() {
     for (rate, steps, epsilon, delta) in
         [(0.01, 1000, 2.0, 1e-6), (0.1, 100, 0.5, 1e-5), (1e-3, 100_000, 8.0, 1e-8)]
     {
-        let sigma = calibrate::noise_multiplier(rate, steps, epsilon, delta).unwrap();
+        let sigma = calibrate::noise_multiplier_upper(rate, steps, epsilon, delta).unwrap();
         assert!(run(sigma, rate, steps).epsilon(delta).unwrap().upper <= epsilon * (1.0 + 1e-3));
         assert!(run(sigma, rate, steps).delta(epsilon).unwrap().upper <= delta);
         assert!(
             run(sigma * 0.995, rate, steps).delta(epsilon).unwrap().upper > delta,
             "sigma {sigma} is too large"
         );
-        let most = calibrate::steps(sigma, rate, epsilon, delta).unwrap();
+        let most = calibrate::steps_lower(sigma, rate, epsilon, delta).unwrap();
         assert!(most >= steps && most <= steps + steps / 50 + 1, "{most} for {steps} steps");
-        let found = calibrate::sampling_rate(sigma, steps, epsilon, delta).unwrap();
+        let found = calibrate::sampling_rate_lower(sigma, steps, epsilon, delta).unwrap();
         assert!(found >= rate * (1.0 - 1e-3) && found <= rate * 1.02, "{found} for rate {rate}");
     }
-    assert!(calibrate::steps(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
+    assert!(calibrate::steps_lower(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
 }
 
 /// Without sampling too: what is answered is what was evaluated.
@@ -185,7 +185,7 @@ fn unsampled_calibration_meets_its_target_as_it_is_accounted() {
     for _ in 0..300 {
         let (epsilon, delta) = (between(1e-3, 100.0), between(1e-15, 0.1));
         let steps = between(1.0, 1e9) as u64;
-        let sigma = calibrate::noise_multiplier(1.0, steps, epsilon, delta).unwrap();
+        let sigma = calibrate::noise_multiplier_upper(1.0, steps, epsilon, delta).unwrap();
         let found = run(sigma, 1.0, steps).epsilon(delta).unwrap().upper;
         assert!(found <= epsilon, "{epsilon} {delta:e} {steps}: {sigma} gives {found}");
         let less = run(sigma * (1.0 - 1e-10), 1.0, steps).epsilon(delta).unwrap().upper;
@@ -210,12 +210,13 @@ fn brackets_are_narrow_where_sampling_is_rare() {
 #[test]
 fn banded_reduction_meets_its_ends() {
     let sampling = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
-    let reduced = |bands| banded_to_sampled(&sampling(bands), 2.0);
+    let reduced = |bands| banded_to_sampled_upper(&sampling(bands), 2.0);
     // One band is DP-SGD; a hundred are the unamplified mechanism with ten participations.
     let one = reduced(1).unwrap();
     assert!((one.sampling_rate() - 0.01).abs() < 1e-15 && one.steps() == 1000);
     let all = Composition::new([reduced(100).unwrap()]).unwrap().epsilon(1e-6).unwrap();
-    let exact = Gdp::from_noise_multiplier(2.0).unwrap().repeat(10).unwrap().epsilon_upper(1e-6).unwrap();
+    let exact =
+        Gdp::from_noise_multiplier_upper(2.0).unwrap().repeat_upper(10).unwrap().epsilon_upper(1e-6).unwrap();
     assert!((all.upper / exact - 1.0).abs() < 1e-9);
     // 1000 steps in 16 groups: some groups have 63 participations.
     assert_eq!(reduced(16).unwrap().steps(), 63);
@@ -228,16 +229,17 @@ fn banded_noise_meets_its_target_and_its_ends() {
     let (epsilon, delta) = (2.0, 1e-6);
     let at = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
     for bands in [1, 3, 16, 100] {
-        let sigma = at(bands).noise_multiplier(epsilon, delta).unwrap();
-        let run = banded_to_sampled(&at(bands), sigma).unwrap();
+        let sigma = at(bands).noise_multiplier_upper(epsilon, delta).unwrap();
+        let run = banded_to_sampled_upper(&at(bands), sigma).unwrap();
         assert!(Composition::new([run]).unwrap().epsilon(delta).unwrap().upper <= epsilon, "{bands} bands");
     }
-    let dp_sgd = calibrate::noise_multiplier(0.01, 1000, epsilon, delta).unwrap();
-    let one = at(1).noise_multiplier(epsilon, delta).unwrap();
+    let dp_sgd = calibrate::noise_multiplier_upper(0.01, 1000, epsilon, delta).unwrap();
+    let one = at(1).noise_multiplier_upper(epsilon, delta).unwrap();
     assert!((one / dp_sgd - 1.0).abs() < 2e-4, "{one} against {dp_sgd}");
     // Ten participations without amplification.
-    let unamplified = antinoise_accounting::noise_multiplier_for(epsilon, delta).unwrap() * 10f64.sqrt();
-    let all = at(100).noise_multiplier(epsilon, delta).unwrap();
+    let unamplified =
+        antinoise_accounting::gaussian_noise_multiplier_upper(epsilon, delta).unwrap() * 10f64.sqrt();
+    let all = at(100).noise_multiplier_upper(epsilon, delta).unwrap();
     assert!((all / unamplified - 1.0).abs() < 1e-9, "{all} against {unamplified}");
 }
 

@@ -2,7 +2,7 @@
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
-use antinoise_plan::{Plan, ReleaseKind, SUM_ALLOWANCE};
+use antinoise_plan::{ReleaseKind, SUM_ALLOWANCE, VerifiedPlan};
 
 use crate::Error;
 
@@ -56,9 +56,8 @@ impl Claim {
     /// participation at a step that is known: the sampler and its accountant are not audited.
     ///
     /// # Errors
-    /// When the plan does not verify.
-    pub fn of_plan(plan: &Plan) -> Result<Self, Error> {
-        plan.verify()?;
+    /// When its grid has no power of two for a spacing, which no verified plan's has.
+    pub fn of_plan(plan: &VerifiedPlan) -> Result<Self, Error> {
         Ok(Self {
             strategy: plan.strategy.clone(),
             participation: plan.participation.clone(),

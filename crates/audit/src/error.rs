@@ -30,7 +30,7 @@ impl Error {
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
-            Self::Mechanism(error) => error.is_invalid_parameter(),
+            Self::Mechanism(error) => error.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => matches!(error, NoiseError::Input(_)),
             Self::Train(error) => error.is_bad_input(),

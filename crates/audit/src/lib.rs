@@ -34,6 +34,20 @@
 //! assert!(!audit(&claim, &mut Real::new(claim.clone(), 1), &settings)?.accepted);
 //! # Ok::<(), antinoise_audit::Error>(())
 //! ```
+//!
+//! # Layers
+//!
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. What is
+//! claimed and what is held to it meet in a scene; the tests on the way know nothing of mechanisms but sums and releases.
+//!
+//! ```layers
+//! error, random, stats, report: what can go wrong; chance; quantiles; figures and their verdict
+//! claim, black_box, settings, operator: what is said; what is audited; how much is run; C and its inverse
+//! attack, law, real: sequences that come near to breaking the claim; the law of the noise; a mechanism of this project
+//! membership, stage: whether neighbours can be told apart; inputs with steered gradients
+//! sums, scene: how far a sum moves; all runs
+//! audit: the tests and the verdict
+//! ```
 
 mod attack;
 mod audit;
@@ -47,13 +61,15 @@ mod random;
 mod real;
 mod report;
 mod scene;
+mod settings;
 mod stage;
 mod stats;
 mod sums;
 
-pub use audit::{Settings, audit};
+pub use audit::audit;
 pub use black_box::{Data, UnderAudit};
 pub use claim::Claim;
 pub use error::Error;
 pub use real::Real;
 pub use report::{Report, Test};
+pub use settings::Settings;

@@ -11,11 +11,10 @@ use crate::law::Law;
 use crate::membership::Experiment;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
+use crate::settings::{MOST_STEPS, Settings};
 use crate::stage::{Role, Stage};
-use crate::{Claim, Error, Settings, UnderAudit};
+use crate::{Claim, Error, UnderAudit};
 
-/// Most steps that are run. C is lower triangular, so the first steps of a longer run are a mechanism of their own.
-pub(crate) const MOST_STEPS: usize = 1 << 15;
 /// The names of the sequences that units follow; the first is the worst that was found.
 const SEQUENCES: [&str; 4] =
     ["the worst sequence", "the densest pattern", "a sequence at random", "another sequence at random"];

@@ -52,13 +52,13 @@ impl From<InvalidParameter> for Failure {
 
 impl From<antinoise_mechanism::Error> for Failure {
     fn from(error: antinoise_mechanism::Error) -> Self {
-        Self::judged(&error, error.is_invalid_parameter())
+        Self::judged(&error, error.is_bad_input())
     }
 }
 
 impl From<antinoise_accounting::Error> for Failure {
     fn from(error: antinoise_accounting::Error) -> Self {
-        Self::judged(&error, matches!(error, antinoise_accounting::Error::InvalidParameter(_)))
+        Self::judged(&error, error.is_bad_input())
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use antinoise_mechanism::optimize::Solution;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
-use antinoise_plan::Plan;
+use antinoise_plan::{Plan, VerifiedPlan};
 use clap::Args;
 use clap::builder::ArgPredicate;
 
@@ -55,7 +55,7 @@ pub struct Source {
     /// The workload that the design minimises the loss of; nothing is known of a file's.
     pub designed_for: Option<Workload>,
     /// The plan, if it is one.
-    pub plan: Option<Plan>,
+    pub plan: Option<VerifiedPlan>,
 }
 
 impl SourceOptions {
@@ -63,7 +63,7 @@ impl SourceOptions {
     ///
     /// # Errors
     /// When the plan cannot be read or does not hold.
-    pub fn problem(&self) -> Result<(Problem, Option<Plan>)> {
+    pub fn problem(&self) -> Result<(Problem, Option<VerifiedPlan>)> {
         let Some(path) = &self.plan else { return Ok((self.design.problem(), None)) };
         let plan = Plan::load(path)?;
         let problem = Problem {
@@ -88,7 +88,7 @@ impl SourceOptions {
     ///
     /// # Errors
     /// As [`SourceOptions::solve`].
-    pub fn solve_for(&self, problem: Problem, plan: Option<Plan>) -> Result<Source> {
+    pub fn solve_for(&self, problem: Problem, plan: Option<VerifiedPlan>) -> Result<Source> {
         if let Some(plan) = plan {
             let solution = Solution::closed_form(plan.strategy.clone());
             let adjacency = plan.privacy.adjacency;

@@ -160,6 +160,15 @@ pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, larger)
 }
 
+/// `x` in four decimals, brought there by `round`: by [`f64::ceil`] a figure that must not be told smaller than it is.
+///
+/// ```
+/// assert_eq!(antinoise_input::four_decimals(3.999_91, f64::ceil), 4.0);
+/// ```
+pub fn four_decimals(x: f64, round: fn(f64) -> f64) -> f64 {
+    round(x * 1e4) / 1e4
+}
+
 /// `bytes` in hexadecimal digits.
 ///
 /// ```

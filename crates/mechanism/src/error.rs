@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 
-/// The error of this crate; [`Error::is_invalid_parameter`] tells bad input from the rest.
+/// The error of this crate; [`Error::is_bad_input`] tells bad input from the rest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the caller's input is the cause.
-    pub fn is_invalid_parameter(&self) -> bool {
+    pub fn is_bad_input(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }
 }

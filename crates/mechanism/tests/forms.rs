@@ -130,10 +130,7 @@ fn forms_are_refused_by_name() {
         ("weighted-tree:3", "bands"),
     ] {
         let refused = spec.parse::<StrategySpec>().unwrap().design(&problem).unwrap_err();
-        assert!(
-            refused.is_invalid_parameter() && refused.to_string().starts_with(named),
-            "{spec}: {refused}"
-        );
+        assert!(refused.is_bad_input() && refused.to_string().starts_with(named), "{spec}: {refused}");
     }
 }
 

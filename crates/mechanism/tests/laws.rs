@@ -337,7 +337,7 @@ fn too_many_dense_noise_rows_are_refused() {
     for class in [Class::HonakerFull, Class::FourierOptimal] {
         let strategy = StrategySpec::new(class).design(&problem).unwrap().value;
         let refused = strategy.recursion().unwrap_err();
-        assert!(refused.is_invalid_parameter() && refused.to_string().starts_with("steps"), "{refused}");
+        assert!(refused.is_bad_input() && refused.to_string().starts_with("steps"), "{refused}");
         assert!(strategy.sensitivity(&problem.participation).is_ok());
         assert!(strategy.error(&problem.workload).is_ok());
     }

@@ -143,5 +143,5 @@ fn batches_are_refused_by_name() {
     let rows = vec![vec![1.0, 1.0], vec![0.0, 1.0], vec![1.0, 0.0]];
     let refused =
         StrategySpec::new(Class::Workload).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
-    assert!(refused.is_invalid_parameter() && refused.to_string().starts_with("workload"), "{refused}");
+    assert!(refused.is_bad_input() && refused.to_string().starts_with("workload"), "{refused}");
 }

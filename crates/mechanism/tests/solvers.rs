@@ -89,7 +89,7 @@ proptest! {
     fn solvers_end_with_a_finite_loss_or_name_what_is_wrong((spec, problem) in case()) {
         match spec.design(&problem) {
             // What cannot be designed is refused by name: too many bands for a run's separation, say.
-            Err(error) => prop_assert!(error.is_invalid_parameter(), "{spec} {problem:?}: {error}"),
+            Err(error) => prop_assert!(error.is_bad_input(), "{spec} {problem:?}: {error}"),
             Ok(found) => {
                 let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);
                 let cost = cost.map_err(|error| TestCaseError::fail(format!("{spec} {problem:?}: {error}")))?;

@@ -123,7 +123,7 @@ pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Cand
     specs
         .par_iter()
         .map(|&spec| {
-            let design = designed(&request, schedule.steps, schedule.participation.clone(), spec)?;
+            let design = designed(&request, schedule.steps, schedule.scheme.participation().clone(), spec)?;
             Candidate::calibrated(&request, schedule.clone(), spec, design)
         })
         .collect()
@@ -131,7 +131,7 @@ pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Cand
 
 #[cfg(test)]
 mod tests {
-    use antinoise_accounting::{calibrate, noise_multiplier_for};
+    use antinoise_accounting::{calibrate, gaussian_noise_multiplier_upper};
 
     use super::*;
     use crate::Length;
@@ -141,11 +141,11 @@ mod tests {
         let mut request = Request::new(1200, 60, Length::Epochs(5), Setting::Poisson);
         (request.epsilon, request.delta) = (2.0, 1e-6);
         let rows = by_bands(&[request.clone()], &[1, 5, 20]).unwrap().remove(0);
-        let dp_sgd = calibrate::noise_multiplier(0.05, 100, 2.0, 1e-6).unwrap();
+        let dp_sgd = calibrate::noise_multiplier_upper(0.05, 100, 2.0, 1e-6).unwrap();
         // Root mean square over the prefix sums of t independent noises, over the batch size.
         let rms = (101.0f64 / 2.0).sqrt() * dp_sgd / 60.0;
         assert!((rows[0].amplified.rms_loss / rms - 1.0).abs() < 3e-4);
-        let gdp = noise_multiplier_for(2.0, 1e-6).unwrap();
+        let gdp = gaussian_noise_multiplier_upper(2.0, 1e-6).unwrap();
         assert!((rows[2].unamplified.noise_multiplier - gdp).abs() < 1e-12);
         let (all, none) = (&rows[2].amplified, &rows[2].unamplified);
         assert!((all.rms_loss / none.rms_loss - 1.0).abs() < 1e-9, "{} {}", all.rms_loss, none.rms_loss);

@@ -1,6 +1,6 @@
 //! Candidates for a request, and the choice among them.
 
-use antinoise_accounting::{BlockCyclicPoisson, noise_multiplier_for};
+use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
@@ -8,7 +8,7 @@ use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, PrivacyUnit, Problem};
 use rayon::prelude::*;
 
-use crate::{Accountant, Plan, ReleaseKind, Request, Result, Sampler, Schedule, Setting};
+use crate::{Plan, ReleaseKind, Request, Result, Schedule, Scheme, Setting, VerifiedPlan};
 
 /// Most bands and buffers that are tried when none are named.
 const MOST_BANDS: usize = 1024;
@@ -50,8 +50,9 @@ impl Candidate {
     ) -> Result<Self> {
         let Solution { value: strategy, status, .. } = design;
         let sigma = noise_multiplier(request, &schedule)?;
-        let loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
-        let batch_size = schedule.sampler.expected_batch_size(request.examples, request.batch_size);
+        let loss =
+            loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
+        let batch_size = schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
         let scale = sigma * request.clip_norm / batch_size;
         let recursion = strategy.recursion()?;
         let vectors = match request.release {
@@ -79,7 +80,7 @@ impl Candidate {
 
     /// Whether sampling amplifies its privacy.
     pub fn is_amplified(&self) -> bool {
-        self.schedule.accountant() == Accountant::SampledGaussian
+        matches!(self.schedule.scheme, Scheme::Amplified { .. })
     }
 
     /// The loss that `objective` names.
@@ -103,7 +104,7 @@ pub struct Choice {
     /// Index into `candidates`.
     pub chosen: usize,
     /// The chosen candidate's plan.
-    pub plan: Plan,
+    pub plan: VerifiedPlan,
 }
 
 impl Choice {
@@ -111,7 +112,7 @@ impl Choice {
     ///
     /// # Errors
     /// When its claim cannot be made.
-    pub fn plan_of_reference(&self, request: &Request, reference: usize) -> Result<Plan> {
+    pub fn plan_of_reference(&self, request: &Request, reference: usize) -> Result<VerifiedPlan> {
         plan_of(request, &self.references[reference])
     }
 
@@ -119,18 +120,18 @@ impl Choice {
     ///
     /// # Errors
     /// When its claim cannot be made.
-    pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<Plan> {
+    pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<VerifiedPlan> {
         plan_of(request, &self.candidates[candidate])
     }
 }
 
-fn plan_of(request: &Request, candidate: &Candidate) -> Result<Plan> {
+fn plan_of(request: &Request, candidate: &Candidate) -> Result<VerifiedPlan> {
     Plan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
 }
 
 fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
-    Ok(match (schedule.accountant(), schedule.sampler) {
-        (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+    Ok(match schedule.scheme {
+        Scheme::Amplified { groups } => {
             let batch_size = request.batch_size as f64;
             let sampling = BlockCyclicPoisson {
                 bands: groups,
@@ -138,9 +139,9 @@ fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
                 batch_size,
                 examples: request.examples,
             };
-            sampling.noise_multiplier(request.epsilon, request.delta)?
+            sampling.noise_multiplier_upper(request.epsilon, request.delta)?
         }
-        _ => noise_multiplier_for(request.epsilon, request.delta)?,
+        Scheme::Unamplified { .. } => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })
 }
 
@@ -223,7 +224,8 @@ pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
 
 fn candidate(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Candidate> {
     let amplified = request.setting == Setting::Poisson && is_banded(spec.class);
-    let participation = if amplified { Participation::Single } else { schedule.participation.clone() };
+    let participation =
+        if amplified { Participation::Single } else { schedule.scheme.participation().clone() };
     let design = designed(request, schedule.steps, participation, spec)?;
     let schedule = match amplified {
         true => schedule.amplified(design.value.encoder()?.bandwidth()),
@@ -264,8 +266,8 @@ fn specs_for(request: &Request, schedule: &Schedule) -> Vec<StrategySpec> {
         let most = (request.examples / request.batch_size).min(schedule.steps).min(MOST_BANDS);
         return powers_up_to(2, most).map(banded).collect();
     }
-    let (b, _) = schedule.participation.separation(schedule.steps);
-    let most = match schedule.participation {
+    let (b, _) = schedule.scheme.participation().separation(schedule.steps);
+    let most = match schedule.scheme.participation() {
         Participation::FullBatch => schedule.steps.min(64),
         _ => b.min(MOST_BANDS),
     };

@@ -54,9 +54,9 @@ impl Error {
             Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
             // A strategy whose numbers overflow was handed in, or asked for.
             Self::Mechanism(error) => {
-                error.is_invalid_parameter() || matches!(error, antinoise_mechanism::Error::Numerical(_))
+                error.is_bad_input() || matches!(error, antinoise_mechanism::Error::Numerical(_))
             }
-            Self::Accounting(error) => matches!(error, antinoise_accounting::Error::InvalidParameter(_)),
+            Self::Accounting(error) => error.is_bad_input(),
             Self::Io { source, .. } => {
                 matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
             }

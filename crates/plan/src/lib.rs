@@ -4,21 +4,42 @@
 //! - [`Request`]: what is wanted: data, batches, privacy target, setting;
 //! - [`choose`]: candidates for it, and the one of least loss;
 //! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
-//! - [`Plan`]: what is saved as TOML, verified when it is read, accounted and run;
+//! - [`Plan`]: what is saved as TOML; [`VerifiedPlan`]: one whose claim was recomputed, which alone is run and stated;
 //! - [`compose`]: what several models from the same data cost together;
 //! - [`Sampler`]: which examples take part in a step;
 //! - [`Release`]: how a noisy sum leaves the machine, on a grid or in plain floating point.
 //!
 //! What is run and what is accounted come from the same value, so they cannot drift apart.
+//!
+//! # Layers
+//!
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. A plan is
+//! numbers; verifying stands on them, and on verified plans all that makes, reads, states or chooses them.
+//!
+//! ```layers
+//! error, sampler, claim: what can go wrong; batches; epsilon, delta and what accounts for them
+//! file, range, release, schedule: whole files; single precision; how sums are released; who takes part when
+//! request, plan: what is wanted; what is stated
+//! verify: that it follows from its numbers
+//! saved, make, words: plans in files, from requests, in words
+//! statement: the claim of one plan, and of several
+//! choose: candidates and the best
+//! bands: the loss by number of bands
+//! ```
 
 mod bands;
 mod choose;
+mod claim;
 mod error;
 mod file;
+mod make;
 mod plan;
+mod range;
 mod release;
 mod request;
 mod sampler;
+mod saved;
+mod schedule;
 mod statement;
 mod verify;
 mod words;
@@ -26,10 +47,13 @@ mod words;
 pub use antinoise_mechanism::PrivacyUnit;
 pub use bands::{Bands, by_bands, default_bands, unamplified};
 pub use choose::{Candidate, Choice, choose};
+pub use claim::{Accountant, Privacy};
 pub use error::{Error, Result};
 pub use file::write_atomically;
-pub use plan::{Accountant, Plan, Privacy};
+pub use plan::Plan;
 pub use release::{Release, ReleaseKind, SUM_ALLOWANCE};
-pub use request::{Length, Request, Schedule, Setting};
+pub use request::{Length, Request, Setting};
 pub use sampler::{Batches, Sampler};
+pub use schedule::{Schedule, Scheme};
 pub use statement::compose;
+pub use verify::VerifiedPlan;

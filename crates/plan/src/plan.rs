@@ -1,50 +1,19 @@
 //! The plan itself.
 
-use std::path::Path;
-
-use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled};
+use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled_upper};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::running;
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::error::unsound;
 use crate::release::{RunningNoise, SUM_ALLOWANCE};
-use crate::verify::{VERSION, check_version};
-use crate::{Error, Release, ReleaseKind, Request, Result, Sampler, Schedule, write_atomically};
+use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Scheme};
 
-/// How epsilon was computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Accountant {
-    /// 1/sigma-GDP, exact: no amplification is claimed.
-    Gdp,
-    /// Privacy loss distributions of the DP-SGD run that banded noise under block-cyclic Poisson sampling is at
-    /// least as private as: amplified.
-    SampledGaussian,
-}
-
-/// The privacy claim.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Privacy {
-    /// Never below the truth.
-    pub epsilon: f64,
-    /// No epsilon below it follows by this accountant at this noise multiplier.
-    pub epsilon_lower: f64,
-    /// Failure probability.
-    pub delta: f64,
-    /// Whose data are protected.
-    pub unit: PrivacyUnit,
-    /// Which datasets are compared.
-    pub adjacency: Adjacency,
-    /// How epsilon was computed.
-    pub accountant: Accountant,
-}
-
-/// Everything that a reader needs to believe the claim and a trainer needs to run it.
+/// Everything that a reader needs to believe the claim and a trainer needs to run it, as a file states it: not yet
+/// verified. What runs a plan or speaks of it takes a [`VerifiedPlan`](crate::VerifiedPlan).
 ///
 /// ```
 /// use antinoise_plan::{Length, Plan, Request, Setting, choose};
@@ -91,66 +60,37 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
-    pub(crate) fn new(
-        request: &Request,
-        schedule: &Schedule,
-        strategy: AnyStrategy,
-        noise_multiplier: f64,
-    ) -> Result<Self> {
-        let mechanism = &*strategy;
-        let sensitivity = mechanism.sensitivity(&schedule.participation)?;
-        let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
-        let noise = request.release.noise(&mechanism.recursion()?, schedule.steps)?;
-        let release = match request.release {
-            ReleaseKind::Grid => {
-                // Rounding, which the release's own noise covers later, less than doubles the noise.
-                let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
-                Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, &noise)?
+    /// How batches are formed, and whether that amplifies, which the plan states by its accountant.
+    pub(crate) fn scheme(&self) -> Result<Scheme> {
+        match (self.privacy.accountant, self.sampler) {
+            (Accountant::Gdp, sampler) => {
+                Ok(Scheme::Unamplified { sampler, participation: self.participation.clone() })
             }
-            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
-        };
-        let mut plan = Self {
-            version: VERSION,
-            examples: request.examples,
-            batch_size: request.batch_size,
-            steps: schedule.steps,
-            clip_norm: request.clip_norm,
-            noise_multiplier,
-            rounding_factor: 1.0,
-            objective: request.objective,
-            privacy: Privacy {
-                epsilon: f64::MAX,
-                epsilon_lower: 0.0,
-                delta: request.delta,
-                unit: request.unit,
-                adjacency: request.adjacency,
-                accountant: schedule.accountant(),
+            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => match self.participation {
+                Participation::Single => Ok(Scheme::Amplified { groups }),
+                _ => Err(self.unkept_schema()),
             },
-            release,
-            sampler: schedule.sampler,
-            participation: schedule.participation.clone(),
-            workload: request.workload.clone(),
-            sensitivity,
-            strategy,
-        };
-        plan.rounding_factor = plan.needed_rounding_factor(stated, &noise)?;
-        let Bracket { lower, upper } = plan.account()?;
-        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
-        plan.verify()?;
-        Ok(plan)
+            (Accountant::SampledGaussian, sampler) => {
+                Err(unsound("accountant", "sampled-gaussian", format!("sampler {sampler:?}")))
+            }
+        }
     }
 
-    /// epsilon at the plan's delta, by its accountant.
-    pub(crate) fn account(&self) -> Result<Bracket> {
+    /// The error of a sampler that does not keep the schema.
+    pub(crate) fn unkept_schema(&self) -> Error {
+        unsound("participation", &self.participation, format!("sampler {:?}", self.sampler))
+    }
+
+    /// epsilon at the plan's delta, by the accountant of its `scheme`.
+    pub(crate) fn account(&self, scheme: &Scheme) -> Result<Bracket> {
         let delta = self.privacy.delta;
-        match self.privacy.accountant {
-            Accountant::Gdp => {
-                let gdp = Gdp::from_noise_multiplier(self.noise_multiplier)?;
+        match *scheme {
+            Scheme::Unamplified { .. } => {
+                let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
                 Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
             }
-            Accountant::SampledGaussian => {
-                let run = banded_to_sampled(&self.sampling()?, self.noise_multiplier)?;
+            Scheme::Amplified { groups } => {
+                let run = banded_to_sampled_upper(&self.sampling(groups)?, self.noise_multiplier)?;
                 Ok(Composition::new([run])?.epsilon(delta)?)
             }
         }
@@ -186,11 +126,8 @@ impl Plan {
         Ok((running / left * RECOMPUTED).next_up())
     }
 
-    /// The sampling that amplifies, its hypotheses checked on the numbers.
-    pub(crate) fn sampling(&self) -> Result<BlockCyclicPoisson> {
-        let Sampler::Poisson { groups } = self.sampler else {
-            return Err(unsound("accountant", "sampled-gaussian", format!("sampler {:?}", self.sampler)));
-        };
+    /// The sampling in `groups` groups that amplifies, its hypotheses checked on the numbers.
+    pub(crate) fn sampling(&self, groups: usize) -> Result<BlockCyclicPoisson> {
         if self.privacy.adjacency != Adjacency::ZeroOut {
             return Err(unsound(
                 "adjacency",
@@ -252,86 +189,7 @@ impl Plan {
     pub fn expected_batch_size(&self) -> f64 {
         self.sampler.expected_batch_size(self.examples, self.batch_size)
     }
-
-    /// The plan as TOML, every number to its last digit.
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a plan has only strings, numbers, lists and tables")
-    }
-
-    /// The plan in `text`, verified.
-    ///
-    /// # Errors
-    /// When it is not a plan, or its claim does not follow from its numbers.
-    pub fn from_toml(text: &str) -> Result<Self> {
-        /// What is read first: another version has other fields.
-        #[derive(Deserialize)]
-        struct Header {
-            version: u32,
-        }
-        if let Ok(Header { version }) = toml::from_str(text) {
-            check_version(version)?;
-        }
-        let plan: Self = toml::from_str(text).map_err(|error| {
-            InvalidParameter::new("plan", "text that cannot be read", format!("a plan in TOML: {error}"))
-        })?;
-        let (written, read) = (text.parse::<toml::Table>(), plan.to_toml().parse::<toml::Table>());
-        if let (Ok(written), Ok(read)) = (written, read)
-            && let Some(field) = unknown_field(&written, &read)
-        {
-            let field = field.replace('\n', " ");
-            return Err(InvalidParameter::new("plan's field", field, "one that plans have").into());
-        }
-        plan.verify()?;
-        Ok(plan)
-    }
-
-    /// Writes the plan to `path`, whole or not at all.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        write_atomically(path, self.to_toml().as_bytes())
-    }
-
-    /// Reads and verifies the plan at `path`.
-    ///
-    /// # Errors
-    /// As [`Plan::from_toml`], and when the file cannot be read.
-    pub fn load(path: &Path) -> Result<Self> {
-        let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
-        // Before it is opened: a pipe would wait for its writer, a device never end.
-        let found = std::fs::metadata(path).map_err(Error::io(path))?;
-        if !found.is_file() {
-            return Err(refused("it is no regular file".into()));
-        }
-        if found.len() > MOST_BYTES {
-            return Err(refused(format!("it has {} bytes, and plans at most {MOST_BYTES}", found.len())));
-        }
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
-        let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-        Self::from_toml(&text).map_err(|error| match error {
-            Error::Invalid(error) => refused(error.to_string()),
-            other => other,
-        })
-    }
-
-    /// SHA-256 of the TOML: what a checkpoint holds to know its plan again.
-    pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.to_toml().as_bytes()).into()
-    }
 }
 
 /// A stated figure and the same figure recomputed on another machine may differ by this part.
 const RECOMPUTED: f64 = 1.0 + 4e-9;
-
-/// A dense strategy of as many steps as there may be takes less.
-const MOST_BYTES: u64 = 1 << 33;
-
-/// A field of `written` that `read` has not: it would be dropped, whatever its writer meant by it.
-fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {
-    written.iter().find_map(|(name, value)| match (value, read.get(name)) {
-        (_, None) => Some(name.clone()),
-        (toml::Value::Table(written), Some(toml::Value::Table(read))) => unknown_field(written, read),
-        _ => None,
-    })
-}

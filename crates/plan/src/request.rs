@@ -5,8 +5,8 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
-use crate::verify::in_single_precision;
-use crate::{Accountant, ReleaseKind, Result, Sampler};
+use crate::range::in_single_precision;
+use crate::{ReleaseKind, Result, Sampler, Schedule, Scheme};
 
 /// How long to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Setting {
 /// let mut request = Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic);
 /// (request.epsilon, request.delta) = (4.0, 1e-5);
 /// let schedule = request.schedule()?;
-/// assert_eq!((schedule.steps, schedule.participation.to_string()), (480, "cyclic:120,4".into()));
+/// assert_eq!((schedule.steps, schedule.scheme.participation().to_string()), (480, "cyclic:120,4".into()));
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -79,17 +79,6 @@ pub struct Request {
     pub memory: Option<u64>,
     /// The mechanisms to compare with independent noise, or those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
-}
-
-/// The steps, the sampler and the schema it keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
-    /// n.
-    pub steps: usize,
-    /// Which examples take part when.
-    pub sampler: Sampler,
-    /// Pi.
-    pub participation: Participation,
 }
 
 impl Request {
@@ -169,21 +158,6 @@ impl Request {
             Setting::Poisson => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
         };
         participation.check(steps)?;
-        Ok(Schedule { steps, sampler, participation })
-    }
-}
-
-impl Schedule {
-    /// Poisson sampling in as many groups as the strategy has bands; each participation is released by itself.
-    pub fn amplified(&self, groups: usize) -> Self {
-        Self { steps: self.steps, sampler: Sampler::Poisson { groups }, participation: Participation::Single }
-    }
-
-    /// What accounts for it: Poisson sampling with single participations is composed, all else is one release.
-    pub fn accountant(&self) -> Accountant {
-        match (self.sampler, &self.participation) {
-            (Sampler::Poisson { .. }, Participation::Single) => Accountant::SampledGaussian,
-            _ => Accountant::Gdp,
-        }
+        Ok(Schedule { steps, scheme: Scheme::Unamplified { sampler, participation } })
     }
 }

@@ -1,13 +1,13 @@
 //! The privacy claim in words, and that of several models from the same data.
 
 use antinoise_accounting::{
-    Adjacency as Neighbours, Bracket, Composition, Gdp, PrivacyStatement, SampledGaussian, banded_to_sampled,
+    Bracket, Composition, Gdp, Neighbours, PrivacyStatement, SampledGaussian, banded_to_sampled_upper,
 };
-use antinoise_input::{InvalidParameter, at_least};
+use antinoise_input::{InvalidParameter, at_least, four_decimals};
 use antinoise_mechanism::Adjacency;
 
 use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
-use crate::{Accountant, Plan, Result};
+use crate::{Result, Scheme, VerifiedPlan};
 
 /// What all of `models` together cost at `delta`: each plan released as often as said, from the same data, with keys of
 /// their own, in any order, each chosen with sight of the ones before.
@@ -23,7 +23,7 @@ use crate::{Accountant, Plan, Result};
 /// assert!(compose(&[(&plan, 9)], 1e-6)?.upper > 3.0 * plan.privacy.epsilon);
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
-pub fn compose(models: &[(&Plan, usize)], delta: f64) -> Result<Bracket> {
+pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
     for &(plan, times) in models {
@@ -33,18 +33,20 @@ pub fn compose(models: &[(&Plan, usize)], delta: f64) -> Result<Bracket> {
             let must_be = format!("{} under {} for all", first.privacy.unit, first.privacy.adjacency);
             return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
         }
-        match plan.privacy.accountant {
-            Accountant::Gdp => {
-                full.push(Gdp::from_noise_multiplier(plan.noise_multiplier)?.repeat(times as u64)?);
+        match plan.scheme() {
+            Scheme::Unamplified { .. } => {
+                full.push(
+                    Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.repeat_upper(times as u64)?,
+                );
             }
-            Accountant::SampledGaussian => {
-                let run = banded_to_sampled(&plan.sampling()?, plan.noise_multiplier)?;
+            Scheme::Amplified { groups } => {
+                let run = banded_to_sampled_upper(&plan.sampling(groups)?, plan.noise_multiplier)?;
                 let steps = run.steps().saturating_mul(times as u64);
                 sampled.push(SampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?);
             }
         }
     }
-    let full = Gdp::compose(full)?;
+    let full = Gdp::compose_upper(full)?;
     if sampled.is_empty() {
         return Ok(Bracket { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
     }
@@ -55,7 +57,7 @@ pub fn compose(models: &[(&Plan, usize)], delta: f64) -> Result<Bracket> {
     Ok(Composition::new(sampled)?.epsilon(delta)?)
 }
 
-impl Plan {
+impl VerifiedPlan {
     /// The claim in words: unit, adjacency, schema, sampler, epsilon, delta, sigma, sensitivity and sources, whom it
     /// holds against, what floating point adds, what is assumed and what is not covered.
     ///
@@ -129,7 +131,7 @@ impl Plan {
             "{}. The figures are those of {count} models from the same data, all counted as if they were released; one \
              alone, by this plan, has epsilon {:.4}",
             alone.accountant,
-            (self.privacy.epsilon * 1e4).ceil() / 1e4
+            four_decimals(self.privacy.epsilon, f64::ceil)
         );
         let not_covered = not_covered(&format!(
             "models beyond these {count} from the same data; which of the {count} is published may be chosen by results \

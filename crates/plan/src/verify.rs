@@ -1,12 +1,16 @@
 //! A plan's claim, recomputed from its numbers, and the range that every number must keep.
 
+use std::ops::Deref;
+
 use antinoise_accounting::Bracket;
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_negative, positive};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
+use serde::{Deserialize, Serialize};
 
 use crate::error::unsound;
-use crate::{Accountant, Plan, Result, Sampler};
+use crate::range::in_single_precision;
+use crate::{Error, Plan, Result, Sampler, Scheme};
 
 /// The version of the file format.
 pub(crate) const VERSION: u32 = 2;
@@ -18,6 +22,48 @@ const MOST_COUNTED: usize = 1 << 53;
 /// The norms of the noise's rows are added up step by step.
 const MOST_STEPS: usize = 100_000_000;
 
+/// A plan whose claim follows from its numbers: only [`Plan::verify`], which reading a plan ends with, makes one.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, choose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// let mut altered = plan.into_plan();
+/// altered.noise_multiplier *= 0.9;
+/// assert!(altered.verify().is_err());
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Plan")]
+pub struct VerifiedPlan(Plan);
+
+impl VerifiedPlan {
+    /// The plan, to alter; what comes of it is to be verified anew.
+    pub fn into_plan(self) -> Plan {
+        self.0
+    }
+
+    /// How batches are formed, and whether that amplifies.
+    pub fn scheme(&self) -> Scheme {
+        self.0.scheme().expect("it was found when the plan was verified")
+    }
+}
+
+impl Deref for VerifiedPlan {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.0
+    }
+}
+
+impl TryFrom<Plan> for VerifiedPlan {
+    type Error = Error;
+
+    fn try_from(plan: Plan) -> Result<Self> {
+        plan.verify()
+    }
+}
+
 impl Plan {
     /// Recomputes the claim from the numbers.
     ///
@@ -25,9 +71,15 @@ impl Plan {
     /// When a number is out of range, the sampler does not keep the schema or draws other units than the claim is
     /// for, sums cannot be released as the plan says, the sensitivity is understated or epsilon is below what the
     /// noise gives.
-    pub fn verify(&self) -> Result<()> {
+    pub fn verify(self) -> Result<VerifiedPlan> {
+        self.check()?;
+        Ok(VerifiedPlan(self))
+    }
+
+    fn check(&self) -> Result<()> {
         self.check_numbers()?;
-        self.check_sampler()?;
+        let scheme = self.scheme()?;
+        self.check_sampler(&scheme)?;
         self.check_unit()?;
         let mechanism = &*self.strategy;
         mechanism.check()?;
@@ -51,11 +103,11 @@ impl Plan {
         }
         self.check_range(noise.norms)?;
         self.release.check(self.noise_std(), &noise)?;
-        self.check_claim()
+        self.check_claim(&scheme)
     }
 
-    fn check_claim(&self) -> Result<()> {
-        let Bracket { lower, upper } = self.account()?;
+    fn check_claim(&self, scheme: &Scheme) -> Result<()> {
+        let Bracket { lower, upper } = self.account(scheme)?;
         let privacy = &self.privacy;
         // As what is wanted, so that no comparison takes what is no number.
         let (covers, reached) =
@@ -107,25 +159,23 @@ impl Plan {
     }
 
     /// The sampler must keep the schema that the sensitivity is for.
-    fn check_sampler(&self) -> Result<()> {
-        let keeps = match self.sampler {
-            Sampler::Cyclic { groups } => {
+    fn check_sampler(&self, scheme: &Scheme) -> Result<()> {
+        let keeps = match *scheme {
+            Scheme::Amplified { groups } => {
+                at_least("groups", groups, 1)?;
+                true
+            }
+            Scheme::Unamplified { sampler: Sampler::Cyclic { groups }, .. } => {
                 between("groups", groups, 1, self.examples, "examples")?;
                 self.participation_holds_cyclic(groups)
             }
-            Sampler::Poisson { groups } => {
+            Scheme::Unamplified { sampler: Sampler::Poisson { groups }, .. } => {
                 at_least("groups", groups, 1)?;
-                match self.privacy.accountant {
-                    Accountant::Gdp => groups == 1 && self.participation == Participation::FullBatch,
-                    Accountant::SampledGaussian => self.participation == Participation::Single,
-                }
+                groups == 1 && self.participation == Participation::FullBatch
             }
-            Sampler::External => true,
+            Scheme::Unamplified { sampler: Sampler::External, .. } => true,
         };
-        if keeps {
-            return Ok(());
-        }
-        Err(unsound("participation", &self.participation, format!("sampler {:?}", self.sampler)))
+        if keeps { Ok(()) } else { Err(self.unkept_schema()) }
     }
 
     /// Samplers that shuffle and draw examples keep a schema of examples: a user with two of them takes part twice as
@@ -156,19 +206,6 @@ impl Plan {
             Participation::Patterns { .. } => false,
         }
     }
-}
-
-/// Refuses what single precision cannot hold with room on both sides: its normal numbers are 2^-126 to 2^127.
-pub(crate) fn in_single_precision(what: &str, value: f64) -> Result<()> {
-    if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
-        return Ok(());
-    }
-    Err(InvalidParameter::new(
-        what,
-        format!("{value:e}"),
-        "from 2^-100 to 2^100, the range of single precision",
-    )
-    .into())
 }
 
 pub(crate) fn check_version(version: u32) -> Result<()> {

@@ -3,7 +3,7 @@
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation};
 
-use crate::{Accountant, Plan, Release, Sampler};
+use crate::{Accountant, Plan, Release, Sampler, Scheme, VerifiedPlan};
 
 /// Seven digits.
 fn figure(x: f64) -> String {
@@ -15,10 +15,8 @@ fn figure(x: f64) -> String {
     }
 }
 
-pub(crate) fn schema(plan: &Plan) -> String {
-    if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
-        (plan.privacy.accountant, plan.sampler)
-    {
+pub(crate) fn schema(plan: &VerifiedPlan) -> String {
+    if let Scheme::Amplified { groups } = plan.scheme() {
         return match plan.steps.div_ceil(groups) {
             1 => "a unit has one turn at most".into(),
             turns if groups == 1 => {
@@ -46,8 +44,8 @@ pub(crate) fn schema(plan: &Plan) -> String {
     }
 }
 
-pub(crate) fn sampler(plan: &Plan) -> String {
-    let Plan { examples, batch_size, .. } = plan;
+pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
+    let Plan { examples, batch_size, .. } = &**plan;
     match plan.sampler {
         Sampler::Cyclic { groups } => {
             format!("{examples} examples are shuffled once into {groups} batches that take turns")
@@ -68,7 +66,7 @@ pub(crate) fn sampler(plan: &Plan) -> String {
     }
 }
 
-pub(crate) fn mechanism(plan: &Plan) -> String {
+pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
     format!(
         "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
          {} for coefficients and sums as they are rounded, rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
@@ -87,7 +85,7 @@ pub(crate) fn mechanism(plan: &Plan) -> String {
     )
 }
 
-pub(crate) fn accountant(plan: &Plan) -> String {
+pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
     match plan.privacy.accountant {
         Accountant::Gdp => {
             // Seven digits, not below the figure itself.
@@ -101,7 +99,7 @@ pub(crate) fn accountant(plan: &Plan) -> String {
     }
 }
 
-pub(crate) fn arithmetic(plan: &Plan) -> String {
+pub(crate) fn arithmetic(plan: &VerifiedPlan) -> String {
     let clip = plan.clip_norm;
     match plan.release {
         Release::Grid { spacing, dim } => format!(
@@ -120,7 +118,7 @@ pub(crate) fn arithmetic(plan: &Plan) -> String {
     }
 }
 
-pub(crate) fn checked(plan: &Plan) -> String {
+pub(crate) fn checked(plan: &VerifiedPlan) -> String {
     let curve = match plan.privacy.accountant {
         Accountant::Gdp => {
             "that the Gaussian curve errs less in double precision than its bounds allow (against 60 digits)"
@@ -145,7 +143,7 @@ pub(crate) fn not_covered(models: &str) -> Vec<String> {
     ]
 }
 
-pub(crate) fn assumptions(plan: &Plan) -> Vec<String> {
+pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     let clip = format!("a unit's gradient in one step is clipped to norm {}", plan.clip_norm);
     let neighbours = match plan.privacy.adjacency {
         Adjacency::ZeroOut => "data sets are neighbours when one unit's gradients are replaced by zero",

@@ -6,14 +6,15 @@
 use antinoise_accounting::{Composition, SampledGaussian};
 use antinoise_mechanism::{Adjacency, Participation, Recursion};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, choose,
+    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
+    choose,
 };
 use toml::Value;
 
 const STEPS: usize = 24;
 
 /// Plans of every sampler, unit and kind of recursion.
-fn plans() -> Vec<Plan> {
+fn plans() -> Vec<VerifiedPlan> {
     let federated = Setting::Federated { min_sep: 6, max_participations: Some(3) };
     let cases = [
         (Setting::Cyclic, "identity"),

@@ -2,10 +2,11 @@
 
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, choose, compose,
+    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
+    choose, compose,
 };
 
-fn plan() -> Plan {
+fn plan() -> VerifiedPlan {
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
     (request.epsilon, request.delta) = (4.0, 1e-5);
     choose(&request).unwrap().plan
@@ -45,14 +46,14 @@ fn a_plan_that_claims_too_much_is_refused() {
         ("more steps", |p| p.steps += 1),
     ];
     for (name, alter) in alterations {
-        let mut altered = plan();
+        let mut altered = plan().into_plan();
         alter(&mut altered);
         let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
         assert!(error.is_bad_input(), "{name}: {error}");
     }
 }
 
-fn amplified() -> Plan {
+fn amplified() -> VerifiedPlan {
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
     (request.epsilon, request.delta) = (2.0, 1e-5);
     request.specs = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
@@ -85,7 +86,7 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
         ("another adjacency", |p| p.privacy.adjacency = Adjacency::ReplaceOne),
     ];
     for (name, alter) in alterations {
-        let mut altered = amplified();
+        let mut altered = amplified().into_plan();
         alter(&mut altered);
         let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
         assert!(error.is_bad_input(), "{name}: {error}");
@@ -136,7 +137,7 @@ fn clip_norms_that_single_precision_cannot_hold_are_refused() {
             (request.clip_norm, request.release) = (clip_norm, release);
             let error = choose(&request).unwrap_err();
             assert!(error.is_bad_input() && error.to_string().starts_with("clip_norm is"), "{error}");
-            let mut altered = plan();
+            let mut altered = plan().into_plan();
             altered.clip_norm = clip_norm;
             altered.release = Release::PlainFloatingPoint;
             let error = Plan::from_toml(&altered.to_toml()).unwrap_err().to_string();
@@ -149,7 +150,7 @@ fn clip_norms_that_single_precision_cannot_hold_are_refused() {
 #[test]
 fn noise_that_single_precision_cannot_hold_is_refused() {
     let noise = |alter: fn(&mut Plan)| {
-        let mut altered = plan();
+        let mut altered = plan().into_plan();
         (altered.release, altered.rounding_factor) = (Release::PlainFloatingPoint, 1.001);
         alter(&mut altered);
         Plan::from_toml(&altered.to_toml()).unwrap_err().to_string()
@@ -219,7 +220,7 @@ fn plain_is_only_where_it_is_asked_for_and_a_grid_too_fine_is_refused() {
     request.release = ReleaseKind::PlainFloatingPoint;
     let plan = choose(&request).unwrap().plan;
     assert_eq!(plan.release, Release::PlainFloatingPoint);
-    let mut finer = self::plan();
+    let mut finer = self::plan().into_plan();
     finer.release = Release::Grid { spacing: 2f64.powi(-40), dim: 1 };
     let error = Plan::from_toml(&finer.to_toml()).unwrap_err().to_string();
     assert!(error.starts_with("release is a grid of spacing"), "{error}");

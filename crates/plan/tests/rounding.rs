@@ -1,9 +1,9 @@
 //! The noise of a plan covers the strategy that runs, with its coefficients as streams keep them.
 
 use antinoise_mechanism::Workload;
-use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 
-fn plan(spec: &str, steps: usize, release: ReleaseKind) -> Plan {
+fn plan(spec: &str, steps: usize, release: ReleaseKind) -> VerifiedPlan {
     let workload = Workload::Momentum { momentum: 0.95, weight_decay: 0.0 };
     let mut request = Request::new(10 * steps, 10, Length::Epochs(1), Setting::Cyclic);
     (request.workload, request.release, request.dim) = (workload, release, 100);
@@ -46,7 +46,7 @@ fn a_plan_whose_rounding_is_understated_is_refused() {
         let plan = plan("workload", 480, release);
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
         for factor in [1.0 - 1e-6, plan.rounding_factor * (1.0 - 1e-8), f64::NAN, 0.0] {
-            let mut altered = plan.clone();
+            let mut altered = plan.clone().into_plan();
             altered.rounding_factor = factor;
             let error = Plan::from_toml(&altered.to_toml()).expect_err("understated");
             assert!(error.is_bad_input() && error.to_string().contains("rounding_factor"), "{error}");

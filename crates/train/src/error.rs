@@ -10,10 +10,10 @@ use antinoise_noise::NoiseError;
 pub enum Error {
     /// A parameter or an input file that cannot be used; it names which, what it got and what it must be.
     #[error(transparent)]
-    Parameter(#[from] InvalidParameter),
+    Invalid(#[from] InvalidParameter),
     /// A file that could not be read or written.
     #[error("{}: {source}", path.display())]
-    File {
+    Io {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
@@ -40,7 +40,7 @@ impl Error {
     /// ```
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::Parameter(_) => true,
+            Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(NoiseError::Input(_) | NoiseError::Checkpoint { .. }) => true,
             Self::Noise(NoiseError::Io { source, .. }) => source.kind() == ErrorKind::NotFound,
@@ -48,8 +48,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
-        |source| Self::File { path, source }
+        |source| Self::Io { path, source }
     }
 }

@@ -13,6 +13,19 @@
 //!
 //! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
 //! what a layer is. Results do not depend on the number of threads.
+//!
+//! # Layers
+//!
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Data and
+//! models know nothing of privacy, clipping nothing of plans and noise: only the trainer brings them together.
+//!
+//! ```layers
+//! error, date, tensor: what can go wrong; days; what candle's tensors hold
+//! data, optimizer: examples; how a step follows from a gradient
+//! model: layers in a row
+//! clip: sums of clipped gradients
+//! reference, trainer: training without privacy, and with it
+//! ```
 
 mod date;
 mod error;

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use antinoise_noise::RunId;
-use antinoise_plan::{Plan, ReleaseKind, Setting};
+use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -109,7 +109,7 @@ struct Count {
 
 /// Kills a run up to so often, lets it end, and holds its diary against a run that nobody killed.
 fn kill_and_compare(
-    plan: &Plan,
+    plan: &VerifiedPlan,
     kills: usize,
     whole_life: &mut Duration,
     rng: &mut ChaCha8Rng,
@@ -207,7 +207,7 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
     }
 }
 
-fn plans() -> [Plan; 2] {
+fn plans() -> [VerifiedPlan; 2] {
     [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid]
         .map(|release| planned(Setting::Cyclic, 4.0, 1.0, release))
 }

@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
-use antinoise_plan::{Batches, Length, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
@@ -118,12 +118,14 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(refusal(Setup { rule, ..case.setup() }, case.start()).starts_with("learning_rate"));
     let federated = plan(Setting::Federated { min_sep: 4, max_participations: None }, 4.0, 1.0);
     assert!(refusal(Setup { plan: &federated, ..case.setup() }, case.start()).starts_with("sampler"));
-    let mut of_users = case.plan.clone();
-    of_users.privacy.unit = PrivacyUnit::User;
-    assert!(refusal(Setup { plan: &of_users, ..case.setup() }, case.start()).starts_with("unit of the plan"));
-    let mut altered = case.plan.clone();
-    altered.noise_multiplier *= 0.9;
-    assert!(refusal(Setup { plan: &altered, ..case.setup() }, case.start()).contains("epsilon"));
+    // A setup takes verified plans alone: these two are refused before there is one.
+    let unverified = |alter: fn(&mut Plan)| {
+        let mut altered = case.plan.clone().into_plan();
+        alter(&mut altered);
+        altered.verify().unwrap_err().to_string()
+    };
+    assert!(unverified(|plan| plan.privacy.unit = PrivacyUnit::User).starts_with("unit of the plan"));
+    assert!(unverified(|plan| plan.noise_multiplier *= 0.9).contains("epsilon"));
     let fewer = choose(&Request::new(1439, 120, Length::Epochs(1), Setting::Cyclic)).unwrap().plan;
     assert!(
         refusal(Setup { plan: &fewer, ..case.setup() }, case.start()).starts_with("examples of the plan")
@@ -133,9 +135,10 @@ fn what_does_not_fit_is_refused_by_name() {
     let coarse = case.model.clone().with_chunk(1 << 40).unwrap();
     let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
     assert!(message.starts_with("examples of the largest batch is 120"), "{message}");
-    let mut narrow = case.plan.clone();
+    let mut narrow = case.plan.clone().into_plan();
     let Release::Grid { spacing, .. } = narrow.release else { panic!("a grid unless plain is asked for") };
     narrow.release = Release::Grid { spacing, dim: case.start().len() - 1 };
+    let narrow = narrow.verify().unwrap();
     let message = refusal(Setup { plan: &narrow, ..case.setup() }, case.start());
     assert!(message.starts_with("number of parameters is"), "{message}");
 

@@ -1,116 +1,12 @@
 //! Figures found by sampling, with a confidence bound.
 mod composition;
 mod estimate;
+mod figure;
 mod normals;
+mod tally;
 
-use antinoise_input::{at_least, in_open_unit, largest, positive};
-use rayon::prelude::*;
-
-use crate::Result;
 pub(crate) use crate::pld::Direction;
 pub(crate) use estimate::{Tally, half_width};
+pub use figure::{MonteCarlo, StatisticalDelta};
 pub(crate) use normals::Normals;
-
-/// How a Monte Carlo figure is to be found.
-///
-/// ```
-/// let settings = antinoise_accounting::MonteCarlo { seed: 7, ..Default::default() };
-/// assert_eq!(settings.most_samples, 1_000_000);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MonteCarlo {
-    /// The probability that the stated figure is wrong; it is added to every stated delta.
-    pub failure: f64,
-    /// The half-width of the confidence interval over the estimate that decides the number of samples.
-    pub precision: f64,
-    /// The most samples in each direction, whatever the precision.
-    pub most_samples: usize,
-    /// The same seed gives the same figures, on any number of threads.
-    pub seed: u64,
-}
-
-impl Default for MonteCarlo {
-    fn default() -> Self {
-        Self { failure: 1e-8, precision: 0.02, most_samples: 1_000_000, seed: 0 }
-    }
-}
-
-/// A delta found by sampling.
-///
-/// ```
-/// use antinoise_accounting::{BallsInBins, MonteCarlo};
-/// let found = BallsInBins::new(&[vec![1.0]], 1, 1.0)?.delta(1.0, &MonteCarlo::default())?;
-/// assert!(found.samples > 0 && found.failure == 1e-8);
-/// # Ok::<(), antinoise_accounting::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StatisticalDelta {
-    /// The mean of the worse direction.
-    pub estimate: f64,
-    /// Below the truth but for probability `failure`.
-    pub lower: f64,
-    /// The figure to state: above the truth but for probability `failure`, which is added to it.
-    pub upper: f64,
-    /// The probability that the truth is not between the bounds.
-    pub failure: f64,
-    /// Samples in both directions.
-    pub samples: usize,
-}
-
-/// Samples that decide tilt and number of samples; independent of those that decide the figure.
-pub(crate) const PILOT: usize = 8192;
-/// Samples that share a random stream: fixed, so that threads change nothing.
-const CHUNK: usize = 512;
-
-/// `count` samples, which `sample` adds to a tally, so many at a time; the same for the same arguments, however many
-/// threads there are.
-pub(crate) fn tally(
-    count: usize,
-    seed: u64,
-    direction: Direction,
-    sample: impl Fn(&mut Normals, &mut Tally, usize) + Sync,
-) -> Tally {
-    let chunks: Vec<Tally> = (0..count.div_ceil(CHUNK))
-        .into_par_iter()
-        .map(|chunk| {
-            let mut normals = Normals::new(seed, direction as u64, chunk as u64);
-            let mut tally = Tally::default();
-            sample(&mut normals, &mut tally, CHUNK.min(count - chunk * CHUNK));
-            tally
-        })
-        .collect();
-    chunks.into_iter().fold(Tally::default(), Tally::join)
-}
-
-impl MonteCarlo {
-    pub(crate) fn check(&self) -> Result<()> {
-        in_open_unit("failure", self.failure)?;
-        positive("precision", self.precision)?;
-        at_least("most_samples", self.most_samples, PILOT)?;
-        Ok(())
-    }
-
-    /// As many samples as bring the half-width to `precision` of the mean, as far as a pilot can tell.
-    pub(crate) fn samples(&self, pilot: &Tally, most: f64) -> usize {
-        let ln_failures = (8.0 / self.failure).ln();
-        let wanted = self.precision * pilot.mean();
-        let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
-        let for_range = 5.0 * most * ln_failures / wanted;
-        let samples = for_variance.max(for_range);
-        if samples < self.most_samples as f64 { (samples as usize).max(PILOT) } else { self.most_samples }
-    }
-}
-
-impl StatisticalDelta {
-    /// From the two directions' (mean, half-width of its confidence interval, samples).
-    pub(crate) fn worse_of(ends: [(f64, f64, usize); 2], failure: f64) -> Self {
-        let fold = |f: fn(&(f64, f64, usize)) -> f64| largest(ends.iter().map(f));
-        Self {
-            estimate: fold(|end| end.0),
-            lower: fold(|end| end.0 - end.1),
-            upper: (fold(|end| end.0 + end.1) + failure).min(1.0),
-            failure,
-            samples: ends.iter().map(|end| end.2).sum(),
-        }
-    }
-}
+pub(crate) use tally::{PILOT, tally};

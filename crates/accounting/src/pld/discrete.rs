@@ -10,25 +10,8 @@
 
 use antinoise_input::larger;
 
+use super::grid::Grid;
 use super::profile::{Point, Profile, Rounding};
-
-/// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
-///
-/// The origin belongs where most of a step's mass is: it is where the curve changes from D - (1 - t) to D,
-/// and off the knots an optimistic measure could only keep that mass by moving it down to the next.
-#[derive(Debug, Clone)]
-pub(crate) struct Grid {
-    pub losses: Vec<f64>,
-    pub origin: usize,
-}
-
-impl Grid {
-    /// t_0 - 0, t_1 - t_0, ..., for the segments that end in each knot.
-    fn widths(&self) -> Vec<f64> {
-        let later = self.losses.windows(2).map(|pair| pair[1].exp() * -(pair[0] - pair[1]).exp_m1());
-        std::iter::once(self.losses[0].exp()).chain(later).collect()
-    }
-}
 
 /// A measure on the losses of a grid, and on an infinite loss.
 #[derive(Debug, Clone)]
@@ -37,6 +20,19 @@ pub(crate) struct Discrete {
     /// ln of the masses; minus infinity where there is none.
     pub ln_masses: Vec<f64>,
     pub infinity: f64,
+}
+
+/// One step's measure, and how often it is repeated.
+pub(crate) struct Part {
+    pub discrete: Discrete,
+    pub steps: u64,
+}
+
+/// Which side of the truth a measure or what follows from it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Above,
+    Below,
 }
 
 /// Roundings that a mass can carry, in units of the slopes on its two sides.
@@ -199,7 +195,7 @@ mod tests {
                     for reach in [7.115547843696123, 5.3] {
                         let profile = Profile { mu: 1.0 / sigma, q, direction };
                         let highest = 0.7 * profile.greatest(reach);
-                        let grid = profile.grid(reach, spacing, highest);
+                        let grid = Grid::new(&profile, reach, spacing, highest);
                         let above = pessimistic(&profile, &grid);
                         let below = optimistic(&profile, &grid);
                         assert!(

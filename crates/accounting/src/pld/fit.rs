@@ -2,12 +2,11 @@
 //!
 //! Nothing here is part of a bound: a bad fit makes a bracket wide, never wrong.
 
-use super::Bracket;
-use super::WIDTH;
-use super::discrete::{optimistic, pessimistic};
-use super::fourier::{Part, Settings};
+use super::bracket::{Bracket, WIDTH};
+use super::discrete::{Part, optimistic, pessimistic};
+use super::fourier::Settings;
+use super::grid::Grid;
 use super::profile::{Profile, Rounding};
-use super::side::Side;
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
 /// ln of the share of the answer that the loss half a period from its target, on either side, may add.
@@ -43,7 +42,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// For the epsilon at e^`ln_delta`.
-    pub fn new(side: &Side, ln_delta: f64) -> Self {
+    pub fn new(phases: &[(Profile, u64)], ln_delta: f64) -> Self {
         let mut fit = Self {
             aim: Aim::Epsilon,
             ln_delta,
@@ -55,7 +54,7 @@ impl Fit {
             cumulants: Cumulants::default(),
             fineness: 1.0,
         };
-        fit.resolve(side);
+        fit.resolve(phases);
         let (theta, target) = for_delta(&fit.nodes, ln_delta);
         let spread = cumulants(&fit.nodes, theta).variance.sqrt();
         fit.tilt(theta, target.max(0.02 * spread));
@@ -63,22 +62,22 @@ impl Fit {
     }
 
     /// ln of the Rényi bound on delta at `epsilon`, to start from.
-    pub fn renyi_ln_delta(side: &Side, epsilon: f64) -> f64 {
-        let nodes = &Self::new(side, -60.0).nodes;
+    pub fn renyi_ln_delta(phases: &[(Profile, u64)], epsilon: f64) -> f64 {
+        let nodes = &Self::new(phases, -60.0).nodes;
         let theta = for_epsilon(nodes, epsilon);
         (cumulants(nodes, theta).value - theta * epsilon).clamp(-590.0, -0.1)
     }
 
     /// For the delta at `epsilon`, which is about e^`ln_delta`.
-    pub fn at(side: &Side, ln_delta: f64, epsilon: f64) -> Self {
-        let mut fit = Self::new(side, ln_delta);
+    pub fn at(phases: &[(Profile, u64)], ln_delta: f64, epsilon: f64) -> Self {
+        let mut fit = Self::new(phases, ln_delta);
         fit.aim = Aim::Delta;
         fit.tilt(for_epsilon(&fit.nodes, epsilon), epsilon);
         fit
     }
 
     /// Takes what a bracket taught.
-    pub fn refit(&mut self, side: &Side, found: &Bracket) {
+    pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bracket) {
         if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
             // The Rényi bound was far off: the tilt was, too.
             self.tilt(for_epsilon(&self.nodes, found.upper), found.upper);
@@ -86,22 +85,22 @@ impl Fit {
         }
         let excess = (found.upper - found.lower) / (WIDTH * found.upper);
         self.fineness *= if excess.is_finite() { (0.7 / excess.sqrt()).clamp(0.2, 0.7) } else { 0.2 };
-        self.resolve(side);
+        self.resolve(phases);
         self.tilt(for_epsilon(&self.nodes, self.target), self.target);
     }
 
     /// Sets what matters of a step at the present delta and fineness.
-    fn resolve(&mut self, side: &Side) {
-        let steps: f64 = side.parts.iter().map(|&(_, steps)| steps as f64).sum();
+    fn resolve(&mut self, phases: &[(Profile, u64)]) {
+        let steps: f64 = phases.iter().map(|&(_, steps)| steps as f64).sum();
         let least = self.ln_delta - steps.ln();
         // Beyond the reach, all steps together add 1e-5 of delta at most.
         self.reach = (2.0 * (11.5 - least)).sqrt().clamp(4.0, 37.5);
         let least = least + (INFINITE * self.fineness * self.fineness).ln();
-        self.highest = side.parts.iter().map(|(profile, _)| highest(profile, self.reach, least)).collect();
+        self.highest = phases.iter().map(|(profile, _)| highest(profile, self.reach, least)).collect();
         let nodes = |((profile, steps), &highest): (&(Profile, u64), &f64)| {
             Nodes::new(profile, *steps as f64, self.reach, highest)
         };
-        self.nodes = side.parts.iter().zip(&self.highest).map(nodes).collect();
+        self.nodes = phases.iter().zip(&self.highest).map(nodes).collect();
         self.cumulants = cumulants(&self.nodes, self.theta);
     }
 
@@ -125,18 +124,18 @@ impl Fit {
         }
     }
 
-    /// All steps of `side`, discretised above and below.
-    pub fn parts(&self, side: &Side) -> (Vec<Part>, Option<Vec<Part>>) {
+    /// All steps of `phases`, discretised above and below.
+    pub fn parts(&self, phases: &[(Profile, u64)]) -> (Vec<Part>, Option<Vec<Part>>) {
         // A loss far above the target counts almost as an infinite one, unless the other steps pull it down.
         let pull: f64 =
-            side.parts.iter().map(|(profile, steps)| profile.loss(0.0).min(0.0) * *steps as f64).sum();
+            phases.iter().map(|(profile, steps)| profile.loss(0.0).min(0.0) * *steps as f64).sum();
         let spread = 5.0 * self.cumulants.variance.sqrt().min(20.0);
         let far = self.target - pull + 12.0 - 2.0 * self.fineness.ln() + spread;
         let grid = |((profile, _), &highest): (&(Profile, u64), &f64)| {
-            profile.grid(self.reach, self.spacing(), highest.min(far))
+            Grid::new(profile, self.reach, self.spacing(), highest.min(far))
         };
-        let grids: Vec<_> = side.parts.iter().zip(&self.highest).map(grid).collect();
-        let each = || side.parts.iter().zip(&grids);
+        let grids: Vec<_> = phases.iter().zip(&self.highest).map(grid).collect();
+        let each = || phases.iter().zip(&grids);
         let above =
             each().map(|(&(profile, steps), grid)| Part { discrete: pessimistic(&profile, grid), steps });
         let below = each()

@@ -20,15 +20,9 @@ use std::f64::consts::PI;
 
 use num_complex::Complex;
 
-use super::discrete::Discrete;
-use super::tilt::ln_sum;
+use super::characteristic::{additions, characteristic, ln_moment, sum};
+use super::discrete::{Bound, Part};
 use crate::root::crossing;
-
-/// One step's measure, and how often it is repeated.
-pub(crate) struct Part {
-    pub discrete: Discrete,
-    pub steps: u64,
-}
 
 /// The tilt, the smoothing and the period of the payoff.
 #[derive(Debug, Clone, Copy)]
@@ -41,13 +35,6 @@ pub(crate) struct Settings {
     /// The tilts upwards and downwards at which Chernoff bounds what lies half a period above and below.
     pub above: f64,
     pub below: f64,
-}
-
-/// Which side of the truth a spectrum is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Above,
-    Below,
 }
 
 /// A bound on delta as a function of epsilon.
@@ -71,12 +58,6 @@ pub(crate) struct Spectrum {
 
 /// The most frequencies a spectrum may have.
 const MOST: f64 = (1 << 19) as f64;
-/// Atoms are rotated from one frequency to the next this often, then as often over so many at once, then afresh:
-/// errors grow with the number of rotations.
-const TURNS: usize = 12;
-/// Values that are summed before their sum is added to others: errors grow with the longer of the two chains.
-const BLOCK: usize = 256;
-
 impl Settings {
     /// How many frequencies this takes.
     fn frequencies(&self) -> f64 {
@@ -247,201 +228,4 @@ fn left_out(theta: f64, s: f64, last: f64) -> f64 {
     // The sum over frequencies of 2/period times a falling function is at most its integral over pi, and one term.
     let tail = (-0.5 * s * s * last * last).exp();
     size * tail * (1.0 / (PI * s * s * last) + last)
-}
-
-/// ln of sum p_i e^{theta l_i}.
-fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
-    ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
-}
-
-/// Values, their sizes with the factors of their errors, and ln of the mass with its error.
-type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
-
-/// The characteristic function of the tilted sum at `count` frequencies, over its total mass; with each its size
-/// and the factor that bounds its error relative to that; and ln of the mass with a bound on its error.
-///
-/// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and
-/// W = sum m_i (e^{i omega (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the
-/// number of steps, an error of one ulp of 1 + W would be that many.
-fn characteristic(parts: &[Part], theta: f64, period: f64, count: usize, bound: Bound) -> Characteristic {
-    // ln size, phase, and T e / |A|.
-    let mut powers = vec![(0.0, 0.0, 0.0); count];
-    let mut ln_mass = (0.0, 0.0);
-    for part in parts {
-        let steps = part.steps as f64;
-        let atoms = Atoms::tilted(&part.discrete, theta, bound);
-        let error = steps * f64::EPSILON * additions(atoms.masses.len());
-        ln_mass = (ln_mass.0 + steps * atoms.mass.ln(), ln_mass.1 + error);
-        let mut each = |k: usize, moved: Complex<f64>| {
-            let omega = 2.0 * PI * k as f64 / period;
-            let error = atoms.error(omega);
-            let value = moved / atoms.mass;
-            let (ln_size, phase) = polar_beside_one(value);
-            let ln_size = ln_size.max(error.ln());
-            let size = ln_size.exp();
-            // Where the value is all error, its phase is anything.
-            let relative = error / size * if size < 4.0 * error { 2.0 } else { 1.0 };
-            let turned = omega * atoms.centre;
-            let (ln_power, angle, growth) = &mut powers[k];
-            *ln_power += steps * ln_size;
-            *angle += steps * phase + steps * turned;
-            let angles = ln_size.abs() + phase.abs() + turned.abs();
-            *growth += steps * (relative + 4.0 * f64::EPSILON * angles) + 8.0 * f64::EPSILON;
-        };
-        // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same on all.
-        pulp::Arch::new().dispatch(Transform {
-            atoms: &atoms,
-            step: 2.0 * PI / period,
-            count,
-            each: &mut each,
-        });
-    }
-    let values = powers.iter().map(|&(ln_size, angle, _)| Complex::from_polar(ln_size.exp(), angle));
-    // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
-    let sizes = powers.iter().map(|&(ln_size, _, growth)| (ln_size.exp(), growth.min(700.0).exp_m1()));
-    (values.collect(), sizes.collect(), ln_mass)
-}
-
-/// ln |1 + w| and the angle of 1 + w, with errors in proportion to w.
-fn polar_beside_one(w: Complex<f64>) -> (f64, f64) {
-    let square = w.norm_sqr();
-    // Far from 0 an ulp of 1 is small beside w.
-    let ln_size = if square < 0.25 { 0.5 * (2.0 * w.re + square).ln_1p() } else { (w + 1.0).norm().ln() };
-    (ln_size, w.im.atan2(1.0 + w.re))
-}
-
-/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which for all
-/// steps together costs a relative error of steps times their rounding; as errors of each frequency they would cost
-/// that much of the largest payoff, of which the mean may be a small part.
-struct Atoms {
-    /// The loss of the heaviest atom, and how far those of all are from it.
-    centre: f64,
-    losses: Vec<f64>,
-    masses: Vec<f64>,
-    /// The sum of the masses.
-    mass: f64,
-    /// The mass that is away from the centre, and its mean distance from there.
-    away: f64,
-    spread: f64,
-}
-
-impl Atoms {
-    fn tilted(discrete: &Discrete, theta: f64, bound: Bound) -> Self {
-        let ln_moment = ln_moment(discrete, theta);
-        let sign = if bound == Bound::Above { 1.0 } else { -1.0 };
-        let (mut losses, mut masses) = (vec![], vec![]);
-        let mut heaviest = (0.0, 0.0);
-        for (&loss, &ln) in discrete.losses.iter().zip(&discrete.ln_masses) {
-            let exponents = ln.abs() + (theta * loss).abs() + ln_moment.abs();
-            let rounding = f64::EPSILON * (8.0 + 4.0 * exponents);
-            let mass = (ln + theta * loss - ln_moment).exp() * (1.0 + sign * rounding);
-            // Masses too small for any bound are dropped and counted as error.
-            if mass > 1e-40 {
-                losses.push(loss);
-                masses.push(mass);
-                if mass > heaviest.0 {
-                    heaviest = (mass, loss);
-                }
-            }
-        }
-        let centre = heaviest.1;
-        losses.iter_mut().for_each(|loss| *loss -= centre);
-        let away =
-            losses.iter().zip(&masses).map(|(&apart, mass)| if apart == 0.0 { 0.0 } else { *mass }).sum();
-        let spread = losses.iter().zip(&masses).map(|(apart, mass)| apart.abs() * mass).sum();
-        Self { centre, mass: sum(&masses), away, spread, losses, masses }
-    }
-
-    /// The error of W at `omega`: of rotating, of summing, of its angles, and of what follows. A turn adds seven
-    /// units at most of the value it reaches, which is never above min(2, the angle); sums half a unit an addition.
-    fn error(&self, omega: f64) -> f64 {
-        let rounding = 14.0 * TURNS as f64 + 32.0 + 0.5 * additions(self.losses.len());
-        let angles = omega * self.spread;
-        f64::EPSILON * (rounding * angles.min(2.0 * self.away) + 4.0 * angles) + 1e-34
-    }
-}
-
-/// Calls `each` with W, the sum of mass (e^{i k step loss} - 1), for every k below `count`.
-struct Transform<'a, F> {
-    atoms: &'a Atoms,
-    step: f64,
-    count: usize,
-    each: F,
-}
-
-impl<F: FnMut(usize, Complex<f64>)> pulp::NullaryFnOnce for Transform<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(mut self) {
-        let turn = |times: usize| Turn::new(self.atoms, times as f64 * self.step);
-        let (one, many) = (turn(1), turn(TURNS));
-        let zeros = || vec![0.0; self.atoms.losses.len()];
-        let mut anchor = (zeros(), zeros());
-        let mut here = (zeros(), zeros());
-        for k in 0..self.count {
-            if k % (TURNS * TURNS) == 0 {
-                anchor = turn(k).from_one;
-            } else if k % TURNS == 0 {
-                many.apply(&mut anchor);
-            }
-            if k % TURNS == 0 {
-                here.0.copy_from_slice(&anchor.0);
-                here.1.copy_from_slice(&anchor.1);
-            }
-            (self.each)(k, Complex::new(sum(&here.0), sum(&here.1)));
-            one.apply(&mut here);
-        }
-    }
-}
-
-/// A rotation of each atom by its own angle.
-struct Turn {
-    cos: Vec<f64>,
-    sin: Vec<f64>,
-    /// mass (e^{i angle} - 1).
-    from_one: (Vec<f64>, Vec<f64>),
-}
-
-impl Turn {
-    #[inline(always)]
-    fn new(atoms: &Atoms, omega: f64) -> Self {
-        let (sin, cos): (Vec<f64>, Vec<f64>) =
-            atoms.losses.iter().map(|loss| (omega * loss).sin_cos()).unzip();
-        // cos - 1 = -2 sin^2 of half the angle.
-        let half = |(loss, mass): (&f64, &f64)| -2.0 * mass * (0.5 * omega * loss).sin().powi(2);
-        let re = atoms.losses.iter().zip(&atoms.masses).map(half).collect();
-        let im = sin.iter().zip(&atoms.masses).map(|(sin, mass)| sin * mass).collect();
-        Self { cos, sin, from_one: (re, im) }
-    }
-
-    /// From mass (x - 1) to mass (x e^{i angle} - 1), which is what it was, turned, and that of the turn.
-    #[inline(always)]
-    fn apply(&self, (re, im): &mut (Vec<f64>, Vec<f64>)) {
-        let turns = self.sin.iter().zip(&self.cos).zip(self.from_one.0.iter().zip(&self.from_one.1));
-        for ((re, im), ((sin, cos), (add_re, add_im))) in re.iter_mut().zip(im).zip(turns) {
-            (*re, *im) = (*re * cos - *im * sin + add_re, *re * sin + *im * cos + add_im);
-        }
-    }
-}
-
-/// Additions that a value goes through in a [`sum`]: eight lanes through a block, the lanes, and the blocks.
-fn additions(count: usize) -> f64 {
-    BLOCK as f64 / 8.0 + 8.0 + (count / BLOCK) as f64
-}
-
-/// The sum, block by block in eight lanes.
-#[inline(always)]
-fn sum(values: &[f64]) -> f64 {
-    values.chunks(BLOCK).map(sum_of_block).sum()
-}
-
-#[inline(always)]
-fn sum_of_block(values: &[f64]) -> f64 {
-    let mut lanes = [0.0; 8];
-    let (chunks, rest) = values.as_chunks::<8>();
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += value);
-    }
-    lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }

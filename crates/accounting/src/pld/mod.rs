@@ -1,110 +1,23 @@
 //! The privacy loss distribution accountant.
+mod bracket;
+mod characteristic;
 mod discrete;
 mod fit;
 mod fourier;
+mod grid;
 mod profile;
+mod sampled;
 mod side;
 mod tilt;
 
-use antinoise_input::{InvalidParameter, in_open_unit, larger, non_negative, positive};
+use antinoise_input::{in_open_unit, non_negative};
 
 use crate::{Gdp, Result};
+pub use bracket::Bracket;
 pub(crate) use profile::Direction;
 use profile::{Profile, Rounding};
+pub use sampled::SampledGaussian;
 use side::Side;
-
-/// Two numbers with the truth between them.
-///
-/// ```
-/// use antinoise_accounting::{Composition, SampledGaussian};
-/// let epsilon = Composition::new([SampledGaussian::new(2.0, 0.1, 100)?])?.epsilon(1e-5)?;
-/// assert!(epsilon.lower <= epsilon.upper);
-/// # Ok::<(), antinoise_accounting::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bracket {
-    /// Never above the truth.
-    pub lower: f64,
-    /// Never below the truth: the figure to state.
-    pub upper: f64,
-}
-
-/// `steps` steps that each add Gaussian noise to the sum over a Poisson sample.
-///
-/// Every example takes part in a step with probability `sampling_rate`, independently; the noise has
-/// `noise_multiplier` times the largest norm of one example's contribution as its standard deviation.
-/// Neighbours differ in one example, which is there or not (add-or-remove), or contributes nothing (zero-out).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SampledGaussian {
-    noise_multiplier: f64,
-    sampling_rate: f64,
-    steps: u64,
-}
-
-impl SampledGaussian {
-    /// `steps` steps at `sampling_rate` with `noise_multiplier`.
-    ///
-    /// # Errors
-    /// When `noise_multiplier` is not in 1e-6..=1e12, `sampling_rate` not in (0, 1], or `steps` is 0 or above 1e15.
-    ///
-    /// ```
-    /// use antinoise_accounting::SampledGaussian;
-    /// assert!(SampledGaussian::new(1.0, 0.01, 1000).is_ok());
-    /// assert!(SampledGaussian::new(1.0, 1.01, 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
-    /// ```
-    pub fn new(noise_multiplier: f64, sampling_rate: f64, steps: u64) -> Result<Self> {
-        positive("noise_multiplier", noise_multiplier)?;
-        if !(1e-6..=1e12).contains(&noise_multiplier) {
-            return Err(InvalidParameter::new(
-                "noise_multiplier",
-                format!("{noise_multiplier:?}"),
-                "from 1e-6 to 1e12",
-            )
-            .into());
-        }
-        if !(sampling_rate > 0.0 && sampling_rate <= 1.0) {
-            return Err(InvalidParameter::new("sampling_rate", sampling_rate, "above 0 and at most 1").into());
-        }
-        if !(1..=1_000_000_000_000_000).contains(&steps) {
-            return Err(InvalidParameter::new("steps", steps, "from 1 to 1e15").into());
-        }
-        Ok(Self { noise_multiplier, sampling_rate, steps })
-    }
-
-    /// The noise multiplier.
-    ///
-    /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.noise_multiplier(), 1.5);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn noise_multiplier(&self) -> f64 {
-        self.noise_multiplier
-    }
-
-    /// The probability that an example takes part in a step.
-    ///
-    /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.sampling_rate(), 0.1);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn sampling_rate(&self) -> f64 {
-        self.sampling_rate
-    }
-
-    /// The number of steps.
-    ///
-    /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.steps(), 10);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    pub(crate) fn profile(&self, direction: Direction) -> Profile {
-        Profile { mu: 1.0 / self.noise_multiplier, q: self.sampling_rate, direction }
-    }
-}
 
 /// Any number of [`SampledGaussian`] phases, one after the other, each with sight of the ones before.
 ///
@@ -131,9 +44,6 @@ pub struct Composition {
     full: Gdp,
 }
 
-/// The relative width of a bracket that is aimed at.
-const WIDTH: f64 = 8e-4;
-
 impl Composition {
     /// The composition of `phases`.
     ///
@@ -149,9 +59,10 @@ impl Composition {
     pub fn new(phases: impl IntoIterator<Item = SampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
             phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
-        let repeated =
-            |phase: &SampledGaussian| Gdp::from_noise_multiplier(phase.noise_multiplier)?.repeat(phase.steps);
-        let full = Gdp::compose(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
+        let repeated = |phase: &SampledGaussian| {
+            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
+        };
+        let full = Gdp::compose_upper(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
         Ok(Self { sampled, full })
     }
 
@@ -175,7 +86,7 @@ impl Composition {
             });
         }
         // Where delta is at least the sum of all total variations, epsilon is 0.
-        if self.delta_at_zero() <= delta {
+        if self.delta_at_zero_upper() <= delta {
             return Ok(Bracket::NOTHING);
         }
         let one = self.side(Direction::Remove).epsilon(delta.ln(), Bracket::NOTHING);
@@ -230,19 +141,20 @@ impl Composition {
         if self.sampled.is_empty() {
             return self.full.epsilon_upper(delta).unwrap_or(f64::INFINITY);
         }
-        fit::Fit::new(&self.side(Direction::Remove), delta.ln()).target
+        fit::Fit::new(&self.side(Direction::Remove).parts, delta.ln()).target
     }
 
     /// The same steps without sampling: an upper bound on everything.
     fn unamplified(&self) -> Result<Gdp> {
-        let repeated =
-            |phase: &SampledGaussian| Gdp::from_noise_multiplier(phase.noise_multiplier)?.repeat(phase.steps);
+        let repeated = |phase: &SampledGaussian| {
+            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
+        };
         let sampled = self.sampled.iter().map(repeated).collect::<Result<Vec<_>>>()?;
-        Gdp::compose(sampled.into_iter().chain([self.full]))
+        Gdp::compose_upper(sampled.into_iter().chain([self.full]))
     }
 
     /// The sum of delta(0) over all steps: an upper bound on that of the composition.
-    fn delta_at_zero(&self) -> f64 {
+    fn delta_at_zero_upper(&self) -> f64 {
         let at = |(profile, steps): &(Profile, u64)| profile.at(0.0, Rounding::Up).value * *steps as f64;
         self.side(Direction::Remove).parts.iter().map(at).sum::<f64>() * (1.0 + 1e-12)
     }
@@ -254,21 +166,5 @@ impl Composition {
             parts.push((Profile { mu: self.full.mu(), q: 1.0, direction }, 1));
         }
         Side { parts }
-    }
-}
-
-impl Bracket {
-    const NOTHING: Self = Self { lower: 0.0, upper: 0.0 };
-
-    fn worse(self, other: Self) -> Self {
-        Self { lower: self.lower.max(other.lower), upper: larger(self.upper, other.upper) }
-    }
-
-    fn capped(self, most: f64) -> Self {
-        Self { lower: self.lower.min(most), upper: self.upper.min(most) }
-    }
-
-    fn narrow(&self) -> bool {
-        self.upper - self.lower <= WIDTH * self.upper
     }
 }

@@ -10,7 +10,6 @@
 
 use antinoise_input::larger;
 
-use super::discrete::Grid;
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 
 /// Which of two neighbouring data sets holds the example.
@@ -87,40 +86,6 @@ impl Profile {
             Direction::Remove => self.loss(self.mu + reach),
             Direction::Add => self.loss(-reach),
         }
-    }
-
-    /// Losses at every `spacing` standard deviations within `reach` of the means of P, up to `highest`; the origin is the
-    /// loss at P's component at 0, where most of a sampled step's mass is.
-    pub fn grid(&self, reach: f64, spacing: f64, highest: f64) -> Grid {
-        let count = (reach / spacing).ceil() as i64;
-        let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);
-        let mut places: Vec<f64> = around(0.0).collect();
-        if self.direction == Direction::Remove {
-            let beyond = places[places.len() - 1];
-            places.extend(around(self.mu).filter(|&z| z > beyond + 0.1 * spacing));
-        }
-        let origin = self.loss(0.0);
-        // What is within a standard deviation of the origin is never far.
-        let highest = highest.max(self.loss(1.0)).max(self.loss(-1.0));
-        // A loss that differs from its neighbour by rounding alone is no knot of its own.
-        let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
-        let mut losses: Vec<f64> = places.into_iter().map(|z| self.loss(z).min(highest)).collect();
-        losses.sort_by(f64::total_cmp);
-        let mut below: Vec<f64> = losses.iter().copied().filter(|&loss| apart(origin, loss)).collect();
-        below.dedup_by(|a, b| !apart(*a, *b));
-        let mut above: Vec<f64> = losses.into_iter().filter(|&loss| apart(loss, origin)).collect();
-        above.dedup_by(|a, b| !apart(*a, *b));
-        let step = 1e-3 * origin.abs().max(1e-300);
-        if below.is_empty() {
-            below.push(origin - step);
-        }
-        if above.is_empty() {
-            above.push(origin + step);
-        }
-        let at = below.len();
-        below.push(origin);
-        below.append(&mut above);
-        Grid { losses: below, origin: at }
     }
 
     /// The curve at `loss`.

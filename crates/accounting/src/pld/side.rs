@@ -1,8 +1,9 @@
 //! One direction of add-or-remove, refined until its bracket is narrow.
 
-use super::Bracket;
+use super::bracket::Bracket;
+use super::discrete::Bound;
 use super::fit::Fit;
-use super::fourier::{Bound, Spectrum};
+use super::fourier::Spectrum;
 use super::profile::{Profile, Rounding};
 use crate::root::{crossing, greatest_float, least_float};
 
@@ -29,7 +30,7 @@ impl Side {
                 upper,
             };
         }
-        self.refine(Fit::new(self, ln_delta), known, REFINEMENTS, |upper, lower, target| {
+        self.refine(Fit::new(&self.parts, ln_delta), known, REFINEMENTS, |upper, lower, target| {
             let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
             let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
             Bracket { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
@@ -49,7 +50,7 @@ impl Side {
         if known.upper > 0.0 && self.rough(known.upper.ln()) <= epsilon {
             return Bracket { lower: 0.0, upper: known.upper };
         }
-        let fit = Fit::at(self, self.ln_delta_near(epsilon), epsilon);
+        let fit = Fit::at(&self.parts, self.ln_delta_near(epsilon), epsilon);
         self.refine(fit, known, REFINEMENTS, |upper, lower, _| Bracket {
             lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
             upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
@@ -78,14 +79,14 @@ impl Side {
             // A second round only where the first was aimed badly.
             Bracket { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
         };
-        self.refine(Fit::new(self, ln_delta), Bracket::NOTHING, 2, read).upper
+        self.refine(Fit::new(&self.parts, ln_delta), Bracket::NOTHING, 2, read).upper
     }
 
     /// About ln of the delta at `epsilon`, a guide for the fit: where the epsilon at that delta is `epsilon`.
     fn ln_delta_near(&self, epsilon: f64) -> f64 {
         let excess = |ln_delta: f64| (self.rough(ln_delta) - epsilon).min(f64::MAX);
         let mut high = (-0.01, 0.0);
-        let first = Fit::renyi_ln_delta(self, epsilon);
+        let first = Fit::renyi_ln_delta(&self.parts, epsilon);
         let mut low = (first, excess(first));
         let mut step = 2.0;
         while low.1 <= 0.0 && low.0 > LEAST_LN_DELTA {
@@ -108,7 +109,7 @@ impl Side {
     ) -> Bracket {
         let mut best = Bracket { lower: 0.0, upper: f64::INFINITY };
         for _ in 0..rounds {
-            let (above, below) = fit.parts(self);
+            let (above, below) = fit.parts(&self.parts);
             let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
             let (settings, all_it_takes) = fit.settings().within(MOST_WORK / atoms as f64);
             let (upper, lower) = rayon::join(
@@ -120,7 +121,7 @@ impl Side {
             if best.narrow() || best.upper <= known.upper || !all_it_takes {
                 break;
             }
-            fit.refit(self, &best);
+            fit.refit(&self.parts, &best);
         }
         best
     }

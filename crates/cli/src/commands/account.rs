@@ -7,7 +7,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Accountant, Plan, Sampler};
+use antinoise_plan::{Plan, Scheme, VerifiedPlan};
 use clap::Args;
 
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
@@ -150,13 +150,13 @@ impl Arguments {
     }
 
     /// As the plan is accounted.
-    fn plan(&self, plan: &Plan) -> Result<Report> {
-        let sampling = match (plan.privacy.accountant, plan.sampler) {
-            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+    fn plan(&self, plan: &VerifiedPlan) -> Result<Report> {
+        let sampling = match plan.scheme() {
+            Scheme::Amplified { groups } => {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
                 Sampling::Poisson { rate, steps: plan.steps, bands: groups }
             }
-            _ => Sampling::None,
+            Scheme::Unamplified { .. } => Sampling::None,
         };
         let delta = self.point.delta.or(Some(plan.privacy.delta));
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;

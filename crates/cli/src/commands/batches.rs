@@ -56,7 +56,8 @@ pub struct Report {
 
 /// Forms the batches.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let Plan { steps, examples, batch_size, sampler, .. } = Plan::load(&arguments.plan)?;
+    let plan = Plan::load(&arguments.plan)?;
+    let Plan { steps, examples, batch_size, sampler, .. } = *plan;
     let from = between("from", arguments.from, 0, steps - 1, "steps - 1")?;
     let rest = steps - from;
     let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;

@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         Some(sigma) => (positive("noise_multiplier", sigma)?, arguments.missing(sigma)?),
         None => {
             let sampling = arguments.sampling.read(arguments.adjacency)?;
-            (sampling.noise_multiplier(epsilon, delta)?, sampling)
+            (sampling.noise_multiplier_upper(epsilon, delta)?, sampling)
         }
     };
     Report::at_delta(sigma, delta, sampling, arguments.adjacency)
@@ -68,11 +68,11 @@ impl Arguments {
         let (rate, steps) = match (self.sampling.sampling_rate, self.sampling.steps) {
             (Some(rate), None) => {
                 let rate = checked_rate(rate)?;
-                (rate, calibrate::steps(sigma, rate, epsilon, delta)? as usize)
+                (rate, calibrate::steps_lower(sigma, rate, epsilon, delta)? as usize)
             }
             (None, Some(steps)) => {
                 at_least("steps", steps, 1)?;
-                (calibrate::sampling_rate(sigma, steps as u64, epsilon, delta)?, steps)
+                (calibrate::sampling_rate_lower(sigma, steps as u64, epsilon, delta)?, steps)
             }
             _ => {
                 let must_be = "left out, or given with either --sampling-rate or --steps to find the other";

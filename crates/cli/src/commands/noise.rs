@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use antinoise_input::file::Access;
 use antinoise_input::{InvalidParameter, between, hex, positive};
 use antinoise_noise::{GridStream, Key, NoiseError, NoiseStream, Placement, RunId, Shard};
-use antinoise_plan::Plan;
 use clap::Args;
 use serde::Serialize;
 
@@ -116,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     out.refuse_to_be("key_file", &arguments.key_file)?;
     out.check_room(4 * rows as u128 * shard.len() as u128)?;
     let recursion = strategy.recursion()?;
-    let noise_std = plan.as_ref().map_or(arguments.noise_std, Plan::noise_std);
+    let noise_std = plan.as_ref().map_or(arguments.noise_std, |plan| plan.noise_std());
     let builder = NoiseStream::builder(recursion, steps, arguments.dim, noise_std)
         .shard(shard)
         .run(arguments.run.clone());

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled, calibrate,
-    noise_multiplier_for,
+    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled_upper, calibrate,
+    gaussian_noise_multiplier_upper,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
@@ -90,20 +90,20 @@ impl Sampling {
             Self::None => SampledGaussian::new(sigma, 1.0, 1)?,
             Self::Poisson { rate, steps, bands: 1 } => SampledGaussian::new(sigma, rate, steps as u64)?,
             Self::Poisson { rate, steps, bands } => {
-                banded_to_sampled(&block_cyclic(rate, steps, bands), sigma)?
+                banded_to_sampled_upper(&block_cyclic(rate, steps, bands), sigma)?
             }
         }])?)
     }
 
     /// The least noise multiplier for a target.
-    pub fn noise_multiplier(self, epsilon: f64, delta: f64) -> Result<f64> {
+    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
         Ok(match self {
-            Self::None => noise_multiplier_for(epsilon, delta)?,
+            Self::None => gaussian_noise_multiplier_upper(epsilon, delta)?,
             Self::Poisson { rate, steps, bands: 1 } => {
-                calibrate::noise_multiplier(rate, steps as u64, epsilon, delta)?
+                calibrate::noise_multiplier_upper(rate, steps as u64, epsilon, delta)?
             }
             Self::Poisson { rate, steps, bands } => {
-                block_cyclic(rate, steps, bands).noise_multiplier(epsilon, delta)?
+                block_cyclic(rate, steps, bands).noise_multiplier_upper(epsilon, delta)?
             }
         })
     }
@@ -163,14 +163,20 @@ impl Report {
     ) -> Result<Self> {
         let (epsilon, group) = match sampling {
             Sampling::None => {
-                let group = Gdp::from_noise_multiplier(sigma)?.group(size)?;
+                let group = Gdp::from_noise_multiplier_upper(sigma)?.group_upper(size)?;
                 let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
                 (Bracket { lower, upper }, Some(group))
             }
             // A group is not safer than one of it.
             Sampling::Poisson { .. } => {
                 let run = sampling.composition(sigma)?;
-                (Bracket { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon(delta, size)? }, None)
+                (
+                    Bracket {
+                        lower: run.epsilon(delta)?.lower,
+                        upper: run.group_epsilon_upper(delta, size)?,
+                    },
+                    None,
+                )
             }
         };
         let report = Self::new(epsilon, delta, sigma, sampling, adjacency)?;
@@ -207,7 +213,7 @@ impl Report {
         adjacency: Adjacency,
     ) -> Result<Self> {
         let (gdp, rate, steps, bands) = match sampling {
-            Sampling::None => (Some(Gdp::from_noise_multiplier(sigma)?), None, None, None),
+            Sampling::None => (Some(Gdp::from_noise_multiplier_upper(sigma)?), None, None, None),
             Sampling::Poisson { rate, steps, bands } => (None, Some(rate), Some(steps), Some(bands)),
         };
         Ok(Self {

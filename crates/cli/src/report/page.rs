@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use antinoise_chart::{Axis, Chart, Figure, Look, Point, SERIES, Series, theme};
+use antinoise_input::four_decimals;
 
 use super::{Accuracy, Report, Run};
 use crate::failure::Result;
@@ -231,7 +232,7 @@ fn budget(run: &Run) -> String {
 
 /// Four digits, never below the truth.
 fn epsilon(run: &Run) -> String {
-    format!("{}", (run.epsilon * 1e4).ceil() / 1e4)
+    format!("{}", four_decimals(run.epsilon, f64::ceil))
 }
 
 fn percent(share: f64) -> String {

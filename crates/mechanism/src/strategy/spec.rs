@@ -211,7 +211,7 @@ mod tests {
             "toeplitz+x2+x3",
             "toeplitz+harmonic+damped:0.1",
         ] {
-            assert!(text.parse::<StrategySpec>().unwrap_err().is_invalid_parameter(), "{text}");
+            assert!(text.parse::<StrategySpec>().unwrap_err().is_bad_input(), "{text}");
         }
     }
 }

@@ -268,7 +268,7 @@ mod tests {
             (schedule(&[1.0, 1.0], 1.0), "momentum"),
         ] {
             let refused = workload.check_steps(2).unwrap_err();
-            assert!(refused.is_invalid_parameter() && refused.to_string().starts_with(named), "{refused}");
+            assert!(refused.is_bad_input() && refused.to_string().starts_with(named), "{refused}");
         }
     }
 }

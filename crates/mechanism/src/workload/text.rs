@@ -97,7 +97,7 @@ mod tests {
             "decay:2",
         ];
         for text in bad {
-            assert!(text.parse::<Workload>().unwrap_err().is_invalid_parameter(), "{text}");
+            assert!(text.parse::<Workload>().unwrap_err().is_bad_input(), "{text}");
         }
     }
 }

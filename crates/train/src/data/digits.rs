@@ -2,7 +2,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-use super::{Dataset, Examples, ImageShape};
+use super::examples::{Dataset, Examples, ImageShape};
 
 const PACKED: &[u8] = include_bytes!("../../data/digits.bin.gz");
 const EXAMPLES: usize = 1797;

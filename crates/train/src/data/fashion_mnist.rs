@@ -2,7 +2,8 @@ use std::path::Path;
 
 use antinoise_input::InvalidParameter;
 
-use super::Dataset;
+use super::examples::Dataset;
+use super::idx::idx;
 use crate::Error;
 
 /// Where the Debian package `dataset-fashion-mnist` puts its files.
@@ -12,7 +13,7 @@ const DEBIAN_FOLDER: &str = "/usr/share/datasets/fashion-mnist";
 /// one, from where the Debian package `dataset-fashion-mnist` puts them. Features are in \[0, 1\].
 ///
 /// # Errors
-/// When the folder is absent, with the way to get it, and as [`super::idx`].
+/// When the folder is absent, with the way to get it, and as [`idx`].
 ///
 /// # Source
 /// H. Xiao, K. Rasul, R. Vollgraf, Fashion-MNIST, arXiv:1708.07747.
@@ -28,6 +29,6 @@ pub fn fashion_mnist(folder: Option<&Path>) -> Result<Dataset, Error> {
         let must_be = "a folder with its four files (apt install dataset-fashion-mnist, or name yours)";
         return Err(InvalidParameter::new(parameter, "absent", must_be).into());
     }
-    let dataset = super::idx(folder)?;
+    let dataset = idx(folder)?;
     Ok(Dataset { name: "fashion-mnist".into(), ..dataset })
 }

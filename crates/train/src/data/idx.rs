@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use flate2::read::MultiGzDecoder;
 
-use super::{Dataset, Examples, ImageShape};
+use super::examples::{Dataset, Examples, ImageShape};
 use crate::Error;
 
 const IMAGES_MAGIC: u32 = 0x0803; // unsigned bytes, three dimensions
@@ -106,9 +106,9 @@ fn read<const RANK: usize>(path: &Path, magic: u32) -> Result<([usize; RANK], Ve
 const MAX_BYTES: usize = 1 << 32;
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
-    let open = || File::open(path).map_err(Error::file(path));
+    let open = || File::open(path).map_err(Error::io(path));
     let mut start = Vec::new();
-    open()?.take(2).read_to_end(&mut start).map_err(Error::file(path))?;
+    open()?.take(2).read_to_end(&mut start).map_err(Error::io(path))?;
     let file = BufReader::new(open()?);
     Ok(if start == GZIP_MAGIC { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
 }
@@ -124,7 +124,7 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
         ErrorKind::InvalidInput | ErrorKind::InvalidData => {
             bad(path, format!("corrupt ({error})"), "a plain or gzipped file in MNIST's format")
         }
-        _ => Error::file(path)(error),
+        _ => Error::io(path)(error),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp2, Device, Layout, Result, Shape, Tensor, Var};
 
-use super::{Record, Window};
+use super::window::Window;
 use crate::tensor::with_values;
 
 /// One affine layer of one recorded pass: what its weights' per-example gradients G_i^T X_i are made of.
@@ -18,6 +18,19 @@ impl Captured {
     /// G: examples x positions x outputs, once the pass was walked back.
     pub(crate) fn output_gradient(&self) -> &Tensor {
         self.output_gradient.get().expect("the backward walk reaches every layer")
+    }
+}
+
+/// What a forward pass leaves behind for [`crate::clip`]: each affine layer's input and output gradient.
+pub(crate) struct Record {
+    /// The one variable of the graph; candle records and walks back only what depends on a variable.
+    anchor: Var,
+    pub(crate) layers: Vec<Captured>,
+}
+
+impl Record {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self { anchor: Var::new(0f32, &Device::Cpu)?, layers: Vec::new() })
     }
 }
 

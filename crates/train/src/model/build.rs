@@ -3,7 +3,10 @@
 use antinoise_input::{InvalidParameter, at_least};
 use rand_core::Rng;
 
-use super::{Activation, Layer, Model, Pooling, Stage, Window};
+use super::elementwise::Activation;
+use super::network::Model;
+use super::pool::Pooling;
+use super::stage::{Layer, Stage};
 use crate::data::ImageShape;
 
 impl Model {
@@ -128,56 +131,3 @@ const MAX_PARAMETERS: usize = 1 << 32;
 /// The most numbers in an activation of one chunk. Candle shares an elementwise operation on more among
 /// threads that wait by spinning, which is a loss where the chunks already keep every thread busy.
 const CHUNK_NUMBERS: usize = (1 << 16) - 1;
-
-impl Layer {
-    /// This layer on images of shape `image`, its parameters at `offset`.
-    fn stage(&self, image: ImageShape, offset: usize) -> Result<Stage, InvalidParameter> {
-        Ok(match *self {
-            Self::Linear { outputs } => Stage::Affine {
-                windows: None,
-                inputs: image.len(),
-                outputs: at_least("outputs", outputs, 1)?,
-                offset,
-            },
-            Self::Convolution { outputs, kernel, stride, padding } => {
-                let window = Window::new(image, kernel, stride, padding)?;
-                let outputs = at_least("outputs", outputs, 1)?;
-                Stage::Affine { windows: Some(window), inputs: window.len(), outputs, offset }
-            }
-            Self::Activation(activation) => Stage::Activation(activation),
-            Self::Pool { kind, size, stride } => Stage::Pool(kind, Window::new(image, size, stride, 0)?),
-        })
-    }
-}
-
-impl Stage {
-    /// The shape of what the stage makes of images of shape `image`.
-    fn outputs(&self, image: ImageShape) -> ImageShape {
-        let (windows, channels) = match self {
-            Self::Affine { windows: None, outputs, .. } => {
-                return ImageShape { height: 1, width: 1, channels: *outputs };
-            }
-            Self::Affine { windows: Some(windows), outputs, .. } => (windows, *outputs),
-            Self::Activation(_) => return image,
-            Self::Pool(_, windows) => (windows, image.channels),
-        };
-        let (height, width) = windows.outputs();
-        ImageShape { height, width, channels }
-    }
-}
-
-impl Window {
-    fn new(image: ImageShape, size: usize, stride: usize, padding: usize) -> Result<Self, InvalidParameter> {
-        at_least("size of a window", size, 1)?;
-        at_least("stride", stride, 1)?;
-        if padding >= size {
-            return Err(InvalidParameter::new("padding", padding, format!("below the window's size {size}")));
-        }
-        let side = image.height.min(image.width) + 2 * padding;
-        if size > side {
-            let must_be = format!("at most {side}, the padded image's side");
-            return Err(InvalidParameter::new("size of a window", size, must_be));
-        }
-        Ok(Self { image, size, stride, padding })
-    }
-}

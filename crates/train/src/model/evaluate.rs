@@ -1,6 +1,6 @@
 use rayon::prelude::*;
 
-use super::Model;
+use super::network::Model;
 use crate::Error;
 use crate::data::Examples;
 

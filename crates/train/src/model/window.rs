@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use candle_core::{Device, Result, Tensor};
+use antinoise_input::{InvalidParameter, at_least};
+use candle_core::{Device, Result as TensorResult, Tensor};
 
 use crate::data::ImageShape;
 use crate::tensor::with_values;
@@ -68,7 +69,7 @@ impl Window {
     }
 
     /// Every window of every image as a row: examples x positions x (row, column, channel of the window).
-    pub(super) fn unfold(&self, images: &Tensor) -> Result<Tensor> {
+    pub(super) fn unfold(&self, images: &Tensor) -> TensorResult<Tensor> {
         let examples = images.dim(0)?;
         let mut rows = vec![0.0; examples * self.positions() * self.len()];
         with_values(images, |images| {
@@ -85,7 +86,7 @@ impl Window {
     }
 
     /// The transpose of [`Self::unfold`]: each pixel is the sum of the windows' numbers that it became.
-    pub(super) fn fold(&self, rows: &Tensor) -> Result<Tensor> {
+    pub(super) fn fold(&self, rows: &Tensor) -> TensorResult<Tensor> {
         let ImageShape { height, width, channels } = self.image;
         let examples = rows.dim(0)?;
         let mut images = vec![0.0; examples * self.image.len()];
@@ -101,5 +102,26 @@ impl Window {
             }
         })?;
         Tensor::from_vec(images, (examples, height, width, channels), &Device::Cpu)
+    }
+}
+
+impl Window {
+    pub(super) fn new(
+        image: ImageShape,
+        size: usize,
+        stride: usize,
+        padding: usize,
+    ) -> Result<Self, InvalidParameter> {
+        at_least("size of a window", size, 1)?;
+        at_least("stride", stride, 1)?;
+        if padding >= size {
+            return Err(InvalidParameter::new("padding", padding, format!("below the window's size {size}")));
+        }
+        let side = image.height.min(image.width) + 2 * padding;
+        if size > side {
+            let must_be = format!("at most {side}, the padded image's side");
+            return Err(InvalidParameter::new("size of a window", size, must_be));
+        }
+        Ok(Self { image, size, stride, padding })
     }
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use antinoise_noise::{Key, RunId};
-use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
@@ -16,12 +16,12 @@ pub const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.99
 pub const KEY: u64 = 5;
 
 /// A plan of 24 steps on the digits, whose sums are released on a grid.
-pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> Plan {
+pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
     planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
 }
 
 /// The same with another release.
-pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> Plan {
+pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> VerifiedPlan {
     let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
     let mut request = Request::new(1440, 120, length, setting);
     (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
@@ -30,21 +30,21 @@ pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseK
 }
 
 pub struct Case {
-    pub plan: Plan,
+    pub plan: VerifiedPlan,
     pub model: Model,
     pub dataset: Dataset,
     pub rule: Rule,
 }
 
 impl Case {
-    pub fn new(plan: Plan, rule: Rule) -> Self {
+    pub fn new(plan: VerifiedPlan, rule: Rule) -> Self {
         let dataset = digits();
         let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
         Self { plan, model, dataset, rule }
     }
 
     /// The same with a model of one layer, whose steps take no time.
-    pub fn small(plan: Plan, rule: Rule) -> Self {
+    pub fn small(plan: VerifiedPlan, rule: Rule) -> Self {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
         Self { plan, model, dataset, rule }

@@ -9,8 +9,8 @@ use antinoise_plan::{Candidate, Choice, Plan, Request, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 
+use super::named::{Baseline, NamedPlan};
 use super::options::{Arguments, ModelName, TrainSetting};
-use super::study::{Baseline, NamedPlan};
 use crate::failure::Result;
 
 /// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of least loss; or

@@ -1,13 +1,11 @@
-//! How many of the trained models are released, and what they cost together.
+//! How many of the trained models are released.
 
 use std::fmt;
 use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Plan, compose};
 use serde::{Deserialize, Serialize};
 
-use super::study::Study;
 use crate::failure::Result;
 
 /// The models that a privacy statement covers.
@@ -32,55 +30,6 @@ impl Released {
             _ => Ok(()),
         }
     }
-
-    /// The least and the largest epsilon of the models that are released with those of `plan`, and their number.
-    pub fn cost(self, study: &Study, plan: &Plan) -> Result<Cost> {
-        let each = study.models_of_a_mechanism();
-        let models: Vec<(&Plan, usize)> = match self {
-            Self::Some(count) => vec![(plan, count)],
-            Self::All => study.plans().iter().map(|named| (&named.plan, each)).collect(),
-        };
-        let count = models.iter().map(|(_, count)| count).sum();
-        if count == 1 {
-            let privacy = &plan.privacy;
-            return Ok(Cost { models: 1, epsilon: privacy.epsilon, epsilon_lower: privacy.epsilon_lower });
-        }
-        let epsilon = compose(&models, plan.privacy.delta)?;
-        Ok(Cost { models: count, epsilon: epsilon.upper, epsilon_lower: epsilon.lower })
-    }
-
-    /// What the statement covers, in words.
-    pub fn covers(self, study: &Study) -> String {
-        let (of_each, rates) = (study.models_of_a_mechanism(), study.rules().len());
-        let trained = of_each * study.plans().len();
-        let what = format!(
-            "{trained} models were trained on these data: {} mechanisms x {rates} learning rates x {} repeats",
-            study.plans().len(),
-            study.repeats()
-        );
-        match self {
-            _ if trained == 1 => "one model was trained on these data; this statement covers it".into(),
-            Self::All => format!(
-                "{what}. This statement covers all of them together, and so any choice among them, that of the best \
-                 learning rate too"
-            ),
-            Self::Some(count) => format!(
-                "{what}. This statement covers {count} of this mechanism, chosen without a look at any result. It does \
-                 not cover the choice of the best learning rate, or of any model, by results of the others: that \
-                 releases something of all of them (--released-models all accounts for it)"
-            ),
-        }
-    }
-}
-
-/// What released models cost together.
-pub struct Cost {
-    /// How many they are.
-    pub models: usize,
-    /// Never below the truth.
-    pub epsilon: f64,
-    /// How tight it is.
-    pub epsilon_lower: f64,
 }
 
 impl Default for Released {

@@ -1,14 +1,21 @@
 //! What a report says of the privacy of a mechanism's models.
 
 use antinoise_input::hex;
-use antinoise_plan::Plan;
+use antinoise_plan::VerifiedPlan;
 use antinoise_train::data::Dataset;
 
-use super::released::Cost;
-use super::study::{Finished, Study};
+use super::cost::Cost;
+use super::results::Finished;
+use super::study::Study;
 
 /// The plan's claim for the models that are released, and the facts of the runs.
-pub fn statement(study: &Study, plan: &Plan, cost: &Cost, runs: &[&Finished], dataset: &Dataset) -> String {
+pub fn statement(
+    study: &Study,
+    plan: &VerifiedPlan,
+    cost: &Cost,
+    runs: &[&Finished],
+    dataset: &Dataset,
+) -> String {
     let mut statement = plan.statement();
     (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
     let day = runs.iter().map(|run| run.results.day.as_str()).max().unwrap_or_default();

@@ -4,27 +4,20 @@ use std::collections::HashSet;
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
-use antinoise_train::reference::{Measured, Reference};
-use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
+use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
+use super::named::NamedPlan;
 use super::options::{Arguments, ModelName, OptimizerName};
 use super::problem::{build, load, plans};
 use super::released::Released;
-use super::{Report, summary};
-use crate::failure::{Failure, Result};
-use crate::progress::Progress;
-use crate::signals::Stop;
+use super::results::{Results, edge, learning_rate};
+use crate::failure::Result;
 
-/// Tests and checkpoints in a run.
-const TESTS: usize = 40;
-const CHECKPOINTS: usize = 20;
 /// Learning rates at which widening ends.
 const MOST_RATES: usize = 8;
 
@@ -47,68 +40,6 @@ pub struct Study {
     without_noise: bool,
     plans: Vec<NamedPlan>,
 }
-
-/// A mechanism's name and the plan that runs it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NamedPlan {
-    /// As the command line names it.
-    pub mechanism: String,
-    /// What it stands for in a comparison, if it is there to compare with.
-    pub baseline: Option<Baseline>,
-    /// What is run and accounted.
-    pub plan: Plan,
-}
-
-/// What others are compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Baseline {
-    /// No privacy: neither clipping nor noise.
-    None,
-    /// Independent noise without amplification.
-    Independent,
-    /// Independent noise that sampling amplifies: DP-SGD.
-    IndependentAmplified,
-}
-
-/// One finished run.
-pub struct Finished {
-    /// Index of its plan.
-    pub plan: usize,
-    /// How it learned.
-    pub rule: Rule,
-    /// What was measured, and when.
-    pub results: trainer::Finished,
-}
-
-/// One run without privacy.
-pub struct Unprotected {
-    /// How it learned.
-    pub rule: Rule,
-    /// What was measured.
-    pub measured: Measured,
-}
-
-impl Finished {
-    /// How it learned, and what came of it.
-    pub fn rate_and_accuracy(&self) -> (f64, f64) {
-        (learning_rate(&self.rule), last(&self.results.history.accuracies))
-    }
-}
-
-impl Unprotected {
-    /// How it learned, and what came of it.
-    pub fn rate_and_accuracy(&self) -> (f64, f64) {
-        (learning_rate(&self.rule), last(&self.measured.accuracies))
-    }
-}
-
-fn last(accuracies: &[(usize, f64)]) -> f64 {
-    accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
-}
-
-/// What training without clipping and noise is called.
-pub const WITHOUT_NOISE: &str = "no noise";
 
 impl Study {
     /// The study that the options ask for; nothing is written yet.
@@ -150,7 +81,6 @@ impl Study {
             rule.check()?;
         }
         self.released.check(self.models_of_a_mechanism())?;
-        self.plans.iter().try_for_each(|named| named.plan.verify())?;
         let mut names = HashSet::new();
         for name in self
             .plans
@@ -208,163 +138,42 @@ impl Study {
         self.check()
     }
 
-    /// Trains what has not been trained yet, and summarises all of it.
-    pub fn run(mut self, folder: &Folder, stop: &Stop) -> Result<Report> {
+    /// The data and the model.
+    pub fn problem(&self) -> Result<(Dataset, Model)> {
         let dataset = load(&self.data)?;
         let model = build(self.model, &dataset)?;
-        loop {
-            let (finished, references) = self.train(&model, &dataset, folder, stop)?;
-            match self.further_rule(&finished, &references) {
-                Some(rule) if self.widens && self.rules.len() < MOST_RATES => {
-                    self.rules.push(rule);
-                    folder.save_study(&self)?;
-                }
-                _ => {
-                    return summary::summarize(
-                        &self,
-                        model.name(),
-                        &dataset,
-                        (&finished, &references),
-                        folder,
-                    );
-                }
-            }
+        Ok((dataset, model))
+    }
+
+    /// Whether the same is trained without clipping and noise.
+    pub fn without_noise(&self) -> bool {
+        self.without_noise
+    }
+
+    /// Adds the learning rate that `results` ask for: twice or half of a best one that is the largest or the least tried.
+    /// False where there is none to add.
+    pub fn widen(&mut self, results: &Results) -> bool {
+        if !self.widens || self.rules.len() >= MOST_RATES {
+            return false;
         }
+        let further = (0..self.plans.len())
+            .find_map(|plan| edge(&results.of_plan(plan)))
+            .or_else(|| edge(&results.without_privacy()));
+        let rule = further.map(|learning_rate| match self.rules[0] {
+            Rule::Sgd { momentum, .. } => Rule::Sgd { learning_rate, momentum },
+            Rule::Adam { beta1, beta2, epsilon, .. } => Rule::Adam { learning_rate, beta1, beta2, epsilon },
+        });
+        self.rules.extend(rule);
+        rule.is_some()
     }
 
-    /// Twice or half of a best learning rate that is the largest or the least tried.
-    fn further_rule(&self, finished: &[Finished], references: &[Unprotected]) -> Option<Rule> {
-        let of_plan = |plan: usize| {
-            let runs = finished.iter().filter(|run| run.plan == plan);
-            summary::edge(&runs.map(Finished::rate_and_accuracy).collect::<Vec<_>>())
-        };
-        let unprotected: Vec<(f64, f64)> = references.iter().map(Unprotected::rate_and_accuracy).collect();
-        let rate = (0..self.plans.len()).find_map(of_plan).or_else(|| summary::edge(&unprotected))?;
-        Some(match self.rules[0] {
-            Rule::Sgd { momentum, .. } => Rule::Sgd { learning_rate: rate, momentum },
-            Rule::Adam { beta1, beta2, epsilon, .. } => {
-                Rule::Adam { learning_rate: rate, beta1, beta2, epsilon }
-            }
-        })
+    /// What a run is called in all folders.
+    pub fn run_id(&self, name: &str) -> Result<RunId> {
+        Ok(RunId::new(format!("{}/{name}", self.id))?)
     }
 
-    /// Every mechanism at every learning rate, as often as asked, and the same without privacy.
-    fn train(
-        &self,
-        model: &Model,
-        dataset: &Dataset,
-        folder: &Folder,
-        stop: &Stop,
-    ) -> Result<(Vec<Finished>, Vec<Unprotected>)> {
-        let mut finished = Vec::new();
-        let mut steps: usize = self.plans.iter().map(|named| named.plan.steps).sum();
-        steps += if self.without_noise { self.plans[0].plan.steps } else { 0 };
-        let progress = Progress::new("train", "steps", (steps * self.rules.len() * self.repeats) as u64);
-        for (plan, named) in self.plans.iter().enumerate() {
-            for rule in &self.rules {
-                let setup = Setup { plan: &named.plan, model, dataset, rule: *rule };
-                for repeat in 0..self.repeats {
-                    let name = run_name(&named.mechanism, rule, repeat);
-                    let results = self.one(setup, &name, repeat, folder, (stop, &progress))?;
-                    folder.save_model(&name, model.name(), &results.parameters)?;
-                    finished.push(Finished { plan, rule: *rule, results });
-                }
-            }
-        }
-        let references = self.references(model, dataset, folder, (stop, &progress))?;
-        Ok((finished, references))
-    }
-
-    /// The same training without clipping and noise, at each learning rate as often, if that was asked for.
-    fn references(
-        &self,
-        model: &Model,
-        dataset: &Dataset,
-        folder: &Folder,
-        (stop, progress): (&Stop, &Progress),
-    ) -> Result<Vec<Unprotected>> {
-        let rules = if self.without_noise { &self.rules[..] } else { &[] };
-        let mut found = Vec::new();
-        for rule in rules {
-            let Plan { batch_size, steps, .. } = self.plans[0].plan;
-            let test_every = steps.div_ceil(TESTS);
-            let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
-            for repeat in 0..self.repeats {
-                let measured = self.one_reference(&reference, repeat, folder, (stop, progress))?;
-                found.push(Unprotected { rule: *rule, measured });
-            }
-        }
-        Ok(found)
-    }
-
-    /// What one run without privacy measured, now or before.
-    fn one_reference(
-        &self,
-        reference: &Reference,
-        repeat: usize,
-        folder: &Folder,
-        (stop, progress): (&Stop, &Progress),
-    ) -> Result<Measured> {
-        let name = run_name(WITHOUT_NOISE, &reference.rule, repeat);
-        if let Some(measured) = folder.reference(&name, &reference.tested())? {
-            progress.skip(reference.steps as u64);
-            return Ok(measured);
-        }
-        progress.say(name.clone());
-        let (key, run) = (self.key(repeat)?, RunId::new(format!("{}/{name}", self.id))?);
-        let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
-        let start = reference.model.initial_parameters(&mut rng(Purpose::Initialization));
-        let mut order = rng(Purpose::DataOrder);
-        let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
-        let Some(measured) = measured else {
-            let message = format!("stopped within {name}; go on with --resume {}", folder.path().display());
-            return Err(Failure::stopped(message, stop.status()));
-        };
-        folder.save_reference(&name, &measured)?;
-        Ok(measured)
-    }
-
-    /// The results of one run, which is started, resumed or was finished before.
-    fn one(
-        &self,
-        setup: Setup,
-        name: &str,
-        repeat: usize,
-        folder: &Folder,
-        (stop, progress): (&Stop, &Progress),
-    ) -> Result<trainer::Finished> {
-        let run = RunId::new(format!("{}/{name}", self.id))?;
-        let checkpoints = folder.checkpoints(name, run.clone())?;
-        let mut trainer = match checkpoints.committed()? {
-            Committed::Nothing => {
-                folder.refuse_trained(name)?;
-                let key = self.key(repeat)?;
-                let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
-                Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
-            }
-            Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
-            Committed::Finished => {
-                progress.skip(setup.plan.steps as u64);
-                return Ok(trainer::Finished::read(setup, &checkpoints)?);
-            }
-        };
-        let steps = setup.plan.steps;
-        let options = Options {
-            test_every: steps.div_ceil(TESTS),
-            checkpoints: Some((&checkpoints, steps.div_ceil(CHECKPOINTS))),
-        };
-        progress.skip(trainer.step_count() as u64);
-        progress.say(name.to_string());
-        let outcome = trainer.run(&options, stop.asked(), |trainer| show(progress, name, trainer))?;
-        if outcome == Outcome::Stopped {
-            let (at, folder) = (trainer.step_count(), folder.path().display());
-            let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
-            return Err(Failure::stopped(message, stop.status()));
-        }
-        Ok(trainer::Finished::read(setup, &checkpoints)?)
-    }
-
-    fn key(&self, repeat: usize) -> Result<Key> {
+    /// The key of a repeat's runs: fresh, unless a seed was given.
+    pub fn key(&self, repeat: usize) -> Result<Key> {
         Ok(match self.seed {
             Some(seed) => Key::from_seed_insecure(seed.wrapping_add(repeat as u64)),
             None => Key::from_os()?,
@@ -383,21 +192,8 @@ fn fresh_id(seed: Option<u64>) -> Result<String> {
     })
 }
 
-/// The rate of either rule.
-pub fn learning_rate(rule: &Rule) -> f64 {
-    match *rule {
-        Rule::Sgd { learning_rate, .. } | Rule::Adam { learning_rate, .. } => learning_rate,
-    }
-}
-
-fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
+/// The name of a run, of its checkpoints and of its model.
+pub fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
     let plain: String = mechanism.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{plain}-lr{}-{repeat}", learning_rate(rule))
-}
-
-fn show(progress: &Progress, name: &str, trainer: &Trainer) {
-    progress.advance(1);
-    if let Some((_, accuracy)) = trainer.history().accuracies.last() {
-        progress.say(format!("{name} {:.1}%", 100.0 * accuracy));
-    }
 }

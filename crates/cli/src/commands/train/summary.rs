@@ -6,9 +6,11 @@ use antinoise_plan::Plan;
 use antinoise_train::data::Dataset;
 
 use super::folder::Folder;
+use super::named::{Baseline, WITHOUT_NOISE};
+use super::report::{Report, Row};
+use super::results::{Finished, Results, Unprotected, best_rate, learning_rate, mean_and_error};
 use super::statement::statement;
-use super::study::{Baseline, Finished, Study, Unprotected, WITHOUT_NOISE, learning_rate};
-use super::{Report, Row, mean_and_error};
+use super::study::Study;
 use crate::failure::Result;
 use crate::report::{self, Accuracy};
 
@@ -17,16 +19,15 @@ pub fn summarize(
     study: &Study,
     model: &str,
     dataset: &Dataset,
-    (finished, references): (&[Finished], &[Unprotected]),
+    results: &Results,
     folder: &Folder,
 ) -> Result<Report> {
     // The name of a folder may hold anything.
     let title = printable(&format!("{model} on {}", dataset.name)).replace('\n', " ");
     let (mut rows, mut runs) = (Vec::new(), Vec::new());
     for (index, named) in study.plans().iter().enumerate() {
-        let of_plan: Vec<&Finished> = finished.iter().filter(|run| run.plan == index).collect();
-        let by_rule: Vec<(f64, f64)> = of_plan.iter().map(|run| run.rate_and_accuracy()).collect();
-        let (rate, by_learning_rate) = best_rate(&by_rule);
+        let of_plan: Vec<&Finished> = results.finished.iter().filter(|run| run.plan == index).collect();
+        let (rate, by_learning_rate) = best_rate(&results.of_plan(index));
         let best: Vec<&Finished> =
             of_plan.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
         let plan = &named.plan;
@@ -60,8 +61,8 @@ pub fn summarize(
         let told = Told { accuracies, epsilon: cost.epsilon, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
     }
-    if !references.is_empty() {
-        let (row, run) = without_noise(references, rows[0].steps);
+    if !results.references.is_empty() {
+        let (row, run) = without_noise(results, rows[0].steps);
         rows.push(row);
         runs.push(run);
     }
@@ -74,36 +75,10 @@ fn rms(values: &[f64]) -> f64 {
     (values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// The learning rate of the highest mean accuracy, and the mean at each, of runs by learning rate and accuracy.
-fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
-    let mut rates: Vec<f64> = runs.iter().map(|&(rate, _)| rate).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.dedup();
-    let at = |rate: f64| {
-        let of_rate: Vec<f64> =
-            runs.iter().filter(|run| run.0 == rate).map(|&(_, accuracy)| accuracy).collect();
-        mean_and_error(&of_rate).0
-    };
-    let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, at(rate))).collect();
-    let best = means.iter().max_by(|x, y| x.1.total_cmp(&y.1)).map_or(f64::NAN, |&(rate, _)| rate);
-    (best, means)
-}
-
-/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of several.
-pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
-    let (best, means) = best_rate(runs);
-    match (means.first()?.0, means.last()?.0) {
-        (least, most) if least == most => None,
-        (least, _) if best == least => Some(best / 2.0),
-        (_, most) if best == most => Some(2.0 * best),
-        _ => None,
-    }
-}
-
 /// The row and the curve of training without privacy.
-fn without_noise(references: &[Unprotected], steps: usize) -> (Row, report::Run) {
-    let by_rule: Vec<(f64, f64)> = references.iter().map(Unprotected::rate_and_accuracy).collect();
-    let (rate, by_learning_rate) = best_rate(&by_rule);
+fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
+    let references = &results.references;
+    let (rate, by_learning_rate) = best_rate(&results.without_privacy());
     let best: Vec<&Unprotected> = references.iter().filter(|run| learning_rate(&run.rule) == rate).collect();
     let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
     let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);

@@ -214,12 +214,12 @@ fn equal_pattern_sums_are_not_optimal_for_every_schema() {
 #[test]
 fn what_cannot_be_designed_is_refused() {
     let min_sep = problem(8, "prefix", "min-sep:2,2", Objective::Rms);
-    assert!(minimize(&min_sep, &Settings::of(&min_sep)).unwrap_err().is_invalid_parameter());
+    assert!(minimize(&min_sep, &Settings::of(&min_sep)).unwrap_err().is_bad_input());
     let mut zero = problem(2, "prefix", "single", Objective::Rms);
     zero.workload = Workload::Matrix { rows: vec![vec![0.0], vec![0.0, 0.0]] };
-    assert!(minimize(&zero, &Settings::of(&zero)).unwrap_err().is_invalid_parameter());
+    assert!(minimize(&zero, &Settings::of(&zero)).unwrap_err().is_bad_input());
     let huge = problem(MOST_STEPS + 1, "prefix", "single", Objective::Rms);
-    assert!(minimize(&huge, &Settings::of(&huge)).unwrap_err().is_invalid_parameter());
+    assert!(minimize(&huge, &Settings::of(&huge)).unwrap_err().is_bad_input());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
 use antinoise_input::file::{Access, write_whole};
-use antinoise_input::hex;
+use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -18,7 +18,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(Error::file(folder))
+    builder.create(folder).map_err(Error::io(folder))
 }
 
 /// What is created with these options is its owner's alone.
@@ -31,7 +31,7 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
 /// Writes `contents` for their owner's eyes: `path` holds all of them or what it held. When it returns, file and name
 /// are on the disk.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    write_whole(path, Access::Owner, contents).map_err(Error::file(path))
+    write_whole(path, Access::Owner, contents).map_err(Error::io(path))
 }
 
 /// Overwrites a regular file with zeros, then removes it; a link or a folder is left alone.
@@ -51,7 +51,7 @@ pub(super) fn wipe(path: &Path) -> Result<(), Error> {
     };
     match wipe() {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        done => done.map_err(Error::file(path)),
+        done => done.map_err(Error::io(path)),
     }
 }
 
@@ -71,8 +71,8 @@ pub(super) fn wipe_all(folder: &Path, leftover: impl Fn(&str) -> bool) -> Result
 
 /// The name of a regular file in `folder` that `is_sought`.
 pub(super) fn find(folder: &Path, is_sought: impl Fn(&str) -> bool) -> Result<Option<String>, Error> {
-    for entry in fs::read_dir(folder).map_err(Error::file(folder))? {
-        let entry = entry.map_err(Error::file(folder))?;
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let entry = entry.map_err(Error::io(folder))?;
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && let Some(name) = entry.file_name().to_str().filter(|name| is_sought(name)) {
             return Ok(Some(name.to_owned()));
@@ -91,4 +91,14 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
             count => digest.update(&portion[..count]),
         }
     }
+}
+
+/// The error of a checkpoint that is not what its run committed.
+pub(crate) fn refuse(path: &Path, got: impl std::fmt::Display) -> Error {
+    let folder = path.parent().unwrap_or(path).display();
+    let must_be = format!(
+        "what this run committed: put back the files of {folder} as they were, all from one copy; where they are lost, \
+         train in another folder, and count the models that this run may have released"
+    );
+    InvalidParameter::new(format!("checkpoint {}", path.display()), got, must_be).into()
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use antinoise_input::file::meant_for;
 use antinoise_noise::RunId;
 
+use super::files::{self, refuse};
+use super::lock::FolderLock;
 use super::manifest::{self, Manifest};
-use super::{FolderLock, files, refuse};
 use crate::Error;
 
 /// What a folder holds.
@@ -75,7 +76,7 @@ impl Checkpoints {
         &self.run
     }
 
-    pub(super) fn manifest(&self) -> Result<Option<Manifest>, Error> {
+    pub(crate) fn manifest(&self) -> Result<Option<Manifest>, Error> {
         let manifest = Manifest::read(&self.path)?;
         if let Some(manifest) = &manifest
             && manifest.run != self.run.as_str()
@@ -85,17 +86,17 @@ impl Checkpoints {
         Ok(manifest)
     }
 
-    pub(super) fn noise_file(&self, save: u64) -> PathBuf {
+    pub(crate) fn noise_file(&self, save: u64) -> PathBuf {
         self.path.join(noise_name(save))
     }
 
-    pub(super) fn training_file(&self, save: u64) -> PathBuf {
+    pub(crate) fn training_file(&self, save: u64) -> PathBuf {
         self.path.join(training_name(save))
     }
 
     /// Commits `manifest`, whose files are on the disk under their names, and wipes those of before.
-    pub(super) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
-        let digest = |path: PathBuf| files::sha256(&path).map_err(Error::file(&path));
+    pub(crate) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
+        let digest = |path: PathBuf| files::sha256(&path).map_err(Error::io(&path));
         manifest.training = digest(self.training_file(manifest.save))?;
         manifest.noise = with_noise.then(|| digest(self.noise_file(manifest.save))).transpose()?;
         manifest.commit(&self.path)?;
@@ -103,7 +104,7 @@ impl Checkpoints {
     }
 
     /// Refuses files that are not those that `manifest` was written for.
-    pub(super) fn check_files(&self, manifest: &Manifest) -> Result<(), Error> {
+    pub(crate) fn check_files(&self, manifest: &Manifest) -> Result<(), Error> {
         let noise = manifest.noise.as_ref().map(|digest| (self.noise_file(manifest.save), digest));
         for (path, digest) in
             noise.into_iter().chain([(self.training_file(manifest.save), &manifest.training)])
@@ -114,7 +115,7 @@ impl Checkpoints {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(refuse(&path, "absent"));
                 }
-                Err(error) => return Err(Error::file(&path)(error)),
+                Err(error) => return Err(Error::io(&path)(error)),
             }
         }
         Ok(())

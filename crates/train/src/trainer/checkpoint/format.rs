@@ -8,7 +8,7 @@ use crate::trainer::History;
 
 /// What a training file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Training {
+pub(crate) struct Training {
     /// What the numbers belong to.
     pub metadata: HashMap<String, String>,
     pub parameters: Vec<f32>,

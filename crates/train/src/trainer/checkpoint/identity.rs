@@ -11,13 +11,13 @@ use crate::trainer::Setup;
 pub(super) const PROGRAM: &str = "version of this program";
 
 /// The plan, model, optimiser, data and program of a run.
-pub(in crate::trainer) struct Identity(BTreeMap<&'static str, String>);
+pub(crate) struct Identity(BTreeMap<&'static str, String>);
 
 /// An identity and the key that goes with it.
-pub(in crate::trainer) struct Lineage {
-    pub(super) identity: Identity,
+pub(crate) struct Lineage {
+    pub(crate) identity: Identity,
     /// The noise's commitment at step 0: to the key, the run and the identity.
-    pub(super) origin: String,
+    pub(crate) origin: String,
 }
 
 impl Lineage {
@@ -39,14 +39,14 @@ impl Identity {
     }
 
     /// What is identified, and by which text.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.0.iter().map(|(what, identity)| (*what, identity.clone()))
     }
 }
 
 impl Setup<'_> {
     /// What a run of this setup is known by.
-    pub(in crate::trainer) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         let [train, test] = [&self.dataset.train, &self.dataset.test].map(|part| hex(&part.sha256()));
         Identity(BTreeMap::from([
             ("plan", hex(&self.plan.digest())),

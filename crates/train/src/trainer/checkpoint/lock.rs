@@ -39,7 +39,7 @@ impl FolderLock {
         let mut options = OpenOptions::new();
         let file = files::owner_only(options.create(true).truncate(false).write(true))
             .open(&path)
-            .map_err(Error::file(&path))?;
+            .map_err(Error::io(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _held: file }),
             Err(TryLockError::WouldBlock) => {
@@ -48,7 +48,7 @@ impl FolderLock {
                 let what = format!("folder {}", folder.display());
                 Err(InvalidParameter::new(what, "in use by another run", must_be).into())
             }
-            Err(TryLockError::Error(error)) => Err(Error::file(&path)(error)),
+            Err(TryLockError::Error(error)) => Err(Error::io(&path)(error)),
         }
     }
 }

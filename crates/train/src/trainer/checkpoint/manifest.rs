@@ -8,8 +8,7 @@ use antinoise_noise::RunId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::files;
-use super::refuse;
+use super::files::{self, refuse};
 use crate::Error;
 
 /// Raised whenever a folder of before cannot be read.
@@ -20,7 +19,7 @@ const CHECKSUM: &str = "checksum = ";
 /// What is committed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     version: u32,
     /// What the caller calls the run.
     pub run: String,
@@ -57,7 +56,7 @@ impl Manifest {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(refuse(&path, "no text"));
             }
-            read => read.map_err(Error::file(&path))?,
+            read => read.map_err(Error::io(&path))?,
         };
         Self::parse(&text).map(Some).map_err(|reason| refuse(&path, reason))
     }

@@ -1,0 +1,55 @@
+//! The losses at which a step's curve is taken.
+
+use super::profile::{Direction, Profile};
+
+/// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
+///
+/// The origin belongs where most of a step's mass is: it is where the curve changes from D - (1 - t) to D,
+/// and off the knots an optimistic measure could only keep that mass by moving it down to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Grid {
+    pub losses: Vec<f64>,
+    pub origin: usize,
+}
+
+impl Grid {
+    /// Losses of `profile` at every `spacing` standard deviations within `reach` of the means of P, up to `highest`; the origin is the
+    /// loss at P's component at 0, where most of a sampled step's mass is.
+    pub fn new(profile: &Profile, reach: f64, spacing: f64, highest: f64) -> Self {
+        let count = (reach / spacing).ceil() as i64;
+        let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);
+        let mut places: Vec<f64> = around(0.0).collect();
+        if profile.direction == Direction::Remove {
+            let beyond = places[places.len() - 1];
+            places.extend(around(profile.mu).filter(|&z| z > beyond + 0.1 * spacing));
+        }
+        let origin = profile.loss(0.0);
+        // What is within a standard deviation of the origin is never far.
+        let highest = highest.max(profile.loss(1.0)).max(profile.loss(-1.0));
+        // A loss that differs from its neighbour by rounding alone is no knot of its own.
+        let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
+        let mut losses: Vec<f64> = places.into_iter().map(|z| profile.loss(z).min(highest)).collect();
+        losses.sort_by(f64::total_cmp);
+        let mut below: Vec<f64> = losses.iter().copied().filter(|&loss| apart(origin, loss)).collect();
+        below.dedup_by(|a, b| !apart(*a, *b));
+        let mut above: Vec<f64> = losses.into_iter().filter(|&loss| apart(loss, origin)).collect();
+        above.dedup_by(|a, b| !apart(*a, *b));
+        let step = 1e-3 * origin.abs().max(1e-300);
+        if below.is_empty() {
+            below.push(origin - step);
+        }
+        if above.is_empty() {
+            above.push(origin + step);
+        }
+        let at = below.len();
+        below.push(origin);
+        below.append(&mut above);
+        Self { losses: below, origin: at }
+    }
+
+    /// t_0 - 0, t_1 - t_0, ..., for the segments that end in each knot.
+    pub fn widths(&self) -> Vec<f64> {
+        let later = self.losses.windows(2).map(|pair| pair[1].exp() * -(pair[0] - pair[1]).exp_m1());
+        std::iter::once(self.losses[0].exp()).chain(later).collect()
+    }
+}

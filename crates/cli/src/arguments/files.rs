@@ -1,0 +1,81 @@
+//! Workloads and schemas, by name or from files of numbers.
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::{Participation, Workload};
+
+/// A workload by name, or from a file of numbers.
+pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
+    match (text.strip_prefix("file:"), text.strip_prefix("schedule:")) {
+        (Some(path), _) => Ok(read_workload(path)?),
+        (None, Some(path)) => Ok(read_schedule(path)?),
+        (None, None) => text.parse(),
+    }
+}
+
+/// PATH or PATH,MOMENTUM.
+fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> {
+    let number = |(path, number): (_, &str)| Some((path, number.trim().parse::<f64>().ok()?));
+    let (path, momentum) = text.rsplit_once(',').and_then(number).unwrap_or((text, 0.0));
+    let refused = |got: String| {
+        InvalidParameter::new(
+            format!("schedule file {path}"),
+            got,
+            "a file of numbers: one learning rate a step",
+        )
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let rates = numbers::<f64>(&text).map_err(refused)?.concat();
+    Ok(Workload::Schedule { rates, momentum })
+}
+
+fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> {
+    let refused = |got: String| {
+        let must_be = "a file of numbers: one a line, the rows of a lower-triangular matrix, or queries of equal length";
+        InvalidParameter::new(format!("workload file {path}"), got, must_be)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let rows = numbers::<f64>(&text).map_err(refused)?;
+    if rows.iter().all(|row| row.len() == 1) && rows.len() > 1 {
+        return Ok(Workload::Toeplitz { coefficients: rows.concat() });
+    }
+    let size = rows.len();
+    let is_lower = |(i, row): (usize, &Vec<f64>)| {
+        row.len() == i + 1 || row.len() == size && row[i + 1..].iter().all(|&x| x == 0.0)
+    };
+    if rows.iter().enumerate().all(is_lower) {
+        let lower = |(i, row): (usize, Vec<f64>)| row[..=i].to_vec();
+        return Ok(Workload::Matrix { rows: rows.into_iter().enumerate().map(lower).collect() });
+    }
+    let length = rows[0].len();
+    match rows.iter().position(|row| row.len() != length) {
+        Some(i) => Err(refused(format!("a row {i} of {} numbers after one of {length}", rows[i].len()))),
+        None => Ok(Workload::Queries { rows }),
+    }
+}
+
+/// A schema by name, or from a file that lists its patterns.
+pub fn participation(text: &str) -> std::result::Result<Participation, antinoise_mechanism::Error> {
+    let Some(path) = text.strip_prefix("file:") else { return text.parse() };
+    let refused = |got: String| {
+        let must_be = "a file with one pattern a line: steps from 0, in increasing order";
+        InvalidParameter::new(format!("participation file {path}"), got, must_be)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    Ok(Participation::Patterns { patterns: numbers(&text).map_err(refused)? })
+}
+
+/// Rows of numbers, parted by commas or blanks; what follows # and empty lines are left out.
+fn numbers<T: std::str::FromStr>(text: &str) -> std::result::Result<Vec<Vec<T>>, String> {
+    let mut rows = Vec::new();
+    for (line, content) in text.lines().enumerate() {
+        let content = content.split('#').next().unwrap_or("");
+        let words = content.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+        let row: Vec<T> = words
+            .map(|word| word.parse().map_err(|_| format!("{word:?} on line {}", line + 1)))
+            .collect::<std::result::Result<_, _>>()?;
+        if !row.is_empty() {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() { Err("empty".into()) } else { Ok(rows) }
+}

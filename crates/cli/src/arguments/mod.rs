@@ -1,0 +1,119 @@
+//! Options that several commands share, and how their values are read.
+
+mod files;
+mod strategy;
+
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::{Adjacency, Participation, Problem, Workload};
+use antinoise_plan::{Length, ReleaseKind};
+use clap::{Args, ValueEnum};
+
+use crate::numbers::count;
+pub use files::{participation, workload};
+pub use strategy::StrategyOptions;
+
+/// A parser for clap that keeps this project's own message.
+pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
+    text: &str,
+) -> std::result::Result<T, antinoise_mechanism::Error> {
+    text.parse()
+}
+
+/// How noisy sums leave the machine.
+#[derive(Debug, Args)]
+pub struct ReleaseOptions {
+    /// How noisy sums are released: grid or plain [default: grid].
+    ///
+    /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no bit of a
+    /// release tells more than the privacy statement says. Noise grows by a two-thousandth for it.
+    ///
+    /// plain: floating-point noise is added to floating-point sums. It is faster, and needs no memory for sums of seeds
+    /// (trees, dense and Fourier mechanisms), but which numbers can come out then depends on the data: the statement
+    /// holds only for an observer who does not use the last bits of what is released, and says so.
+    #[arg(long, value_enum)]
+    pub release: Option<ReleaseName>,
+}
+
+/// The names of the releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReleaseName {
+    /// On a grid: every bit is covered by the statement.
+    Grid,
+    /// Plain floating point: the statement holds for an observer who does not use the last bits.
+    Plain,
+}
+
+impl ReleaseOptions {
+    /// The same as the library takes it.
+    pub fn kind(&self) -> ReleaseKind {
+        match self.release {
+            Some(ReleaseName::Plain) => ReleaseKind::PlainFloatingPoint,
+            Some(ReleaseName::Grid) | None => ReleaseKind::Grid,
+        }
+    }
+}
+
+/// What is released and how units are compared.
+#[derive(Debug, Args)]
+pub struct ProblemOptions {
+    /// What is released: prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH,
+    /// cooldown:START_STEP,FINAL, schedule:PATH[,MOMENTUM] (a learning rate a step) or file:PATH (one number a line:
+    /// Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix; rows of equal length: a batch of
+    /// queries on all steps).
+    #[arg(long, default_value = "prefix", value_parser = workload)]
+    pub workload: Workload,
+    /// Which datasets the sensitivity compares: zero-out or replace-one.
+    #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
+    pub adjacency: Adjacency,
+}
+
+/// What a mechanism is designed for and measured under.
+#[derive(Debug, Args)]
+pub struct DesignOptions {
+    /// Number of training steps.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub steps: usize,
+    #[command(flatten)]
+    pub released: ProblemOptions,
+    /// What an optimised strategy minimises: max or rms loss.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    pub objective: Objective,
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// (one pattern of steps a line).
+    #[arg(long, default_value = "single", value_parser = participation)]
+    pub participation: Participation,
+}
+
+impl DesignOptions {
+    /// The same as the library takes it.
+    pub fn problem(&self) -> Problem {
+        Problem {
+            steps: self.steps,
+            workload: self.released.workload.clone(),
+            participation: self.participation.clone(),
+            objective: self.objective,
+        }
+    }
+}
+
+/// How long to train.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct LengthOptions {
+    /// Passes over the data.
+    #[arg(long, value_name = "K", value_parser = count)]
+    epochs: Option<usize>,
+    /// Steps.
+    #[arg(long, value_name = "n", value_parser = count)]
+    steps: Option<usize>,
+}
+
+impl LengthOptions {
+    /// The same as the library takes it.
+    pub fn length(&self) -> Length {
+        match (self.epochs, self.steps) {
+            (Some(epochs), _) => Length::Epochs(epochs),
+            (None, steps) => Length::Steps(steps.unwrap_or(0)),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The strategy that options name.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::optimize::Solution;
+use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::{AnyStrategy, Problem, Workload};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::numbers::count;
+
+/// Where a mechanism comes from: a class to design, or a file.
+#[derive(Debug, Clone)]
+pub enum StrategySource {
+    /// Designed for the problem.
+    StrategySpec(StrategySpec),
+    /// As `--out` saved it.
+    File(PathBuf),
+}
+
+impl std::str::FromStr for StrategySource {
+    type Err = antinoise_mechanism::Error;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        match text.strip_prefix("file:") {
+            Some(path) => Ok(Self::File(path.into())),
+            None => text.parse().map(Self::StrategySpec),
+        }
+    }
+}
+
+/// The mechanism and its size.
+#[derive(Debug, Args)]
+pub struct StrategyOptions {
+    /// Class of mechanism, with its size and form if you like (banded-toeplitz:16, blt:4, toeplitz+damped:0.01), or
+    /// file:PATH for one that --out saved. A wrong name lists the classes; docs/strategies.md explains them.
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: StrategySource,
+    /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub bands: Option<usize>,
+    /// Number of buffers of a BLT [default: as many as each lower the loss by a thousandth].
+    #[arg(long, value_name = "D", value_parser = count)]
+    pub order: Option<usize>,
+    /// Use square-root coefficients as they are instead of optimising.
+    #[arg(long)]
+    pub fixed: bool,
+    /// Scale the strategy's columns to norm 1.
+    #[arg(long)]
+    pub column_normalize: bool,
+    /// Cut the steps into this many runs of the same strategy, each started anew.
+    #[arg(long, value_name = "S", value_parser = count)]
+    pub restarts: Option<usize>,
+}
+
+impl StrategyOptions {
+    /// Designs the strategy, or reads it and checks that it is one for the problem's steps.
+    pub fn solve(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        problem.check()?;
+        match &self.strategy {
+            StrategySource::StrategySpec(spec) => Ok(self.merged(*spec)?.design(problem)?),
+            StrategySource::File(path) => {
+                self.refuse_with_file()?;
+                Ok(Solution::closed_form(read_strategy(path, problem.steps)?))
+            }
+        }
+    }
+
+    /// The workload that the design minimises the loss of; nothing is known of a strategy from a file.
+    pub fn designed_for(&self, problem: &Problem) -> Result<Option<Workload>> {
+        match &self.strategy {
+            StrategySource::StrategySpec(spec) => {
+                Ok(Some(self.merged(*spec)?.design_workload(&problem.workload, problem.steps)))
+            }
+            StrategySource::File(_) => Ok(None),
+        }
+    }
+
+    fn merged(&self, spec: StrategySpec) -> Result<StrategySpec> {
+        let pick = |name: &str, in_name: Option<usize>, option: Option<usize>| match (in_name, option) {
+            (Some(a), Some(b)) if a != b => {
+                Err(InvalidParameter::new(name, b, format!("left out, or {a} as the strategy's name says")))
+            }
+            _ => Ok(option.or(in_name)),
+        };
+        Ok(StrategySpec {
+            bands: pick("bands", spec.bands, self.bands)?,
+            order: pick("order", spec.order, self.order)?,
+            form: self.form(spec)?,
+            column_normalize: self.column_normalize || spec.column_normalize,
+            restarts: pick("restarts", spec.restarts, self.restarts)?,
+            ..spec
+        })
+    }
+
+    fn form(&self, spec: StrategySpec) -> Result<Form> {
+        match spec.form {
+            _ if !self.fixed => Ok(spec.form),
+            Form::Optimized | Form::SquareRoot => Ok(Form::SquareRoot),
+            form => {
+                let must_be = format!("left out: the strategy's name says {form}");
+                Err(InvalidParameter::new("fixed", "true", must_be).into())
+            }
+        }
+    }
+
+    fn refuse_with_file(&self) -> Result<()> {
+        let given = [
+            ("bands", self.bands.map(|x| x.to_string())),
+            ("order", self.order.map(|x| x.to_string())),
+            ("fixed", self.fixed.then(|| "true".into())),
+            ("column_normalize", self.column_normalize.then(|| "true".into())),
+            ("restarts", self.restarts.map(|x| x.to_string())),
+        ];
+        match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
+            Some((name, got)) => Err(InvalidParameter::new(
+                name,
+                got,
+                "left out: a strategy read from a file is used as it is",
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn read_strategy(path: &Path, steps: usize) -> Result<AnyStrategy> {
+    let refused = |reason: String| Failure::input(format!("strategy: {}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let strategy: AnyStrategy =
+        toml::from_str(&text).map_err(|error| refused(format!("not a strategy: {error}")))?;
+    strategy.check().map_err(|error| refused(error.to_string()))?;
+    if strategy.steps() != steps {
+        let got = strategy.steps();
+        return Err(refused(format!("steps is {got} but must be {steps}, as --steps says")));
+    }
+    Ok(strategy)
+}

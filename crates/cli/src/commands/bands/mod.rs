@@ -1,0 +1,132 @@
+//! `antinoise bands`: how many bands to take, with and without amplification by sampling.
+
+mod figure;
+mod report;
+
+use std::path::PathBuf;
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{PrivacyUnit, Workload};
+use antinoise_plan::{Length, Request, Setting, by_bands, default_bands, unamplified};
+use clap::Args;
+
+use crate::arguments::{LengthOptions, parsed, workload};
+use crate::destination::Overwriting;
+use crate::failure::Result;
+use crate::numbers::{count, real};
+use crate::output;
+use crate::progress::Progress;
+use report::{Report, Target};
+
+/// Print the noise and the loss for each number of bands, with and without amplification by sampling.
+///
+/// Few bands leave more amplification (one band is DP-SGD), many leave more correlation (examples / batch size of
+/// them are the multi-epoch mechanism). Strategies are banded Toeplitz; amplified batches are block-cyclic Poisson
+/// samples, the others take turns.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise bands --examples 2048000 --batch-size 1000 --epochs 8 \\
+      --epsilon 1,4,8 --delta 1e-8 --plot bands.svg
+  antinoise bands --examples 4096 --batch-size 16,64,256,1024 --steps 2048 \\
+      --epsilon 1,10 --delta 1e-6 --objective max --plot batches.svg
+  antinoise bands --examples 60000 --batch-size 500 --epochs 4 --epsilon 2 \\
+      --delta 1e-5 --against blt:4,tree"
+)]
+pub struct Arguments {
+    /// Number of examples.
+    #[arg(long, value_name = "N", value_parser = count)]
+    examples: usize,
+    /// Expected number of examples in a batch; several, parted by commas, need --steps.
+    #[arg(long, value_name = "B", value_parser = count, value_delimiter = ',', required = true)]
+    batch_size: Vec<usize>,
+    #[command(flatten)]
+    length: LengthOptions,
+    /// Target epsilons, parted by commas.
+    #[arg(long, value_name = "E", value_delimiter = ',', required = true, value_parser = real)]
+    epsilon: Vec<f64>,
+    /// Target delta.
+    #[arg(long, value_name = "D", value_parser = real)]
+    delta: f64,
+    /// Numbers of bands, parted by commas [default: powers of 2 up to examples / batch size or 4096].
+    #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
+    bands: Vec<usize>,
+    /// Mechanisms to set beside them, without amplification, parted by commas (blt:4, tree, dense+x4).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parsed::<StrategySpec>)]
+    against: Vec<StrategySpec>,
+    /// What is released, as for `antinoise loss`.
+    #[arg(long, default_value = "prefix", value_parser = workload)]
+    workload: Workload,
+    /// The loss that is optimised and compared: max or rms.
+    #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
+    objective: Objective,
+    /// Draw the losses to this SVG file.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
+}
+
+/// Designs a strategy for each number of bands and calibrates it for each target.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
+    let requests = arguments.requests()?;
+    let bands = match &arguments.bands[..] {
+        [] => default_bands(requests.iter().min_by_key(|request| request.batch_size).expect("one at least"))?,
+        named => named.to_vec(),
+    };
+    let fewest = bands.iter().copied().min().unwrap_or(1);
+    let largest = arguments.batch_size.iter().copied().max().unwrap_or(1);
+    if fewest.saturating_mul(largest) > arguments.examples {
+        let most = format!("at most examples / batch_size = {}", arguments.examples / largest);
+        return Err(InvalidParameter::new("bands", fewest, most).into());
+    }
+    let progress = Progress::endless(&format!("designing {} numbers of bands", bands.len()));
+    let mut targets = Vec::new();
+    for (request, rows) in requests.iter().zip(by_bands(&requests, &bands)?) {
+        targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
+    }
+    drop(progress);
+    output::warn_of_delta(arguments.delta, arguments.examples, PrivacyUnit::Example);
+    let report = Report {
+        examples: arguments.examples,
+        steps: requests[0].schedule()?.steps,
+        delta: arguments.delta,
+        objective: arguments.objective,
+        targets,
+    };
+    if let Some(plot) = &plot {
+        plot.write(report.figure()?.as_bytes())?;
+    }
+    Ok(report)
+}
+
+impl Arguments {
+    /// A request for each batch size and epsilon, in that order.
+    fn requests(&self) -> Result<Vec<Request>> {
+        let length = self.length.length();
+        if matches!(length, Length::Epochs(_)) && self.batch_size.len() > 1 {
+            let must_be = "one number with --epochs: several share their strategies, and need --steps";
+            let got = self.batch_size.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            return Err(InvalidParameter::new("batch_size", got, must_be).into());
+        }
+        let mut requests = Vec::new();
+        for &batch_size in &self.batch_size {
+            for &epsilon in &self.epsilon {
+                let request = Request {
+                    epsilon,
+                    delta: self.delta,
+                    workload: self.workload.clone(),
+                    objective: self.objective,
+                    ..Request::new(self.examples, batch_size, length, Setting::Poisson)
+                };
+                request.schedule()?;
+                requests.push(request);
+            }
+        }
+        Ok(requests)
+    }
+}

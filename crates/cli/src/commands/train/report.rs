@@ -1,0 +1,170 @@
+//! What the command prints.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_input::four_decimals;
+use serde::Serialize;
+
+use super::named::{Baseline, WITHOUT_NOISE};
+use super::results::{edge, mean_and_error};
+use crate::numbers::same_privacy;
+use crate::output;
+use crate::report::Accuracy;
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub runs: Vec<Row>,
+    pub report: PathBuf,
+    #[serde(skip)]
+    pub title: String,
+}
+
+/// One mechanism: its best learning rate's results, averaged over repeats.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub mechanism: String,
+    /// What it stands for in the comparison, if it is there to compare with.
+    pub baseline: Option<Baseline>,
+    pub test_accuracy: f64,
+    /// Of the mean over repeats; none of a single one.
+    pub standard_error: Option<f64>,
+    /// Null where there is no privacy.
+    pub epsilon: f64,
+    pub delta: f64,
+    pub steps: usize,
+    pub seconds: f64,
+    pub seconds_in_noise: f64,
+    pub learning_rate: f64,
+    /// One a repeat.
+    pub test_accuracies: Vec<f64>,
+    /// Means over repeats, after each step that was tested.
+    pub accuracy_by_step: Vec<Accuracy>,
+    /// Mean accuracy at each learning rate tried.
+    pub by_learning_rate: Vec<(f64, f64)>,
+    pub rms_loss: f64,
+    /// How many models of this mechanism were trained: learning rates times repeats.
+    pub models_trained: usize,
+    /// How many models epsilon covers.
+    pub models_released: usize,
+    /// grid or plain; none where there is no noise.
+    pub release: Option<&'static str>,
+    /// Whether the noise came from a seed, so that the privacy statement does not hold.
+    pub insecure_seed: bool,
+}
+
+impl Row {
+    /// The difference to another row, repeat by repeat: they share the seed's number or nothing, but always the model and
+    /// the data.
+    fn compared_with(&self, other: &Self) -> String {
+        let differences: Vec<f64> =
+            self.test_accuracies.iter().zip(&other.test_accuracies).map(|(x, y)| 100.0 * (x - y)).collect();
+        let (points, error) = mean_and_error(&differences);
+        let words = if points >= 0.0 { "more accurate" } else { "less accurate" };
+        let error = error.map_or_else(String::new, |error| format!(" +- {error:.1}"));
+        let repeats = differences.len();
+        let privacy = if same_privacy(self.epsilon, other.epsilon) {
+            "At the same privacy".into()
+        } else {
+            format!(
+                "At epsilon {:.4} against {:.4}",
+                four_decimals(self.epsilon, f64::ceil),
+                four_decimals(other.epsilon, f64::ceil)
+            )
+        };
+        let of = if repeats > 1 {
+            format!("mean and standard error of {repeats}")
+        } else {
+            "one run of each".into()
+        };
+        format!(
+            "{privacy}, {} is {:.1}{error} points {words} than {} ({of}).",
+            self.mechanism,
+            points.abs(),
+            other.mechanism
+        )
+    }
+
+    /// A word of warning where the best learning rate is the least or the largest that was tried.
+    fn edge(&self) -> Option<String> {
+        let further = edge(&self.by_learning_rate)?;
+        let which = if further < self.learning_rate { "smallest" } else { "largest" };
+        Some(format!(
+            "The best learning rate of {} is the {which} that was tried: another may do better (--learning-rate).",
+            self.mechanism
+        ))
+    }
+}
+
+/// A share in percent, with its standard error.
+fn percent(share: f64, error: Option<f64>) -> String {
+    let error = error.map_or_else(String::new, |error| format!(" +- {:.2}", 100.0 * error));
+    format!("{:.2}{error}%", 100.0 * share)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = [
+            "mechanism",
+            "test accuracy",
+            "epsilon",
+            "delta",
+            "RMS loss",
+            "learning rate",
+            "steps",
+            "seconds",
+            "in noise",
+        ];
+        let rows: Vec<Vec<String>> = self
+            .runs
+            .iter()
+            .map(|row| {
+                let private = row.epsilon.is_finite();
+                let if_private = |text: String| if private { text } else { "-".into() };
+                vec![
+                    row.mechanism.clone(),
+                    percent(row.test_accuracy, row.standard_error),
+                    if_private(format!("{:.4}", four_decimals(row.epsilon, f64::ceil))),
+                    if_private(format!("{:e}", row.delta)),
+                    if_private(format!("{:.5}", row.rms_loss)),
+                    row.learning_rate.to_string(),
+                    row.steps.to_string(),
+                    format!("{:.1}", row.seconds),
+                    format!("{:.2}", row.seconds_in_noise),
+                ]
+            })
+            .collect();
+        writeln!(f, "{}\n\n{}", self.title, output::table(&header, &rows))?;
+        let mut private = self.runs.iter().filter(|row| row.epsilon.is_finite());
+        if let Some(first) = private.next() {
+            private.try_for_each(|row| writeln!(f, "{}", row.compared_with(first)))?;
+        }
+        if self.runs.iter().any(|row| row.by_learning_rate.len() > 1) {
+            writeln!(
+                f,
+                "Each row is the best of its learning rates by test accuracy; no standard error has that choice in it."
+            )?;
+        }
+        for row in &self.runs {
+            row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;
+        }
+        if self.runs.iter().any(|row| row.insecure_seed) {
+            writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;
+        }
+        if self.runs.iter().any(|row| row.epsilon.is_infinite()) {
+            writeln!(f, "\"{WITHOUT_NOISE}\" is not private: for whoever may see the data.")?;
+        }
+        let private = self.runs.iter().filter(|row| row.epsilon.is_finite());
+        let trained: usize = private.map(|row| row.models_trained).sum();
+        let covered = match self.runs[0].models_released {
+            1 => "each one of them".into(),
+            several => format!("{several} of them together"),
+        };
+        match trained {
+            1 => writeln!(f, "One model was trained on these data; epsilon is its own.")?,
+            _ => writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?,
+        }
+        writeln!(f, "Report: {}", self.report.display())
+    }
+}

@@ -1,0 +1,103 @@
+//! What came of the runs, and of each learning rate.
+
+use antinoise_train::optimizer::Rule;
+use antinoise_train::reference::Measured;
+use antinoise_train::trainer;
+
+/// What came of all runs of a study.
+pub struct Results {
+    /// The private runs.
+    pub finished: Vec<Finished>,
+    /// Those without privacy.
+    pub references: Vec<Unprotected>,
+}
+
+impl Results {
+    /// Learning rate and accuracy of each run of a plan.
+    pub fn of_plan(&self, plan: usize) -> Vec<(f64, f64)> {
+        let runs = self.finished.iter().filter(|run| run.plan == plan);
+        runs.map(Finished::rate_and_accuracy).collect()
+    }
+
+    /// Learning rate and accuracy of each run without privacy.
+    pub fn without_privacy(&self) -> Vec<(f64, f64)> {
+        self.references.iter().map(Unprotected::rate_and_accuracy).collect()
+    }
+}
+
+/// One finished run.
+pub struct Finished {
+    /// Index of its plan.
+    pub plan: usize,
+    /// How it learned.
+    pub rule: Rule,
+    /// What was measured, and when.
+    pub results: trainer::Finished,
+}
+
+/// One run without privacy.
+pub struct Unprotected {
+    /// How it learned.
+    pub rule: Rule,
+    /// What was measured.
+    pub measured: Measured,
+}
+
+impl Finished {
+    /// How it learned, and what came of it.
+    pub fn rate_and_accuracy(&self) -> (f64, f64) {
+        (learning_rate(&self.rule), last(&self.results.history.accuracies))
+    }
+}
+
+impl Unprotected {
+    /// How it learned, and what came of it.
+    pub fn rate_and_accuracy(&self) -> (f64, f64) {
+        (learning_rate(&self.rule), last(&self.measured.accuracies))
+    }
+}
+
+fn last(accuracies: &[(usize, f64)]) -> f64 {
+    accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
+}
+
+/// The rate of either rule.
+pub fn learning_rate(rule: &Rule) -> f64 {
+    match *rule {
+        Rule::Sgd { learning_rate, .. } | Rule::Adam { learning_rate, .. } => learning_rate,
+    }
+}
+
+/// The mean and its standard error, which a single number has not.
+pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
+}
+
+/// The learning rate of the highest mean accuracy, and the mean at each, of runs by learning rate and accuracy.
+pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
+    let mut rates: Vec<f64> = runs.iter().map(|&(rate, _)| rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let at = |rate: f64| {
+        let of_rate: Vec<f64> =
+            runs.iter().filter(|run| run.0 == rate).map(|&(_, accuracy)| accuracy).collect();
+        mean_and_error(&of_rate).0
+    };
+    let means: Vec<(f64, f64)> = rates.into_iter().map(|rate| (rate, at(rate))).collect();
+    let best = means.iter().max_by(|x, y| x.1.total_cmp(&y.1)).map_or(f64::NAN, |&(rate, _)| rate);
+    (best, means)
+}
+
+/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of several.
+pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
+    let (best, means) = best_rate(runs);
+    match (means.first()?.0, means.last()?.0) {
+        (least, most) if least == most => None,
+        (least, _) if best == least => Some(best / 2.0),
+        (_, most) if best == most => Some(2.0 * best),
+        _ => None,
+    }
+}

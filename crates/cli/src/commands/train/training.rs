@@ -1,0 +1,150 @@
+//! The runs of a study: started, resumed, or read where they were finished before.
+
+use antinoise_noise::{KeyedRng, Purpose};
+use antinoise_train::data::Dataset;
+use antinoise_train::model::Model;
+use antinoise_train::reference::{Measured, Reference};
+use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
+
+use super::folder::Folder;
+use super::named::WITHOUT_NOISE;
+use super::results::{Finished, Results, Unprotected};
+use super::study::{Study, run_name};
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::signals::Stop;
+
+/// Tests and checkpoints in a run.
+const TESTS: usize = 40;
+const CHECKPOINTS: usize = 20;
+
+/// Trains what has not been trained yet, at further learning rates too where the study widens.
+pub fn train(
+    study: &mut Study,
+    (dataset, model): (&Dataset, &Model),
+    folder: &Folder,
+    stop: &Stop,
+) -> Result<Results> {
+    loop {
+        let results = Training { study, model, dataset, folder, stop, progress: progress(study) }.all()?;
+        if !study.widen(&results) {
+            return Ok(results);
+        }
+        folder.save_study(study)?;
+    }
+}
+
+fn progress(study: &Study) -> Progress {
+    let mut steps: usize = study.plans().iter().map(|named| named.plan.steps).sum();
+    steps += if study.without_noise() { study.plans()[0].plan.steps } else { 0 };
+    Progress::new("train", "steps", (steps * study.models_of_a_mechanism()) as u64)
+}
+
+/// All runs of a study, in its folder.
+struct Training<'a> {
+    study: &'a Study,
+    model: &'a Model,
+    dataset: &'a Dataset,
+    folder: &'a Folder,
+    stop: &'a Stop,
+    progress: Progress,
+}
+
+impl Training<'_> {
+    /// Every mechanism at every learning rate, as often as asked, and the same without privacy.
+    fn all(&self) -> Result<Results> {
+        let Self { study, model, dataset, .. } = *self;
+        let mut finished = Vec::new();
+        for (plan, named) in study.plans().iter().enumerate() {
+            for rule in study.rules() {
+                let setup = Setup { plan: &named.plan, model, dataset, rule: *rule };
+                for repeat in 0..study.repeats() {
+                    let name = run_name(&named.mechanism, rule, repeat);
+                    let results = self.one(setup, &name, repeat)?;
+                    self.folder.save_model(&name, model.name(), &results.parameters)?;
+                    finished.push(Finished { plan, rule: *rule, results });
+                }
+            }
+        }
+        Ok(Results { finished, references: self.references()? })
+    }
+
+    /// The same training without clipping and noise, at each learning rate as often, if that was asked for.
+    fn references(&self) -> Result<Vec<Unprotected>> {
+        let Self { study, model, dataset, .. } = *self;
+        let rules = if study.without_noise() { study.rules() } else { &[] };
+        let mut found = Vec::new();
+        for rule in rules {
+            let plan = &study.plans()[0].plan;
+            let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
+            let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
+            for repeat in 0..study.repeats() {
+                found.push(Unprotected { rule: *rule, measured: self.one_reference(&reference, repeat)? });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What one run without privacy measured, now or before.
+    fn one_reference(&self, reference: &Reference, repeat: usize) -> Result<Measured> {
+        let Self { study, folder, stop, progress, .. } = self;
+        let name = run_name(WITHOUT_NOISE, &reference.rule, repeat);
+        if let Some(measured) = folder.reference(&name, &reference.tested())? {
+            progress.skip(reference.steps as u64);
+            return Ok(measured);
+        }
+        progress.say(name.clone());
+        let (key, run) = (study.key(repeat)?, study.run_id(&name)?);
+        let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
+        let start = reference.model.initial_parameters(&mut rng(Purpose::Initialization));
+        let mut order = rng(Purpose::DataOrder);
+        let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
+        let Some(measured) = measured else {
+            let message = format!("stopped within {name}; go on with --resume {}", folder.path().display());
+            return Err(Failure::stopped(message, stop.status()));
+        };
+        folder.save_reference(&name, &measured)?;
+        Ok(measured)
+    }
+
+    /// The results of one run, which is started, resumed or was finished before.
+    fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<trainer::Finished> {
+        let Self { study, folder, stop, progress, .. } = self;
+        let run = study.run_id(name)?;
+        let checkpoints = folder.checkpoints(name, run.clone())?;
+        let mut trainer = match checkpoints.committed()? {
+            Committed::Nothing => {
+                folder.refuse_trained(name)?;
+                let key = study.key(repeat)?;
+                let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
+                Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
+            }
+            Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
+            Committed::Finished => {
+                progress.skip(setup.plan.steps as u64);
+                return Ok(trainer::Finished::read(setup, &checkpoints)?);
+            }
+        };
+        let steps = setup.plan.steps;
+        let options = Options {
+            test_every: steps.div_ceil(TESTS),
+            checkpoints: Some((&checkpoints, steps.div_ceil(CHECKPOINTS))),
+        };
+        progress.skip(trainer.step_count() as u64);
+        progress.say(name.to_string());
+        let outcome = trainer.run(&options, stop.asked(), |trainer| show(progress, name, trainer))?;
+        if outcome == Outcome::Stopped {
+            let (at, folder) = (trainer.step_count(), folder.path().display());
+            let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
+            return Err(Failure::stopped(message, stop.status()));
+        }
+        Ok(trainer::Finished::read(setup, &checkpoints)?)
+    }
+}
+
+fn show(progress: &Progress, name: &str, trainer: &Trainer) {
+    progress.advance(1);
+    if let Some((_, accuracy)) = trainer.history().accuracies.last() {
+        progress.say(format!("{name} {:.1}%", 100.0 * accuracy));
+    }
+}

@@ -1,0 +1,58 @@
+//! A plan from a request and a strategy.
+
+use antinoise_accounting::Bracket;
+use antinoise_mechanism::AnyStrategy;
+
+use crate::verify::VERSION;
+use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, VerifiedPlan};
+
+impl Plan {
+    /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
+    pub(crate) fn new(
+        request: &Request,
+        schedule: &Schedule,
+        strategy: AnyStrategy,
+        noise_multiplier: f64,
+    ) -> Result<VerifiedPlan> {
+        let mechanism = &*strategy;
+        let sensitivity = mechanism.sensitivity(schedule.scheme.participation())?;
+        let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
+        let noise = request.release.noise(&mechanism.recursion()?, schedule.steps)?;
+        let release = match request.release {
+            ReleaseKind::Grid => {
+                // Rounding, which the release's own noise covers later, less than doubles the noise.
+                let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
+                Release::on_grid(request.clip_norm, request.dim, std_per_clip_norm, &noise)?
+            }
+            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
+        };
+        let mut plan = Self {
+            version: VERSION,
+            examples: request.examples,
+            batch_size: request.batch_size,
+            steps: schedule.steps,
+            clip_norm: request.clip_norm,
+            noise_multiplier,
+            rounding_factor: 1.0,
+            objective: request.objective,
+            privacy: Privacy {
+                epsilon: f64::MAX,
+                epsilon_lower: 0.0,
+                delta: request.delta,
+                unit: request.unit,
+                adjacency: request.adjacency,
+                accountant: schedule.scheme.accountant(),
+            },
+            release,
+            sampler: schedule.scheme.sampler(),
+            participation: schedule.scheme.participation().clone(),
+            workload: request.workload.clone(),
+            sensitivity,
+            strategy,
+        };
+        plan.rounding_factor = plan.needed_rounding_factor(stated, &noise)?;
+        let Bracket { lower, upper } = plan.account(&schedule.scheme)?;
+        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
+        plan.verify()
+    }
+}

@@ -1,0 +1,124 @@
+use antinoise_input::{InvalidParameter, at_least};
+use candle_core::{Device, Tensor};
+
+use super::affine::{Record, affine};
+use super::pool::Pool;
+use super::stage::Stage;
+use crate::Error;
+use crate::data::{Examples, ImageShape};
+
+/// A classifier of images: layers in a row, from features to one logit a class.
+///
+/// Parameters are one flat vector: layer by layer W (outputs x inputs, row by row), then b (outputs). A
+/// convolution's inputs are ordered (row, column, channel) of the kernel.
+///
+/// ```
+/// use antinoise_train::{data::ImageShape, model::Model};
+/// let shape = ImageShape { height: 28, width: 28, channels: 1 };
+/// assert_eq!(Model::cnn(shape, 10)?.parameters(), 26_010);
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub(super) name: String,
+    pub(super) shape: ImageShape,
+    pub(super) classes: usize,
+    pub(super) stages: Vec<Stage>,
+    pub(super) parameters: usize,
+    pub(super) chunk: usize,
+}
+
+impl Model {
+    /// What the model is called in a report.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of one example.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+
+    /// How many classes there are.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Length of the parameter vector, m.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// Examples in one tensor. It follows from the model alone, so that sums over a batch are made in the same
+    /// order however many threads share the chunks.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// The same model with `chunk` examples in one tensor: fewer take less memory. It changes the last bits of
+    /// sums, and [`crate::clip::sum_margin`].
+    ///
+    /// ```
+    /// use antinoise_train::{data, model::Model};
+    /// let digits = data::digits();
+    /// assert_eq!(Model::logistic(digits.shape, digits.classes)?.with_chunk(7)?.chunk(), 7);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `chunk` is 0.
+    pub fn with_chunk(self, chunk: usize) -> Result<Self, InvalidParameter> {
+        Ok(Self { chunk: at_least("chunk", chunk, 1)?, ..self })
+    }
+
+    /// Checks that `parameters` belong to this model and `examples` have its shape.
+    pub(crate) fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), InvalidParameter> {
+        if parameters.len() != self.parameters {
+            let must_be = format!("{}, the model's", self.parameters);
+            return Err(InvalidParameter::new("number of parameters", parameters.len(), must_be));
+        }
+        if examples.features_each() != self.shape.len() {
+            let must_be = format!("{}, the model's", self.shape.len());
+            return Err(InvalidParameter::new("features an example", examples.features_each(), must_be));
+        }
+        if let Some(label) = examples.labels().iter().find(|&&label| label as usize >= self.classes) {
+            return Err(InvalidParameter::new("label", label, format!("below {} classes", self.classes)));
+        }
+        Ok(())
+    }
+
+    /// Logits, examples x classes, of the examples at `batch`; the pass is recorded into `record`.
+    pub(crate) fn logits(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+        mut record: Option<&mut Record>,
+    ) -> Result<Tensor, Error> {
+        let features: Vec<f32> = batch.iter().flat_map(|&index| examples.features(index)).copied().collect();
+        let ImageShape { height, width, channels } = self.shape;
+        let mut x = Tensor::from_vec(features, (batch.len(), height, width, channels), &Device::Cpu)?;
+        for stage in &self.stages {
+            x = match stage {
+                Stage::Affine { windows, inputs, outputs, offset } => {
+                    let weights = &parameters[*offset..][..inputs * outputs];
+                    let bias = &parameters[offset + inputs * outputs..][..*outputs];
+                    let weight = Tensor::from_slice(weights, (*outputs, *inputs), &Device::Cpu)?;
+                    affine(&x, *windows, weight, bias, record.as_deref_mut())?
+                }
+                Stage::Activation(activation) => x.apply_op1(*activation)?,
+                Stage::Pool(kind, window) => x.apply_op1(Pool { kind: *kind, window: *window })?,
+            };
+        }
+        Ok(x.reshape((batch.len(), self.classes))?)
+    }
+
+    /// The cross entropies of `batch`, in nats: examples x 1.
+    pub(crate) fn losses(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
+        let labels: Vec<u32> = batch.iter().map(|&index| examples.labels()[index]).collect();
+        let labels = Tensor::from_vec(labels, (batch.len(), 1), &Device::Cpu)?;
+        let shifted = logits.broadcast_sub(&logits.detach().max_keepdim(1)?)?;
+        let log_sum = shifted.exp()?.sum_keepdim(1)?.log()?;
+        Ok((log_sum - shifted.gather(&labels, 1)?)?)
+    }
+}

@@ -1,0 +1,91 @@
+//! Layers, and what they are once their sizes are known.
+
+use antinoise_input::{InvalidParameter, at_least};
+
+use super::elementwise::Activation;
+use super::pool::Pooling;
+use super::window::Window;
+use crate::data::ImageShape;
+
+/// One layer, as a caller describes it; the sizes of its input follow from the layers before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// y = W x + b on the flattened input.
+    Linear {
+        /// Length of y.
+        outputs: usize,
+    },
+    /// Two-dimensional convolution with bias, square kernel, zero padding.
+    Convolution {
+        /// Channels out.
+        outputs: usize,
+        /// Height and width of the kernel.
+        kernel: usize,
+        /// Pixels from one application to the next.
+        stride: usize,
+        /// Zero pixels around the image.
+        padding: usize,
+    },
+    /// A function of each number.
+    Activation(Activation),
+    /// The largest or the mean number of square windows, channel by channel.
+    Pool {
+        /// Which of the two.
+        kind: Pooling,
+        /// Height and width of a window.
+        size: usize,
+        /// Pixels from one window to the next.
+        stride: usize,
+    },
+}
+
+/// A layer whose sizes are known.
+#[derive(Debug, Clone)]
+pub(super) enum Stage {
+    /// W and b at `offset` of the parameters; on the windows of a convolution, or on everything (`None`).
+    Affine {
+        windows: Option<Window>,
+        inputs: usize,
+        outputs: usize,
+        offset: usize,
+    },
+    Activation(Activation),
+    Pool(Pooling, Window),
+}
+
+impl Layer {
+    /// This layer on images of shape `image`, its parameters at `offset`.
+    pub(super) fn stage(&self, image: ImageShape, offset: usize) -> Result<Stage, InvalidParameter> {
+        Ok(match *self {
+            Self::Linear { outputs } => Stage::Affine {
+                windows: None,
+                inputs: image.len(),
+                outputs: at_least("outputs", outputs, 1)?,
+                offset,
+            },
+            Self::Convolution { outputs, kernel, stride, padding } => {
+                let window = Window::new(image, kernel, stride, padding)?;
+                let outputs = at_least("outputs", outputs, 1)?;
+                Stage::Affine { windows: Some(window), inputs: window.len(), outputs, offset }
+            }
+            Self::Activation(activation) => Stage::Activation(activation),
+            Self::Pool { kind, size, stride } => Stage::Pool(kind, Window::new(image, size, stride, 0)?),
+        })
+    }
+}
+
+impl Stage {
+    /// The shape of what the stage makes of images of shape `image`.
+    pub(super) fn outputs(&self, image: ImageShape) -> ImageShape {
+        let (windows, channels) = match self {
+            Self::Affine { windows: None, outputs, .. } => {
+                return ImageShape { height: 1, width: 1, channels: *outputs };
+            }
+            Self::Affine { windows: Some(windows), outputs, .. } => (windows, *outputs),
+            Self::Activation(_) => return image,
+            Self::Pool(_, windows) => (windows, image.channels),
+        };
+        let (height, width) = windows.outputs();
+        ImageShape { height, width, channels }
+    }
+}

@@ -1,0 +1,77 @@
+//! The training file of a checkpoint, bound to its manifest and its run.
+
+use super::files::{self, refuse};
+use super::folder::Checkpoints;
+use super::format::{self, Training};
+use super::identity::{Identity, PROGRAM};
+use super::manifest::Manifest;
+use crate::Error;
+use crate::trainer::history::History;
+use crate::trainer::setup::Setup;
+
+/// What a finished run left behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// The parameters after the last step: what the privacy statement covers.
+    pub parameters: Vec<f32>,
+    /// What was measured on the way.
+    pub history: History,
+    /// The day of the last step, in UTC, as 2026-01-31.
+    pub day: String,
+}
+
+impl Finished {
+    /// Reads the results of the finished run in `checkpoints`, without its key.
+    ///
+    /// # Errors
+    /// When no finished run is there, its files are not whole, or it is of another plan, model, data set or optimiser.
+    pub fn read(setup: Setup, checkpoints: &Checkpoints) -> Result<Self, Error> {
+        let manifest = checkpoints.manifest()?;
+        let finished = manifest.and_then(|manifest| Some((manifest.finished.clone()?, manifest)));
+        let Some((day, manifest)) = finished else {
+            return Err(refuse(&checkpoints.training_file(0), "of no finished run"));
+        };
+        let Training { parameters, history, .. } = read_training(&setup.identity(), checkpoints, &manifest)?;
+        Ok(Self { parameters, history, day })
+    }
+}
+
+/// What the training file repeats of its manifest.
+fn marks(manifest: &Manifest) -> [(&'static str, String); 2] {
+    [("step", manifest.step.to_string()), ("commitment", manifest.commitment.clone())]
+}
+
+/// What the training file of `manifest` holds, if it is of this run.
+pub(crate) fn read_training(
+    identity: &Identity,
+    checkpoints: &Checkpoints,
+    manifest: &Manifest,
+) -> Result<Training, Error> {
+    checkpoints.check_files(manifest)?;
+    let path = checkpoints.training_file(manifest.save);
+    let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+    let training = format::from_bytes(&bytes).map_err(|reason| refuse(&path, reason))?;
+    for (what, mark) in identity.parts().chain(marks(manifest)) {
+        // A finished run makes no noise any more.
+        let matters = what != PROGRAM || manifest.noise.is_some();
+        if matters && training.metadata.get(what) != Some(&mark) {
+            return Err(refuse(&path, format!("of another {what}")));
+        }
+    }
+    Ok(training)
+}
+
+/// Writes the training file of `manifest`: parameters, moments and history.
+pub(crate) fn write_training(
+    identity: &Identity,
+    checkpoints: &Checkpoints,
+    manifest: &Manifest,
+    (parameters, moments, history): (&[f32], (&[f32], &[f32]), &History),
+) -> Result<(), Error> {
+    let path = checkpoints.training_file(manifest.save);
+    let metadata =
+        identity.parts().chain(marks(manifest)).map(|(what, mark)| (what.to_owned(), mark)).collect();
+    let bytes = format::to_bytes(metadata, parameters, moments, history)
+        .map_err(|error| Error::io(&path)(std::io::Error::other(error)))?;
+    files::write(&path, &bytes)
+}

@@ -1,0 +1,17 @@
+/// What was measured on the way.
+///
+/// Losses and clipped shares come from the private examples without noise: the privacy statement does not
+/// cover them. They are for the eyes of whoever may see the data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// Mean training loss of each step's batch, in nats; NaN for an empty batch.
+    pub losses: Vec<f64>,
+    /// Share of each step's batch that was clipped; NaN for an empty batch.
+    pub clipped_shares: Vec<f64>,
+    /// (steps done, test accuracy), in the order of steps.
+    pub accuracies: Vec<(usize, f64)>,
+    /// Seconds spent in steps and tests, over all resumptions.
+    pub seconds: f64,
+    /// Seconds of these in making and adding noise.
+    pub seconds_in_noise: f64,
+}

@@ -1,0 +1,111 @@
+use std::time::Instant;
+
+use antinoise_noise::{Key, Purpose, RunId};
+use antinoise_plan::Batches;
+
+use super::checkpoint::Lineage;
+use super::history::History;
+use super::noise::Noise;
+use super::setup::Setup;
+use crate::Error;
+use crate::clip::clipped_sum;
+use crate::optimizer::Optimizer;
+
+/// A run of private training.
+///
+/// The same key, start and setup give the same parameters bit for bit on the same machine, whatever the number
+/// of threads and however often the run was interrupted.
+///
+/// ```
+/// use antinoise_noise::{Key, RunId};
+/// use antinoise_plan::{Length, Request, Setting, choose};
+/// use antinoise_train::{data, model::Model, optimizer::Rule, trainer::{Setup, Trainer}};
+/// let dataset = data::digits();
+/// let model = Model::logistic(dataset.shape, dataset.classes)?;
+/// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
+/// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
+/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
+/// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
+/// trainer.step()?;
+/// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
+/// # Ok::<(), antinoise_train::Error>(())
+/// ```
+pub struct Trainer<'a> {
+    pub(super) setup: Setup<'a>,
+    pub(super) batches: Batches,
+    pub(super) noise: Noise,
+    pub(super) optimizer: Optimizer,
+    pub(super) parameters: Vec<f32>,
+    pub(super) history: History,
+    pub(super) lineage: Lineage,
+}
+
+impl<'a> Trainer<'a> {
+    /// The run called `run` from the parameters `start`, its noise and batches from `key`. Under one key, runs of other
+    /// names share no bit.
+    ///
+    /// # Errors
+    /// When plan, model, data, optimiser and `start` do not fit each other.
+    pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
+        setup.check(&start)?;
+        let identity = setup.identity();
+        let noise = setup.noise(run, identity.digest())?.build(key)?;
+        let lineage = Lineage::new(identity, noise.commitment());
+        let optimizer = Optimizer::new(setup.rule, start.len())?;
+        let batches = setup.batches(&noise)?;
+        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default(), lineage })
+    }
+
+    /// Steps done.
+    pub fn step_count(&self) -> usize {
+        self.noise.step()
+    }
+
+    /// The parameters after the steps done: what the privacy statement covers.
+    pub fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    /// What was measured so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// One step: the clipped sum, noise on the sum, the mean, the optimiser.
+    ///
+    /// # Errors
+    /// When all steps of the plan are done.
+    pub fn step(&mut self) -> Result<(), Error> {
+        let start = Instant::now();
+        let Setup { plan, model, dataset, .. } = self.setup;
+        let step = self.step_count();
+        if step == plan.steps {
+            return Err(antinoise_noise::NoiseError::Exhausted { steps: plan.steps }.into());
+        }
+        let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
+        let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
+        let noise_start = Instant::now();
+        let mut update = self.noise.release(&sum.gradient)?;
+        self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
+        let share = (1.0 / plan.expected_batch_size()) as f32;
+        update.iter_mut().for_each(|x| *x *= share);
+        self.optimizer.step(&mut self.parameters, &update);
+        let count = batch.len() as f64;
+        self.history.losses.push(sum.loss / count);
+        self.history.clipped_shares.push(sum.clipped as f64 / count);
+        self.history.seconds += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Measures the accuracy on the test examples and writes it into the history.
+    ///
+    /// # Errors
+    /// When a tensor operation fails.
+    pub fn test(&mut self) -> Result<f64, Error> {
+        let start = Instant::now();
+        let accuracy = self.setup.model.evaluate(&self.parameters, &self.setup.dataset.test)?.accuracy;
+        self.history.accuracies.push((self.step_count(), accuracy));
+        self.history.seconds += start.elapsed().as_secs_f64();
+        Ok(accuracy)
+    }
+}
