@@ -63,11 +63,17 @@ fn examples(help: &str) -> Vec<String> {
     joined(lines())
 }
 
+/// Whether this build has the command: some need the feature `train`.
+fn is_built(command: &str) -> bool {
+    let name = command.split_whitespace().nth(1);
+    cfg!(feature = "train") || !matches!(name, Some("train" | "audit"))
+}
+
 /// The commands of a page's shell blocks that run this program.
 fn shown(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     let commands = blocks.flat_map(|block| joined(block.lines()));
-    commands.filter(|command| command.starts_with("antinoise ")).collect()
+    commands.filter(|command| command.starts_with("antinoise ") && is_built(command)).collect()
 }
 
 fn root() -> PathBuf {
