@@ -46,3 +46,8 @@ pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use pld::{Bracket, Composition, SampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning};
 pub use zcdp::Zcdp;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

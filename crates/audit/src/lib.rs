@@ -57,3 +57,8 @@ pub use claim::Claim;
 pub use error::Error;
 pub use real::Real;
 pub use report::{Report, Test};
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

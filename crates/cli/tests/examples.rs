@@ -132,7 +132,7 @@ fn the_examples_of_every_help_text_work() {
 
 #[test]
 fn the_commands_of_the_documents_work() {
-    let mut pages = vec![root().join("README.md")];
+    let mut pages = vec![root().join("README.md"), root().join("crates/cli/README.md")];
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     pages.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     let mut found = 0;

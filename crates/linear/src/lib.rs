@@ -166,6 +166,11 @@ pub fn column_mut(matrix: &mut Mat<f64>, j: usize) -> &mut [f64] {
         .as_slice_mut()
 }
 
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
+
 #[cfg(test)]
 mod tests {
     use super::*;

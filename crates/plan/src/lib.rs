@@ -33,3 +33,8 @@ pub use release::{Release, ReleaseKind, SUM_ALLOWANCE};
 pub use request::{Length, Request, Schedule, Setting};
 pub use sampler::{Batches, Sampler};
 pub use statement::compose;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
