@@ -17,6 +17,7 @@ pub use faer::{Mat, MatRef};
 
 /// A decomposition that double precision does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A Gram matrix without a Cholesky factor.
     #[error("a {0} x {0} matrix is not positive definite")]
