@@ -104,7 +104,7 @@ def patches(names):
 def profiles():
     """The profiles of this checkout, so that what it compiled serves here too."""
     text = (ROOT / "Cargo.toml").read_text()
-    return "\n" + text[text.index("[profile") :]
+    return "\n" + text[text.index("[profile.release]") :]
 
 
 def write_workspace(folder, manifest, names):

@@ -84,7 +84,9 @@ fn page(command: &clap::Command) -> Result<String> {
     let mut text = Vec::new();
     // Examples are lines of shell: the generator would fill them as it does prose.
     Man::new(command.clone().after_help(Resettable::Reset)).render(&mut text).map_err(Failure::other)?;
-    let mut text = String::from_utf8(text).map_err(Failure::other)?;
+    let text = String::from_utf8(text).map_err(Failure::other)?;
+    // The generator first defines an apostrophe for each system: one that all of today's know lets pages start with their title.
+    let mut text = text[text.find(".TH ").unwrap_or(0)..].replace(r"\*(Aq", r"\(aq");
     if let Some(after) = command.get_after_help() {
         text.push_str(&examples(&after.to_string()));
     }
