@@ -64,3 +64,8 @@ pub use neighbours::Neighbours;
 pub use pld::{Bracket, Composition, SampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning};
 pub use zcdp::Zcdp;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

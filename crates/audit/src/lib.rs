@@ -73,3 +73,8 @@ pub use error::Error;
 pub use real::Real;
 pub use report::{Report, Test};
 pub use settings::Settings;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

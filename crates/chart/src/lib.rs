@@ -59,3 +59,8 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 pub(crate) fn failed(error: impl std::fmt::Display) -> Error {
     Error(error.to_string())
 }
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -81,6 +81,7 @@ impl From<antinoise_noise::NoiseError> for Failure {
     }
 }
 
+#[cfg(feature = "train")]
 impl From<antinoise_audit::Error> for Failure {
     fn from(error: antinoise_audit::Error) -> Self {
         Self::judged(&error, error.is_bad_input())
@@ -93,6 +94,7 @@ impl From<antinoise_chart::Error> for Failure {
     }
 }
 
+#[cfg(feature = "train")]
 impl From<antinoise_train::Error> for Failure {
     fn from(error: antinoise_train::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

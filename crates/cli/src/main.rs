@@ -11,6 +11,7 @@ mod numbers;
 mod output;
 mod plot;
 mod progress;
+#[cfg(feature = "train")]
 mod report;
 mod signals;
 mod source;
@@ -45,11 +46,15 @@ enum Command {
     Bands(commands::bands::Arguments),
     Plan(commands::plan::Arguments),
     Verify(commands::verify::Arguments),
+    #[cfg(feature = "train")]
     Audit(Box<commands::audit::Arguments>),
+    #[cfg(feature = "train")]
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
     Batches(commands::batches::Arguments),
     Bench(commands::bench::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
 }
 
 fn run(cli: &Cli) -> failure::Result<ExitCode> {
@@ -66,6 +71,7 @@ fn run(cli: &Cli) -> failure::Result<ExitCode> {
             output::print(&report, cli.json)?;
             return Ok(if report.holds { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        #[cfg(feature = "train")]
         Command::Audit(arguments) => {
             let report = commands::audit::run(arguments)?;
             output::print(&report, cli.json)?;
@@ -77,10 +83,15 @@ fn run(cli: &Cli) -> failure::Result<ExitCode> {
             }
             return Ok(ExitCode::SUCCESS);
         }
+        #[cfg(feature = "train")]
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
         Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
         Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
+        Command::Completions(arguments) => {
+            output::print(&commands::completions::run(arguments, Cli::command())?, cli.json)
+        }
+        Command::Man(arguments) => output::print(&commands::man::run(arguments, Cli::command())?, cli.json),
     };
     printed.map(|()| ExitCode::SUCCESS)
 }

@@ -98,6 +98,7 @@ fn written(x: f64, digits: usize, holds: impl Fn(f64) -> bool) -> String {
 }
 
 /// Whether two epsilons are the same but for what calibration leaves of a common target.
+#[cfg(feature = "train")]
 pub fn same_privacy(epsilon: f64, other: f64) -> bool {
     (epsilon - other).abs() <= 0.01 * epsilon.max(other)
 }

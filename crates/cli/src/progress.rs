@@ -18,6 +18,7 @@ pub struct Progress {
     /// Ends the thread that writes lines.
     lines: Option<(Sender<()>, JoinHandle<()>)>,
     /// Parts that were done before: they tell nothing of the time that is left.
+    #[cfg(feature = "train")]
     skipped: Arc<AtomicU64>,
 }
 
@@ -48,17 +49,24 @@ impl Progress {
 
     fn with_lines(bar: ProgressBar, line: impl Fn(&ProgressBar, u64) -> String + Send + 'static) -> Self {
         let skipped = Arc::new(AtomicU64::new(0));
+        let skips = Arc::clone(&skipped);
+        let progress = |bar, lines| Self {
+            bar,
+            lines,
+            #[cfg(feature = "train")]
+            skipped,
+        };
         if std::io::stderr().is_terminal() {
-            return Self { bar, lines: None, skipped };
+            return progress(bar, None);
         }
         let (end, ended) = channel();
-        let (seen, skips) = (bar.clone(), Arc::clone(&skipped));
+        let seen = bar.clone();
         let writer = std::thread::spawn(move || {
             while ended.recv_timeout(BETWEEN_LINES) == Err(RecvTimeoutError::Timeout) {
                 eprintln!("{}", line(&seen, skips.load(Ordering::Relaxed)).trim_end());
             }
         });
-        Self { bar, lines: Some((end, writer)), skipped }
+        progress(bar, Some((end, writer)))
     }
 
     /// So many parts more are done.
@@ -67,6 +75,7 @@ impl Progress {
     }
 
     /// So many parts were done before.
+    #[cfg(feature = "train")]
     pub fn skip(&self, parts: u64) {
         self.skipped.fetch_add(parts, Ordering::Relaxed);
         self.bar.inc(parts);
@@ -74,6 +83,7 @@ impl Progress {
     }
 
     /// What is said beside the bar.
+    #[cfg(feature = "train")]
     pub fn say(&self, message: String) {
         self.bar.set_message(message);
     }

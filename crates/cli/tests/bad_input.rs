@@ -215,6 +215,7 @@ const CASES: &[Case] = &[
         command: "bench noise --dim 1000 --threads 1",
         flags: &[("--dim", COUNT), ("--threads", &["0", "x", "-1", "nan", "1e9"])],
     },
+    #[cfg(feature = "train")]
     Case {
         command: "train --epochs 1 --repeats 1 --learning-rate 0.1",
         flags: &[
@@ -326,6 +327,7 @@ fn the_commands_of_the_table_work_without_the_bad_value() {
     }
 }
 
+#[cfg(feature = "train")]
 #[test]
 fn data_files_that_are_truncated_or_empty_are_named() {
     let folder = tempfile::tempdir().unwrap();

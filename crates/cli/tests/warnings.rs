@@ -30,6 +30,7 @@ fn a_delta_of_one_over_n_or_more_is_warned_of() {
         format!("bands --examples 1000 --batch-size 50 --epochs 2 --epsilon 4 --bands 1 --delta {delta}")
     };
     let (small, large) = (at("small.toml"), at("large.toml"));
+    #[cfg(feature = "train")]
     let train = |delta: &str, out: &str| {
         format!(
             "train --model logistic --mechanism identity --repeats 1 --learning-rate 0.1 --epochs 1 --delta {delta} --out {}",
@@ -39,6 +40,7 @@ fn a_delta_of_one_over_n_or_more_is_warned_of() {
     for (quiet, loud) in [
         (plan("9e-4", &small), plan("6e-3", &large)),
         (bands("9e-4"), bands("6e-3")),
+        #[cfg(feature = "train")]
         (train("1e-5", "small"), train("0.01", "large")),
         (format!("account --plan {small}"), format!("account --plan {large}")),
         (format!("account --plan {large} --delta 9e-4"), format!("account --plan {small} --delta 1e-3")),

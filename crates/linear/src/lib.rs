@@ -19,6 +19,7 @@ pub use matrix::{Matrix, View};
 
 /// A decomposition that double precision does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A Gram matrix without a Cholesky factor.
     #[error("a {0} x {0} matrix is not positive definite")]
@@ -157,6 +158,11 @@ pub fn singular_values(a: &Matrix) -> Result<(Matrix, Vec<f64>, Matrix)> {
     .map_err(|_| Error::NoConvergence(n, m))?;
     Ok((Matrix(u), values.column_vector().iter().copied().collect(), Matrix(v)))
 }
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
 
 #[cfg(test)]
 mod tests {

@@ -87,5 +87,10 @@ pub use workload::Workload;
 
 /// The guide to new mechanisms, whose code must run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/adding-a-mechanism.md")]
+#[doc = include_str!("../adding-a-mechanism.md")]
 struct AddingAMechanism;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -100,3 +100,8 @@ pub use normal::SeedNoise;
 pub use placement::{Placement, State};
 pub use shard::Shard;
 pub use stream::{GridStream, NoiseStream, Stream};
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -57,3 +57,8 @@ pub use sampler::{Batches, Sampler};
 pub use schedule::{Schedule, Scheme};
 pub use statement::compose;
 pub use verify::VerifiedPlan;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -39,3 +39,8 @@ mod tensor;
 pub mod trainer;
 
 pub use error::Error;
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -1,16 +1,20 @@
 //! One file a command: its options, what it runs, what it prints.
 
 pub mod account;
+#[cfg(feature = "train")]
 pub mod audit;
 pub mod bands;
 pub mod batches;
 pub mod bench;
 pub mod calibrate;
 pub mod compare;
+pub mod completions;
 pub mod loss;
+pub mod man;
 pub mod noise;
 pub mod plan;
 pub mod privacy;
 pub mod show;
+#[cfg(feature = "train")]
 pub mod train;
 pub mod verify;

@@ -26,6 +26,7 @@ macro_rules! define_any_strategy {
         /// A strategy of any class, as it is saved.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "class")]
+        #[non_exhaustive]
         pub enum AnyStrategy {
             $($(#[$doc])* #[serde(rename = $name)] $class($type),)*
             /// Another strategy with its columns scaled to norm 1.

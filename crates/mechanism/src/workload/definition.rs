@@ -17,6 +17,7 @@ use crate::{Result, toeplitz};
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Workload {
     /// Prefix sums, a_t = 1: SGD with a constant learning rate.
     #[default]

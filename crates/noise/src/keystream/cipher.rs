@@ -22,6 +22,7 @@ use crate::simd::Isa;
 
 /// The cipher that makes the random bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Cipher {
     /// AES-256 in counter mode: the fastest where the processor has AES instructions, found at run time.
     #[default]
