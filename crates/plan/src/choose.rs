@@ -49,7 +49,7 @@ impl Candidate {
         design: Solution<AnyStrategy>,
     ) -> Result<Self> {
         let Solution { value: strategy, status, .. } = design;
-        let sigma = noise_multiplier(request, &schedule)?;
+        let sigma = noise_multiplier_upper(request, &schedule)?;
         let loss =
             loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
         let batch_size = schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
@@ -129,7 +129,7 @@ fn plan_of(request: &Request, candidate: &Candidate) -> Result<VerifiedPlan> {
     Plan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
 }
 
-fn noise_multiplier(request: &Request, schedule: &Schedule) -> Result<f64> {
+fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
     Ok(match schedule.scheme {
         Scheme::Amplified { groups } => {
             let batch_size = request.batch_size as f64;
