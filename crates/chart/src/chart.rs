@@ -3,12 +3,13 @@
 use plotters::prelude::*;
 
 use crate::color::{GRID, INK};
+use crate::error::{Result, failed};
 use crate::header::{BAND, Header, LEADING, UNIT, look};
 use crate::pen::{Area, Pen, Words, mark, px, style, width};
 use crate::ruler::{Direction, Ruler, TICK_TEXT};
 use crate::series::thinned;
 use crate::text::{ems, wrapped};
-use crate::{Axis, Look, Point, Result, Series, failed};
+use crate::{Axis, Look, Point, Series};
 
 /// Series over two axes.
 #[derive(Debug, Clone)]

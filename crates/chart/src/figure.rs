@@ -2,9 +2,10 @@
 
 use plotters::prelude::*;
 
+use crate::error::{Result, failed};
 use crate::header::Header;
 use crate::pen::{Area, PIXELS, px};
-use crate::{Chart, Map, Result, failed};
+use crate::{Chart, Map};
 
 /// A part of a figure.
 #[derive(Debug, Clone)]

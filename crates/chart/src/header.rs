@@ -3,9 +3,10 @@
 use plotters::style::{Color, RGBColor};
 
 use crate::color::{INK, of_series};
+use crate::error::Result;
 use crate::pen::{Pen, Words};
 use crate::text::{ems, line, wrapped};
-use crate::{Look, Result, SERIES, Series};
+use crate::{Look, SERIES, Series};
 
 /// How much of its colour an error band has.
 pub(crate) const BAND: f64 = 0.18;

@@ -20,10 +20,21 @@
 //! assert!(svg.starts_with("<svg") && svg.contains("training step"));
 //! # Ok::<(), antinoise_chart::Error>(())
 //! ```
+//!
+//! Each line uses those above it alone:
+//!
+//! ```layers
+//! error, text, tick, color, series: what can go wrong; widths of words; where ticks lie; colours; data
+//! axis, pen: an axis and its ticks; lines, marks and words on an area
+//! ruler, header: axes as they are drawn; titles and legends
+//! chart, map: the two kinds of panels
+//! figure: rows of panels
+//! ```
 
 mod axis;
 mod chart;
 mod color;
+mod error;
 mod figure;
 mod header;
 mod map;
@@ -36,29 +47,10 @@ mod tick;
 pub use axis::Axis;
 pub use chart::Chart;
 pub use color::{SERIES, theme};
+pub use error::Error;
 pub use figure::{Figure, Panel};
 pub use map::Map;
 pub use series::{Look, Point, Series};
-
-/// The drawing library refused to draw.
-#[derive(Debug)]
-pub struct Error(String);
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the figure could not be drawn: {}", self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// `Result` with [`Error`].
-pub(crate) type Result<T> = std::result::Result<T, Error>;
-
-/// An error of the library's, by its words.
-pub(crate) fn failed(error: impl std::fmt::Display) -> Error {
-    Error(error.to_string())
-}
 
 /// The first page, whose code must run.
 #[cfg(doctest)]

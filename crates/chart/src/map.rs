@@ -2,12 +2,13 @@
 
 use plotters::prelude::*;
 
+use crate::Axis;
 use crate::color::INK;
+use crate::error::{Result, failed};
 use crate::header::Header;
 use crate::pen::{Area, Pen, Words, px, style, width};
 use crate::ruler::{Direction, Ruler, TICK_TEXT};
 use crate::tick::short;
-use crate::{Axis, Result, failed};
 
 /// A matrix drawn as a map, with a key to its colours: blue above zero, orange below, darker with the root of the
 /// magnitude, so that small entries show.

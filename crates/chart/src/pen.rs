@@ -6,7 +6,7 @@ use plotters::prelude::{DrawingArea, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, TextStyle};
 
-use crate::{Result, failed};
+use crate::error::{Result, failed};
 
 /// The library rounds to whole pixels: with many of them curves stay smooth.
 pub(crate) const PIXELS: f64 = 4.0;

@@ -1,4 +1,13 @@
 //! The `antinoise` command line.
+//!
+//! Each line uses those above it alone:
+//!
+//! ```layers
+//! failure, numbers, progress: how it ends; numbers as people write them; how far it is
+//! output, plot, signals, arguments, report: what is printed and drawn; Ctrl-C; options in common; the page of a training
+//! destination, source: where results go; which mechanism is meant
+//! commands: one file a command
+//! ```
 
 // Doc comments of options are help texts: their brackets are not links.
 #![allow(rustdoc::broken_intra_doc_links)]

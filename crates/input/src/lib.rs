@@ -12,6 +12,10 @@
 //! assert_eq!(error.to_string(), "clip_norm is NaN but must be a finite number above 0");
 //! # Ok::<(), antinoise_input::InvalidParameter>(())
 //! ```
+//!
+//! ```layers
+//! file: files that are written whole, and whose they are
+//! ```
 
 pub mod file;
 

@@ -2,6 +2,10 @@
 //!
 //! The crate exists so that faer's generic algorithms are compiled once, behind the few operations that
 //! mechanisms need. Matrices are [`Matrix`], column-major; operations take `&Matrix` or a transpose, a [`View`].
+//!
+//! ```layers
+//! matrix: matrices and their transposes
+//! ```
 
 mod matrix;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use antinoise_chart::{Axis, Chart, Figure, Look, Point, SERIES, Series, theme};
 use antinoise_input::four_decimals;
 
-use super::{Accuracy, Report, Run};
+use super::content::{Accuracy, Report, Run};
 use crate::failure::Result;
 use crate::numbers::{same_privacy, short};
 

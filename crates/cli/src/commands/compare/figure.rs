@@ -2,7 +2,7 @@
 
 use antinoise_chart::{Axis, Chart, Look, Series};
 
-use super::{Bounds, Report};
+use super::report::{Bounds, Report};
 use crate::failure::Result;
 use crate::plot;
 

@@ -1,17 +1,17 @@
 //! `antinoise compare`: several mechanisms over several numbers of steps.
 
 mod figure;
+mod report;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_input::at_least;
 use antinoise_mechanism::optimize::{Objective, Status};
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Participation, Problem, Workload, bounds, loss};
-use clap::{Args, ValueEnum};
-use serde::Serialize;
+use antinoise_mechanism::{Participation, Problem, Workload, loss};
+use clap::Args;
 
+use self::report::{Bounds, Format, Report};
 use crate::arguments::{ProblemOptions, parsed, participation};
 use crate::destination::Overwriting;
 use crate::failure::Result;
@@ -58,52 +58,6 @@ pub struct Arguments {
     plot: Option<PathBuf>,
     #[command(flatten)]
     overwriting: Overwriting,
-}
-
-/// Table formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A Markdown table.
-    Markdown,
-    /// Comma-separated values.
-    Csv,
-}
-
-/// What the command prints.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    objective: Objective,
-    strategies: Vec<String>,
-    steps: Vec<usize>,
-    /// One row a number of steps, one loss a strategy; null where the strategy cannot be made for it.
-    losses: Vec<Vec<Option<f64>>>,
-    /// How each design ended.
-    statuses: Vec<Vec<Option<Status>>>,
-    /// One a number of steps: between which losses the least of all strategies' lies, where a theorem tells.
-    least_possible: Vec<Option<Bounds>>,
-    /// Why a loss is missing.
-    missing: Vec<String>,
-    #[serde(skip)]
-    total: bool,
-    #[serde(skip)]
-    bounds: Option<f64>,
-    #[serde(skip)]
-    format: Format,
-}
-
-/// What the loss of the best strategy is at least and at most.
-#[derive(Debug, Clone, Copy, Serialize)]
-struct Bounds {
-    at_least: f64,
-    at_most: f64,
-}
-
-impl Bounds {
-    /// For prefix sums and the max loss, `scale` times those of zero-out.
-    fn new(steps: usize, scale: f64) -> antinoise_mechanism::Result<Self> {
-        let at_least = scale * bounds::prefix_max_loss_at_least(steps)?;
-        Ok(Self { at_least, at_most: scale * bounds::prefix_max_loss_at_most(steps)? })
-    }
 }
 
 /// Measures every pair; a pair that cannot be made is left out and told about.
@@ -187,41 +141,4 @@ fn one(
         (false, Objective::Rms) => cost.rms_loss,
     };
     Ok((loss, found.status))
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cell = |loss: &Option<f64>| loss.map_or(String::new(), number);
-        let rows = self.steps.iter().zip(&self.losses);
-        match self.format {
-            Format::Csv => {
-                writeln!(f, "steps,{}", self.strategies.join(","))?;
-                for (steps, row) in rows {
-                    writeln!(f, "{steps},{}", row.iter().map(cell).collect::<Vec<_>>().join(","))?;
-                }
-            }
-            Format::Markdown => {
-                writeln!(f, "| steps | {} |", self.strategies.join(" | "))?;
-                writeln!(f, "|---|{}", "---|".repeat(self.strategies.len()))?;
-                for ((steps, row), how) in rows.zip(&self.statuses) {
-                    let open = |how: &Option<Status>| how.is_some_and(|status| !status.is_final());
-                    let marked = |(loss, how)| cell(loss) + if open(how) { " *" } else { "" };
-                    writeln!(
-                        f,
-                        "| {steps} | {} |",
-                        row.iter().zip(how).map(marked).collect::<Vec<_>>().join(" | ")
-                    )?;
-                }
-                if self.statuses.iter().flatten().flatten().any(|status| !status.is_final()) {
-                    writeln!(f, "\n* not converged: the best found")?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Seven digits, in the exponent's form where that is shorter.
-fn number(x: f64) -> String {
-    if (1e-3..1e6).contains(&x) { format!("{x:.6}") } else { format!("{x:.6e}") }
 }

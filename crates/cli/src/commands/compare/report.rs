@@ -1,0 +1,91 @@
+//! The losses as a table.
+
+use std::fmt;
+
+use antinoise_mechanism::bounds;
+use antinoise_mechanism::optimize::{Objective, Status};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// Table formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A Markdown table.
+    Markdown,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub objective: Objective,
+    pub strategies: Vec<String>,
+    pub steps: Vec<usize>,
+    /// One row a number of steps, one loss a strategy; null where the strategy cannot be made for it.
+    pub losses: Vec<Vec<Option<f64>>>,
+    /// How each design ended.
+    pub statuses: Vec<Vec<Option<Status>>>,
+    /// One a number of steps: between which losses the least of all strategies' lies, where a theorem tells.
+    pub least_possible: Vec<Option<Bounds>>,
+    /// Why a loss is missing.
+    pub missing: Vec<String>,
+    #[serde(skip)]
+    pub total: bool,
+    #[serde(skip)]
+    pub bounds: Option<f64>,
+    #[serde(skip)]
+    pub format: Format,
+}
+
+/// What the loss of the best strategy is at least and at most.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Bounds {
+    pub at_least: f64,
+    pub at_most: f64,
+}
+
+impl Bounds {
+    /// For prefix sums and the max loss, `scale` times those of zero-out.
+    pub fn new(steps: usize, scale: f64) -> antinoise_mechanism::Result<Self> {
+        let at_least = scale * bounds::prefix_max_loss_at_least(steps)?;
+        Ok(Self { at_least, at_most: scale * bounds::prefix_max_loss_at_most(steps)? })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cell = |loss: &Option<f64>| loss.map_or(String::new(), number);
+        let rows = self.steps.iter().zip(&self.losses);
+        match self.format {
+            Format::Csv => {
+                writeln!(f, "steps,{}", self.strategies.join(","))?;
+                for (steps, row) in rows {
+                    writeln!(f, "{steps},{}", row.iter().map(cell).collect::<Vec<_>>().join(","))?;
+                }
+            }
+            Format::Markdown => {
+                writeln!(f, "| steps | {} |", self.strategies.join(" | "))?;
+                writeln!(f, "|---|{}", "---|".repeat(self.strategies.len()))?;
+                for ((steps, row), how) in rows.zip(&self.statuses) {
+                    let open = |how: &Option<Status>| how.is_some_and(|status| !status.is_final());
+                    let marked = |(loss, how)| cell(loss) + if open(how) { " *" } else { "" };
+                    writeln!(
+                        f,
+                        "| {steps} | {} |",
+                        row.iter().zip(how).map(marked).collect::<Vec<_>>().join(" | ")
+                    )?;
+                }
+                if self.statuses.iter().flatten().flatten().any(|status| !status.is_final()) {
+                    writeln!(f, "\n* not converged: the best found")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seven digits, in the exponent's form where that is shorter.
+fn number(x: f64) -> String {
+    if (1e-3..1e6).contains(&x) { format!("{x:.6}") } else { format!("{x:.6e}") }
+}
