@@ -8,7 +8,7 @@ use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, PrivacyUnit, Problem};
 use rayon::prelude::*;
 
-use crate::{Plan, ReleaseKind, Request, Result, Schedule, Scheme, Setting, VerifiedPlan};
+use crate::{ReleaseKind, Request, Result, Schedule, Scheme, Setting, VerifiedPlan};
 
 /// Most bands and buffers that are tried when none are named.
 const MOST_BANDS: usize = 1024;
@@ -126,7 +126,7 @@ impl Choice {
 }
 
 fn plan_of(request: &Request, candidate: &Candidate) -> Result<VerifiedPlan> {
-    Plan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
+    VerifiedPlan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
 }
 
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {

@@ -6,14 +6,14 @@ use antinoise_mechanism::AnyStrategy;
 use crate::verify::VERSION;
 use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, VerifiedPlan};
 
-impl Plan {
+impl VerifiedPlan {
     /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
     pub(crate) fn new(
         request: &Request,
         schedule: &Schedule,
         strategy: AnyStrategy,
         noise_multiplier: f64,
-    ) -> Result<VerifiedPlan> {
+    ) -> Result<Self> {
         let mechanism = &*strategy;
         let sensitivity = mechanism.sensitivity(schedule.scheme.participation())?;
         let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
@@ -26,7 +26,7 @@ impl Plan {
             }
             ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
         };
-        let mut plan = Self {
+        let mut plan = Plan {
             version: VERSION,
             examples: request.examples,
             batch_size: request.batch_size,

@@ -23,7 +23,8 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Refuses plan, model, data, optimiser and `start` that do not fit each other: what [`Trainer::new`](crate::trainer::Trainer::new) would refuse.
+    /// Refuses plan, model, data, optimiser and `start` that do not fit each other: what
+    /// [`Trainer::new`](crate::trainer::Trainer::new) would refuse.
     ///
     /// # Errors
     /// It names what does not fit.
