@@ -1,5 +1,4 @@
 use antinoise_input::InvalidParameter;
-use antinoise_noise::NoiseError;
 
 /// What stops an audit before it has a verdict.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +15,7 @@ pub enum Error {
     Plan(#[from] antinoise_plan::Error),
     /// The noise could not be made.
     #[error(transparent)]
-    Noise(#[from] NoiseError),
+    Noise(#[from] antinoise_noise::Error),
     /// Gradients could not be clipped and summed.
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
@@ -32,7 +31,7 @@ impl Error {
             Self::Invalid(_) => true,
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
-            Self::Noise(error) => matches!(error, NoiseError::Input(_)),
+            Self::Noise(error) => error.is_bad_input(),
             Self::Train(error) => error.is_bad_input(),
             Self::Singular(_) => false,
         }

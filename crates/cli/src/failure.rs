@@ -68,16 +68,9 @@ impl From<antinoise_plan::Error> for Failure {
     }
 }
 
-impl From<antinoise_noise::NoiseError> for Failure {
-    fn from(error: antinoise_noise::NoiseError) -> Self {
-        use antinoise_noise::NoiseError::{Checkpoint, Input, Io};
-        use std::io::ErrorKind::{InvalidInput, NotFound};
-        let bad_input = match &error {
-            Input(_) | Checkpoint { .. } => true,
-            Io { source, .. } => matches!(source.kind(), NotFound | InvalidInput),
-            _ => false,
-        };
-        Self::judged(&error, bad_input)
+impl From<antinoise_noise::Error> for Failure {
+    fn from(error: antinoise_noise::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
     }
 }
 

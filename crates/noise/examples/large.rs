@@ -4,11 +4,11 @@
 use std::time::Instant;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Key, NoiseError, NoiseStream, Shard};
+use antinoise_noise::{Error, Key, NoiseStream, Shard};
 
 const DIM: usize = 1_000_000_000;
 
-fn main() -> Result<(), NoiseError> {
+fn main() -> Result<(), Error> {
     let blt = std::env::args().nth(1).as_deref() != Some("shard");
     let (recursion, shard, steps) = if blt {
         let blt = Recursion::Blt { scale: vec![0.2, 0.1], decay: vec![0.99, 0.8] };

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Cipher, Key, NoiseError, SeedNoise, bench};
+use antinoise_noise::{Cipher, Error, Key, SeedNoise, bench};
 use serde_json::json;
 
 fn best(dim: usize, mut call: impl FnMut()) -> f64 {
@@ -16,7 +16,7 @@ fn best(dim: usize, mut call: impl FnMut()) -> f64 {
     timed.fold(f64::INFINITY, f64::min) / dim as f64 * 1e9
 }
 
-fn main() -> Result<(), NoiseError> {
+fn main() -> Result<(), Error> {
     let mut arguments =
         std::env::args().skip(1).map(|text| text.parse::<usize>().expect("DIM THREADS: whole numbers"));
     let (dim, threads) = (arguments.next().unwrap_or(10_000_000), arguments.next().unwrap_or(1));

@@ -7,7 +7,7 @@ use antinoise_input::{at_least, between};
 use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use crate::{Key, NoiseError, NoiseStream, Placement, State, StreamBuilder};
+use crate::{Key, NoiseStream, Placement, Result, State, StreamBuilder};
 
 /// The time of a warm step of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct StepTime {
 /// use antinoise_mechanism::Recursion;
 /// let time = antinoise_noise::bench::step(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
 /// assert!(time.ns_per_coordinate > 0.0);
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub fn step(
     recursion: Recursion,
     dim: usize,
     configure: impl FnOnce(StreamBuilder) -> StreamBuilder,
-) -> Result<StepTime, NoiseError> {
+) -> Result<StepTime> {
     let steps = steps_for(&recursion);
     let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
     let mut stream = builder.build(Key::from_seed_insecure(0))?;
@@ -51,7 +51,7 @@ pub fn step(
 /// use antinoise_mechanism::Recursion;
 /// let time = antinoise_noise::bench::release(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
 /// assert!(time.ns_per_coordinate > 0.0);
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn release(
     recursion: Recursion,
     dim: usize,
     configure: impl FnOnce(StreamBuilder) -> StreamBuilder,
-) -> Result<StepTime, NoiseError> {
+) -> Result<StepTime> {
     let steps = steps_for(&recursion);
     let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
     let mut stream =
@@ -80,8 +80,8 @@ fn time(
     placement: Placement,
     outputs: usize,
     row_bytes: usize,
-    mut step: impl FnMut() -> Result<(), NoiseError>,
-) -> Result<StepTime, NoiseError> {
+    mut step: impl FnMut() -> Result<()>,
+) -> Result<StepTime> {
     let pass = placement.look_ahead.max(2).next_multiple_of(placement.look_ahead);
     let filled = if placement.state == State::Stored { placement.vectors } else { 0 };
     for _ in 0..filled.next_multiple_of(pass).max(pass) {
@@ -107,12 +107,12 @@ fn time(
 ///
 /// ```
 /// assert!(antinoise_noise::bench::memory_bytes_per_second(1 << 20, 1)? > 0.0);
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`NoiseError::Input`] for fewer than 64 bytes or no thread, [`NoiseError::Threads`] when they cannot be started.
-pub fn memory_bytes_per_second(bytes: usize, threads: usize) -> Result<f64, NoiseError> {
+/// [`Error::Input`] for fewer than 64 bytes or no thread, [`Error::Threads`] when they cannot be started.
+pub fn memory_bytes_per_second(bytes: usize, threads: usize) -> Result<f64> {
     at_least("bytes", bytes, 64)?;
     between("threads", threads, 1, 1 << 12, "2^12")?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;

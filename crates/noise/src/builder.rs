@@ -14,8 +14,7 @@ use crate::simd::Isa;
 use crate::spec::Spec;
 use crate::stream::fingerprint;
 use crate::{
-    Cipher, GridStream, Key, Mode, NoiseError, NoiseStream, OnGrid, Plain, RunId, SeedNoise, Shard, Stream,
-    range,
+    Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Result, RunId, SeedNoise, Shard, Stream, range,
 };
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
@@ -31,7 +30,7 @@ use crate::{
 ///     .threads(1)
 ///     .build(Key::from_os()?)?;
 /// assert_eq!(stream.placement().vectors, 1);
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct StreamBuilder {
@@ -47,14 +46,8 @@ impl Stream<Plain> {
     /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
     ///
     /// # Errors
-    /// [`NoiseError::Input`] names the parameter that cannot be used.
-    pub fn new(
-        recursion: Recursion,
-        steps: usize,
-        dim: usize,
-        noise_std: f64,
-        key: Key,
-    ) -> Result<Self, NoiseError> {
+    /// [`Error::Input`] names the parameter that cannot be used.
+    pub fn new(recursion: Recursion, steps: usize, dim: usize, noise_std: f64, key: Key) -> Result<Self> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
 
@@ -97,10 +90,10 @@ impl StreamBuilder {
     ///     let builder = NoiseStream::builder(Recursion::Independent, 1, 4, 1.0).run(RunId::from(run));
     ///     let mut row = [0.0; 4];
     ///     builder.build(Key::from_seed_insecure(7))?.next_into(&mut row)?;
-    ///     Ok::<_, antinoise_noise::NoiseError>(row)
+    ///     Ok::<_, antinoise_noise::Error>(row)
     /// };
     /// assert_ne!(row(0)?, row(1)?);
-    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     #[must_use]
     pub fn run(mut self, run: RunId) -> Self {
@@ -143,8 +136,8 @@ impl StreamBuilder {
     /// The stream at step 0.
     ///
     /// # Errors
-    /// [`NoiseError::Input`] names the parameter that cannot be used.
-    pub fn build(self, key: Key) -> Result<NoiseStream, NoiseError> {
+    /// [`Error::Input`] names the parameter that cannot be used.
+    pub fn build(self, key: Key) -> Result<NoiseStream> {
         let key = RunKey::new(&key, &self.run);
         self.start(Plain, key)
     }
@@ -154,7 +147,7 @@ impl StreamBuilder {
     /// # Errors
     /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
     /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
-    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream, NoiseError> {
+    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream> {
         let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
         self.start(mode, key)
     }
@@ -173,9 +166,9 @@ impl StreamBuilder {
     /// have given there. The builder must describe the same stream, run and context; budget and threads may differ.
     ///
     /// # Errors
-    /// [`NoiseError::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
-    /// [`NoiseError::Io`] when it cannot be read; those of [`StreamBuilder::build`].
-    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream, NoiseError> {
+    /// [`Error::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
+    /// [`Error::Io`] when it cannot be read; those of [`StreamBuilder::build`].
+    pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream> {
         self.resume_in(Plain, path.as_ref())
     }
 
@@ -183,7 +176,7 @@ impl StreamBuilder {
     ///
     /// # Errors
     /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
-    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream, NoiseError> {
+    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream> {
         let mode = OnGrid::new(grid, self.spec.noise_std);
         self.resume_in(mode, path.as_ref())
     }
@@ -193,7 +186,7 @@ impl StreamBuilder {
         SeedNoise::of(&key, self.spec.cipher)
     }
 
-    fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>, NoiseError> {
+    fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>> {
         let Self { spec, run, context, .. } = self;
         range::noise_std(spec.noise_std)?;
         between("dim", spec.dim, 1, 1 << 56, "2^56")?;
@@ -212,7 +205,7 @@ impl StreamBuilder {
         Ok(Stream { spec, run, context, description, key, engine, pool })
     }
 
-    fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>, NoiseError> {
+    fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>> {
         let mut reader = Reader::open::<M::Number, M::Row>(path)?;
         let label = &reader.label;
         if label.run != self.run.as_str() {

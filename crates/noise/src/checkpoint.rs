@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::key::BYTES;
 use crate::number::Number;
-use crate::{Key, NoiseError};
+use crate::{Error, Key, Result};
 
 /// Raised whenever the same key would make other noise.
 const VERSION: &str = "antinoise-noise 4";
@@ -47,8 +47,8 @@ pub(crate) struct Snapshot<'a, T, R> {
 
 impl<T: Number, R: Number> Snapshot<'_, T, R> {
     /// Writes it to a file that only its owner can read.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), NoiseError> {
-        let header = self.header().map_err(|e| NoiseError::checkpoint(path, e))?;
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let header = self.header().map_err(|e| Error::checkpoint(path, e))?;
         let body = || -> std::io::Result<()> {
             // Without a buffer of its own: what passes through memory here is secret.
             let inner = NewFile::beside(path, Access::Owner)?;
@@ -61,11 +61,11 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
             out.inner.write_all(&checksum)?;
             out.inner.keep()
         };
-        body().map_err(|e| NoiseError::io(path, e))
+        body().map_err(|e| Error::io(path, e))
     }
 
     /// The header's length, then JSON.
-    fn header(&self) -> Result<Vec<u8>, String> {
+    fn header(&self) -> std::result::Result<Vec<u8>, String> {
         let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
             dtype,
             shape: vec![shape],
@@ -113,31 +113,27 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the header of the file.
-    pub(crate) fn open<T: Number, R: Number>(path: &'a Path) -> Result<Self, NoiseError> {
-        let file = File::open(path).map_err(|e| NoiseError::io(path, e))?;
-        let length = file.metadata().map_err(|e| NoiseError::io(path, e))?.len();
+    pub(crate) fn open<T: Number, R: Number>(path: &'a Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let length = file.metadata().map_err(|e| Error::io(path, e))?.len();
         let mut input = Hashed { inner: file, digest: Sha256::new() };
         let (label, numbers) =
-            read_header::<T, R>(&mut input, length).map_err(|e| NoiseError::checkpoint(path, e))?;
+            read_header::<T, R>(&mut input, length).map_err(|e| Error::checkpoint(path, e))?;
         Ok(Self { path, input, label, numbers })
     }
 
     /// Why this checkpoint cannot be used.
-    pub(crate) fn refuse(&self, reason: impl Into<String>) -> NoiseError {
-        NoiseError::checkpoint(self.path, reason)
+    pub(crate) fn refuse(&self, reason: impl Into<String>) -> Error {
+        Error::checkpoint(self.path, reason)
     }
 
     /// The key, which comes first.
-    pub(crate) fn key(&mut self) -> Result<Key, NoiseError> {
-        Key::from_reader(|bytes| self.input.read(bytes)).map_err(|e| NoiseError::io(self.path, e))
+    pub(crate) fn key(&mut self) -> Result<Key> {
+        Key::from_reader(|bytes| self.input.read(bytes)).map_err(|e| Error::io(self.path, e))
     }
 
     /// Reads the numbers, which come after the key, and checks that no byte was altered.
-    pub(crate) fn read<T: Number, R: Number>(
-        mut self,
-        past: &mut [T],
-        rows: &mut [R],
-    ) -> Result<(), NoiseError> {
+    pub(crate) fn read<T: Number, R: Number>(mut self, past: &mut [T], rows: &mut [R]) -> Result<()> {
         let wanted = (past.len(), rows.len());
         if wanted != self.numbers {
             return Err(self.refuse(format!("{:?} numbers of past and rows, not {wanted:?}", self.numbers)));
@@ -146,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same for numbers that are not needed.
-    pub(crate) fn skip<T: Number, R: Number>(mut self) -> Result<(), NoiseError> {
+    pub(crate) fn skip<T: Number, R: Number>(mut self) -> Result<()> {
         self.each_number(|_, _: T| (), |_, _: R| ())
     }
 
@@ -154,13 +150,13 @@ impl<'a> Reader<'a> {
         &mut self,
         past: impl FnMut(usize, T),
         rows: impl FnMut(usize, R),
-    ) -> Result<(), NoiseError> {
+    ) -> Result<()> {
         let numbers = self.numbers;
         let read = || {
             self.input.read_numbers(numbers.0, past)?;
             self.input.read_numbers(numbers.1, rows)
         };
-        read().map_err(|e| NoiseError::io(self.path, e))?;
+        read().map_err(|e| Error::io(self.path, e))?;
         let expected = std::mem::take(&mut self.input.digest).finalize();
         let mut checksum = [0; 32];
         self.input.inner.read_exact(&mut checksum).map_err(|e| self.refuse(e.to_string()))?;
@@ -176,7 +172,7 @@ impl<'a> Reader<'a> {
 fn read_header<T: Number, R: Number>(
     input: &mut Hashed<File>,
     length: u64,
-) -> Result<(Label, (usize, usize)), String> {
+) -> std::result::Result<(Label, (usize, usize)), String> {
     let mut size = [0; 8];
     input.read(&mut size).map_err(|e| format!("too short: {e}"))?;
     let size = u64::from_le_bytes(size);

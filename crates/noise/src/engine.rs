@@ -12,7 +12,7 @@ use crate::simd::{AlignedNumbers, Isa, fence, is_large};
 use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
-use crate::{Key, Mode, NoiseError, Placement, State, range};
+use crate::{Key, Mode, Placement, Result, State, range};
 
 /// Steps that a seek makes in one pass over the state.
 const SEEK_PASS: usize = 256;
@@ -44,7 +44,7 @@ impl<M: Mode> Engine<M> {
         key: &Key,
         limits: Limits,
         threads: usize,
-    ) -> Result<Self, NoiseError> {
+    ) -> Result<Self> {
         let flat = mode.flatten(&spec.recursion, spec.steps)?;
         range::check(&flat, spec, mode.grid())?;
         let tiles = spec.shard.tiles(spec.dim)?;

@@ -1,5 +1,6 @@
 //! What can go wrong in a noise stream.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
@@ -7,10 +8,10 @@ use antinoise_input::InvalidParameter;
 /// Why noise could not be made, saved or resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoiseError {
+pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
-    Input(#[from] InvalidParameter),
+    Invalid(#[from] InvalidParameter),
     /// Every step of the plan has been released: one more would not be covered by its privacy statement.
     #[error(
         "all {steps} steps of this stream have been made; another one would not be covered by its privacy"
@@ -43,7 +44,19 @@ pub enum NoiseError {
     },
 }
 
-impl NoiseError {
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Whether the caller handed in something that cannot be used, as opposed to a failure of the machine.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) | Self::Checkpoint { .. } => true,
+            Self::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput),
+            Self::Exhausted { .. } | Self::Entropy(_) | Self::Threads(_) => false,
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), source }
     }

@@ -13,7 +13,7 @@
 //! let mut gradient_sum = vec![0.0f32; dim];
 //! stream.add_next_into(&mut gradient_sum, 1.0)?;
 //! assert_eq!(stream.step(), 1);
-//! # Ok::<(), antinoise_noise::NoiseError>(())
+//! # Ok::<(), antinoise_noise::Error>(())
 //! ```
 //!
 //! The noise of step t at coordinate j is a function of (key, run, description, t, j) and of nothing else, where the description
@@ -92,7 +92,7 @@ mod window;
 
 pub use antinoise_mechanism::Grid;
 pub use builder::StreamBuilder;
-pub use error::NoiseError;
+pub use error::{Error, Result};
 pub use kernel::{Mode, OnGrid, Plain};
 pub use key::{Key, RunId};
 pub use keystream::{Cipher, KeyedRng, Purpose};

@@ -75,7 +75,7 @@ impl Placement {
         numbers: Numbers,
         limits: Limits,
         rows_fit: impl Fn() -> bool,
-    ) -> Result<Self, InvalidParameter> {
+    ) -> std::result::Result<Self, InvalidParameter> {
         let vector = numbers.outputs as u64 * numbers.bytes;
         let row = numbers.outputs as u64 * numbers.row_bytes;
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;

@@ -42,7 +42,7 @@ impl Shard {
     ///
     /// # Errors
     /// When count is 0 or index is not below it.
-    pub fn part(index: usize, count: usize, dim: usize) -> Result<Self, InvalidParameter> {
+    pub fn part(index: usize, count: usize, dim: usize) -> std::result::Result<Self, InvalidParameter> {
         antinoise_input::at_least("shard count", count, 1)?;
         between("shard index", index, 0, count - 1, "shard count - 1")?;
         let cut = |i: usize| (i as u128 * dim as u128 / count as u128) as u64;
@@ -74,7 +74,7 @@ impl Shard {
     }
 
     /// The shard's tiles, after a check that every coordinate is below `dim` and is made once.
-    pub(crate) fn tiles(&self, dim: usize) -> Result<Tiles, InvalidParameter> {
+    pub(crate) fn tiles(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
         self.check(dim)?;
         let (mut count, mut outputs) = (0, 0);
         let place = |piece: &Piece| {
@@ -90,7 +90,7 @@ impl Shard {
         Ok(Tiles { pieces, count, outputs })
     }
 
-    fn check(&self, dim: usize) -> Result<(), InvalidParameter> {
+    fn check(&self, dim: usize) -> std::result::Result<(), InvalidParameter> {
         let mut ranges: Vec<&Range<u64>> = Vec::new();
         for piece in &self.pieces {
             if let Piece::Coordinates(range) = piece {

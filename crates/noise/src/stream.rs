@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::kernel::Target;
 use crate::key::RunKey;
 use crate::spec::Spec;
-use crate::{KeyedRng, Mode, NoiseError, OnGrid, Placement, Plain, Purpose, RunId, range};
+use crate::{Error, KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId, range};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
 /// [`GridStream`].
@@ -48,7 +48,7 @@ pub type NoiseStream = Stream<Plain>;
 /// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
 /// stream.release(&gradient_sum, &mut release)?;
 /// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 pub type GridStream = Stream<OnGrid>;
 
@@ -56,9 +56,9 @@ impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`NoiseError::Input`] for a `scale` that is not finite, or for which
+    /// As [`NoiseStream::next_into`], and [`Error::Input`] for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
-    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<(), NoiseError> {
+    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         range::scale(scale, self.spec.noise_std)?;
         self.hand_out(gradient, Target::Add(scale))
     }
@@ -74,9 +74,9 @@ impl Stream<OnGrid> {
     ///
     /// # Errors
     /// As [`GridStream::next_into`], and for a `sum` of another length.
-    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<(), NoiseError> {
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
         if sum.len() != self.len() {
-            return Err(NoiseError::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
+            return Err(Error::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
         }
         self.hand_out(out, Some(sum))
     }
@@ -87,9 +87,9 @@ impl<M: Mode> Stream<M> {
     /// of zeros.
     ///
     /// # Errors
-    /// [`NoiseError::Input`] for another length, [`NoiseError::Exhausted`] after the last step; the stream and
+    /// [`Error::Input`] for another length, [`Error::Exhausted`] after the last step; the stream and
     /// `out` are then unchanged.
-    pub fn next_into(&mut self, out: &mut [f32]) -> Result<(), NoiseError> {
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.hand_out(out, M::Target::default())
     }
 
@@ -101,7 +101,7 @@ impl<M: Mode> Stream<M> {
     /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
     /// stream.seek(7)?;
     /// assert_eq!(stream.step(), 7);
-    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
     /// O(step) per coordinate where the past has to be built, else O(1).
@@ -110,8 +110,8 @@ impl<M: Mode> Stream<M> {
     /// void the privacy of both.
     ///
     /// # Errors
-    /// [`NoiseError::Input`] for a step above the number of steps.
-    pub fn seek(&mut self, step: usize) -> Result<(), NoiseError> {
+    /// [`Error::Input`] for a step above the number of steps.
+    pub fn seek(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
         let engine = &mut self.engine;
         match &self.pool {
@@ -137,14 +137,14 @@ impl<M: Mode> Stream<M> {
     /// stream.next_into(&mut row)?;
     /// builder.resume(&file)?.next_into(&mut resumed_row)?;
     /// assert_eq!(row, resumed_row);
-    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
     /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
     ///
     /// # Errors
-    /// [`NoiseError::Io`] when it cannot be written.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
+    /// [`Error::Io`] when it cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let (past, rows) = self.engine.memory();
         Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
     }
@@ -166,7 +166,7 @@ impl<M: Mode> Stream<M> {
     /// assert_ne!(stream.commitment(), start([2; 32])?.commitment());
     /// stream.seek(3)?;
     /// assert_ne!(stream.commitment(), start([1; 32])?.commitment());
-    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     pub fn commitment(&self) -> [u8; 32] {
         self.key.commitment(&self.description, &self.context, self.step())
@@ -188,7 +188,7 @@ impl<M: Mode> Stream<M> {
     /// let stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
     /// let draw = |step| stream.rng(Purpose::BatchSampling, step).next_u64();
     /// assert!(draw(3) == draw(3) && draw(3) != draw(4));
-    /// # Ok::<(), antinoise_noise::NoiseError>(())
+    /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
         KeyedRng::of(&self.key, purpose, step)
@@ -219,12 +219,12 @@ impl<M: Mode> Stream<M> {
         self.engine.placement
     }
 
-    fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<(), NoiseError> {
+    fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<()> {
         if out.len() != self.len() {
-            return Err(NoiseError::input("output length", out.len(), format!("the shard's {}", self.len())));
+            return Err(Error::input("output length", out.len(), format!("the shard's {}", self.len())));
         }
         if self.step() == self.spec.steps {
-            return Err(NoiseError::Exhausted { steps: self.spec.steps });
+            return Err(Error::Exhausted { steps: self.spec.steps });
         }
         let engine = &mut self.engine;
         match &self.pool {
@@ -247,7 +247,7 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Brings a stream that was just built to where it was when the checkpoint was written.
-    pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<(), NoiseError> {
+    pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<()> {
         let refused = reader.refuse("it was written in another context: for another plan, data set or model");
         let (start, step) = (reader.label.start, reader.label.step);
         let commitment = reader.label.commitment.clone();

@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Cipher, Key, NoiseError, NoiseStream, Shard, StreamBuilder};
+use antinoise_noise::{Cipher, Error, Key, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ fn saved(path: &Path) -> StreamBuilder {
 
 fn refused(builder: &StreamBuilder, path: &Path, bytes: &[u8]) -> bool {
     std::fs::write(path, bytes).unwrap();
-    matches!(builder.clone().resume(path), Err(NoiseError::Checkpoint { .. }))
+    matches!(builder.clone().resume(path), Err(Error::Checkpoint { .. }))
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_checkpoint_of_another_stream_is_refused() {
         assert!(message.contains("written for another"), "{message}");
     }
     assert!(builder(&recursion).resume(&path).is_ok());
-    assert!(matches!(builder(&recursion).resume(folder.path().join("absent")), Err(NoiseError::Io { .. })));
+    assert!(matches!(builder(&recursion).resume(folder.path().join("absent")), Err(Error::Io { .. })));
 }
 
 /// Versions before made other normals, or rounded them otherwise: going on from there would not cancel what was released.
@@ -159,7 +159,7 @@ fn only_the_owner_can_read_a_checkpoint_and_a_failed_one_leaves_nothing() {
     saved(&path);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let stream = NoiseStream::new(Recursion::Independent, 1, 1, 1.0, Key::from_seed_insecure(1)).unwrap();
-    assert!(matches!(stream.save(folder.path().join("no/such/folder")), Err(NoiseError::Io { .. })));
+    assert!(matches!(stream.save(folder.path().join("no/such/folder")), Err(Error::Io { .. })));
     let target = folder.path().join("occupied");
     std::fs::create_dir(&target).unwrap();
     assert!(stream.save(&target).is_err());

@@ -5,7 +5,7 @@ mod common;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Participation, Problem, Recursion, Workload};
-use antinoise_noise::{Grid, GridStream, Key, NoiseError, NoiseStream, Shard, StreamBuilder};
+use antinoise_noise::{Error, Grid, GridStream, Key, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
 
 /// More tiles than steps that are made at a time.
@@ -228,11 +228,8 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
             assert_eq!(rows(resumed), whole[5..], "{name}");
         }
         let other = Grid::new(2f64.powi(-13)).unwrap();
-        assert!(matches!(
-            builder(&recursion).resume_on_grid(other, &path),
-            Err(NoiseError::Checkpoint { .. })
-        ));
-        assert!(matches!(builder(&recursion).resume(&path), Err(NoiseError::Checkpoint { .. })));
+        assert!(matches!(builder(&recursion).resume_on_grid(other, &path), Err(Error::Checkpoint { .. })));
+        assert!(matches!(builder(&recursion).resume(&path), Err(Error::Checkpoint { .. })));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where keys come from.
 
-use antinoise_noise::{Key, KeyedRng, NoiseError, Purpose, RunId};
+use antinoise_noise::{Error, Key, KeyedRng, Purpose, RunId};
 use rand_core::Rng;
 
 /// A number that only this key makes.
@@ -14,7 +14,7 @@ fn key_file(text: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-fn from_text(text: &[u8]) -> Result<Key, NoiseError> {
+fn from_text(text: &[u8]) -> Result<Key, Error> {
     Key::from_file(key_file(text).path())
 }
 
@@ -34,7 +34,7 @@ fn any_other_file_is_refused_without_printing_it() {
         let message = from_text(text).unwrap_err().to_string();
         assert!(message.starts_with("key file is ") && !message.contains("aaa"), "{message}");
     }
-    assert!(matches!(Key::from_file("no such file"), Err(NoiseError::Io { .. })));
+    assert!(matches!(Key::from_file("no such file"), Err(Error::Io { .. })));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use antinoise_mechanism::Recursion;
 use antinoise_noise::{
-    Cipher, Grid, Key, KeyedRng, NoiseError, NoiseStream, Purpose, RunId, Shard, StreamBuilder,
+    Cipher, Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, Shard, StreamBuilder,
 };
 use common::{STEPS, cases};
 use rand_core::Rng;
@@ -195,7 +195,7 @@ fn a_checkpoint_of_another_run_or_context_is_refused() {
     let resumed = base().resume(&path).unwrap();
     assert_eq!((resumed.step(), resumed.commitment()), (4, stream.commitment()));
     let refusal = |builder: StreamBuilder| match builder.resume(&path) {
-        Err(NoiseError::Checkpoint { reason, .. }) => reason,
+        Err(Error::Checkpoint { reason, .. }) => reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(refusal(base().run(RunId::default())), "it is of run \"first\", not \"0\"");

@@ -3,7 +3,7 @@
 mod common;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Cipher, Key, NoiseError, NoiseStream, Shard, State, StreamBuilder};
+use antinoise_noise::{Cipher, Error, Key, NoiseStream, Shard, State, StreamBuilder};
 use common::{STEPS, cases, seed_noise};
 
 /// More tiles than steps that are made at a time, so that each takes its turn at another step.
@@ -96,7 +96,7 @@ fn seeking_changes_no_bit() {
                 assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
             }
             stream.seek(STEPS).unwrap();
-            assert!(matches!(stream.next_into(&mut row), Err(NoiseError::Exhausted { steps: STEPS })));
+            assert!(matches!(stream.next_into(&mut row), Err(Error::Exhausted { steps: STEPS })));
         }
     }
 }
@@ -124,8 +124,8 @@ fn a_stream_stops_after_its_last_step_and_leaves_the_output_alone() {
     stream.next_into(&mut out).unwrap();
     stream.next_into(&mut out).unwrap();
     out = [7.0; 3];
-    assert!(matches!(stream.next_into(&mut out), Err(NoiseError::Exhausted { steps: 2 })));
-    assert!(matches!(stream.add_next_into(&mut out, 1.0), Err(NoiseError::Exhausted { steps: 2 })));
+    assert!(matches!(stream.next_into(&mut out), Err(Error::Exhausted { steps: 2 })));
+    assert!(matches!(stream.add_next_into(&mut out, 1.0), Err(Error::Exhausted { steps: 2 })));
     assert_eq!((out, stream.step()), ([7.0; 3], 2));
 }
 

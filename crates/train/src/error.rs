@@ -1,8 +1,6 @@
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_noise::NoiseError;
 
 /// What stops training.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +22,7 @@ pub enum Error {
     Plan(#[from] antinoise_plan::Error),
     /// Noise that could not be made, saved or resumed.
     #[error(transparent)]
-    Noise(#[from] NoiseError),
+    Noise(#[from] antinoise_noise::Error),
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
@@ -42,8 +40,7 @@ impl Error {
         match self {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
-            Self::Noise(NoiseError::Input(_) | NoiseError::Checkpoint { .. }) => true,
-            Self::Noise(NoiseError::Io { source, .. }) => source.kind() == ErrorKind::NotFound,
+            Self::Noise(error) => error.is_bad_input(),
             _ => false,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use antinoise_input::file::Access;
 use antinoise_input::{InvalidParameter, between, hex, positive};
-use antinoise_noise::{GridStream, Key, NoiseError, NoiseStream, Placement, RunId, Shard};
+use antinoise_noise::{GridStream, Key, NoiseStream, Placement, RunId, Shard};
 use clap::Args;
 use serde::Serialize;
 
@@ -150,14 +150,14 @@ enum Stream {
 }
 
 impl Stream {
-    fn next_into(&mut self, row: &mut [f32]) -> std::result::Result<(), NoiseError> {
+    fn next_into(&mut self, row: &mut [f32]) -> antinoise_noise::Result<()> {
         match self {
             Self::Plain(stream) => stream.next_into(row),
             Self::OnGrid(stream) => stream.next_into(row),
         }
     }
 
-    fn seek(&mut self, step: usize) -> std::result::Result<(), NoiseError> {
+    fn seek(&mut self, step: usize) -> antinoise_noise::Result<()> {
         match self {
             Self::Plain(stream) => stream.seek(step),
             Self::OnGrid(stream) => stream.seek(step),

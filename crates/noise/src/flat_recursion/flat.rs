@@ -5,7 +5,7 @@ use antinoise_mechanism::Recursion;
 
 use super::leaf::{Leaf, nonzero};
 use super::retained::retained_rows;
-use crate::error::NoiseError;
+use crate::error::{Error, Result};
 
 /// What is around a leaf.
 enum Layer {
@@ -38,7 +38,7 @@ pub struct FlatRecursion {
 
 impl FlatRecursion {
     /// The recursion over `steps` steps.
-    pub(crate) fn new(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
+    pub(crate) fn new(recursion: &Recursion, steps: usize) -> std::result::Result<Self, InvalidParameter> {
         at_least("steps", steps, 1)?;
         match recursion {
             Recursion::Scaled { inner, factors } => {
@@ -66,7 +66,10 @@ impl FlatRecursion {
     }
 
     /// The recursion of a plain stream: the coefficients are those that its kernels hold.
-    pub(crate) fn in_single_precision(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
+    pub(crate) fn in_single_precision(
+        recursion: &Recursion,
+        steps: usize,
+    ) -> std::result::Result<Self, InvalidParameter> {
         // What was given is checked first: rounding makes other numbers of bad ones.
         Self::new(recursion, steps)?;
         Self::new(&recursion.in_single_precision(), steps)
@@ -74,9 +77,8 @@ impl FlatRecursion {
 
     /// The recursion of releases on a grid, which feed their rounding back into a seed of their own: sums of seeds are
     /// brought to a form that has one fresh seed a step.
-    pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self, NoiseError> {
-        let mut flat =
-            Self::new(&recursion.one_seed_a_step(steps).map_err(NoiseError::of_mechanism)?, steps)?;
+    pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self> {
+        let mut flat = Self::new(&recursion.one_seed_a_step(steps).map_err(Error::of_mechanism)?, steps)?;
         if let Leaf::Sum { rows } = &flat.leaf {
             let (rows, slots) = retained_rows(rows);
             flat.leaf = Leaf::Retained { rows, slots };

@@ -3,7 +3,7 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use super::{Kernel, LookAhead, Scratch};
-use crate::error::NoiseError;
+use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
 use crate::normal::{Normal, TILE};
@@ -30,7 +30,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     fn grid(self) -> Option<Grid>;
 
     /// The recursion in the form, and with the coefficients, that the kernels run.
-    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion, NoiseError>;
+    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion>;
 
     /// Most steps that one call of [`Steps::run`] makes.
     fn at_once(kernel: &Kernel<Self::Number>) -> usize;

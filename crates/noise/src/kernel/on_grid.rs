@@ -5,7 +5,7 @@ use antinoise_mechanism::{Grid, Recursion};
 use super::blt_on_grid::{self, MOST_STEPS};
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
 use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
-use crate::error::NoiseError;
+use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;
 use crate::simd::Isa;
@@ -45,7 +45,7 @@ impl Steps for OnGrid {
         Some(self.grid)
     }
 
-    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion, NoiseError> {
+    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion> {
         FlatRecursion::on_grid(recursion, steps)
     }
 

@@ -5,7 +5,7 @@ use antinoise_mechanism::{Grid, Recursion};
 use super::output::{add_scaled, write_scaled};
 use super::sum::accumulate;
 use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
-use crate::error::NoiseError;
+use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::simd::Isa;
 
@@ -36,7 +36,7 @@ impl Steps for Plain {
         None
     }
 
-    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion, NoiseError> {
+    fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion> {
         Ok(FlatRecursion::in_single_precision(recursion, steps)?)
     }
 

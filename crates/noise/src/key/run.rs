@@ -24,7 +24,7 @@ impl RunId {
     ///
     /// # Errors
     /// For a name that is empty, longer than 256 bytes, or has characters that cannot be seen.
-    pub fn new(name: impl Into<String>) -> Result<Self, InvalidParameter> {
+    pub fn new(name: impl Into<String>) -> std::result::Result<Self, InvalidParameter> {
         let name = name.into();
         if (1..=256).contains(&name.len()) && !name.chars().any(char::is_control) {
             Ok(Self(name))
@@ -64,7 +64,7 @@ impl fmt::Display for RunId {
 impl std::str::FromStr for RunId {
     type Err = InvalidParameter;
 
-    fn from_str(name: &str) -> Result<Self, InvalidParameter> {
+    fn from_str(name: &str) -> std::result::Result<Self, InvalidParameter> {
         Self::new(name)
     }
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::derive::{BYTES, Derived, derive};
-use crate::error::NoiseError;
+use crate::error::{Error, Result};
 
 /// Longer key files are not read to their end.
 const LONGEST_FILE: u64 = 1024;
@@ -24,7 +24,7 @@ const LONGEST_FILE: u64 = 1024;
 /// ```
 /// let key = antinoise_noise::Key::from_os()?;
 /// assert_eq!(format!("{key:?}"), "Key(..)");
-/// # Ok::<(), antinoise_noise::NoiseError>(())
+/// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 pub struct Key(Box<Zeroizing<[u8; BYTES]>>);
 
@@ -32,10 +32,10 @@ impl Key {
     /// A fresh key from the operating system's random source, for one run.
     ///
     /// # Errors
-    /// [`NoiseError::Entropy`] when the system has none to give.
-    pub fn from_os() -> Result<Self, NoiseError> {
+    /// [`Error::Entropy`] when the system has none to give.
+    pub fn from_os() -> Result<Self> {
         let mut key = Self::zeros();
-        getrandom::fill(key.0.as_mut_slice()).map_err(NoiseError::Entropy)?;
+        getrandom::fill(key.0.as_mut_slice()).map_err(Error::Entropy)?;
         Ok(key)
     }
 
@@ -45,13 +45,13 @@ impl Key {
     /// and each repetition a run of its own.
     ///
     /// # Errors
-    /// [`NoiseError::Io`] when the file cannot be read; [`NoiseError::Input`] when it is not a regular file, others than
+    /// [`Error::Io`] when the file cannot be read; [`Error::Input`] when it is not a regular file, others than
     /// its owner may read or write it (`chmod 600`; a link is followed), it holds anything else, or one byte over and over.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, NoiseError> {
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_private(path)?;
         let refused =
-            |got: &str| NoiseError::input("key file", format!("{} with {got}", path.display()), MUST_HOLD);
+            |got: &str| Error::input("key file", format!("{} with {got}", path.display()), MUST_HOLD);
         let mut key = Self::zeros();
         let digits = text.trim_ascii();
         if text.len() == BYTES {
@@ -84,7 +84,9 @@ impl Key {
     }
 
     /// The key whose bytes `read` writes where they will stay.
-    pub(crate) fn from_reader<E>(read: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+    pub(crate) fn from_reader<E>(
+        read: impl FnOnce(&mut [u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Self, E> {
         let mut key = Self::zeros();
         read(key.0.as_mut_slice())?;
         Ok(key)
@@ -110,11 +112,10 @@ const MUST_HOLD: &str =
     "32 random bytes, or 64 hexadecimal digits (head -c 32 /dev/urandom > FILE; chmod 600 FILE)";
 
 /// The first bytes of a regular file that none but its owner may read or write.
-fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, NoiseError> {
-    let io = |error| NoiseError::io(path, error);
-    let refused = |got: String, must_be: String| {
-        NoiseError::input("key file", format!("{} {got}", path.display()), must_be)
-    };
+fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    let io = |error| Error::io(path, error);
+    let refused =
+        |got: String, must_be: String| Error::input("key file", format!("{} {got}", path.display()), must_be);
     // Asked before it is opened: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(refused("which is not a regular file".into(), "one".into()));

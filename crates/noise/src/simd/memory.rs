@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 #[cfg(target_arch = "x86_64")]
 use super::isa::Avx512;
-use crate::error::NoiseError;
+use crate::error::{Error, Result};
 use crate::number::Number;
 
 /// Bytes of a cache line.
@@ -52,9 +52,9 @@ impl<T: Number> AlignedNumbers<T> {
     ///
     /// # Errors
     /// When there is no such amount of memory.
-    pub(crate) fn try_zeros(count: u128) -> Result<Self, NoiseError> {
+    pub(crate) fn try_zeros(count: u128) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>() as u128);
-        let refused = || NoiseError::input("memory", format!("{bytes} bytes"), "available");
+        let refused = || Error::input("memory", format!("{bytes} bytes"), "available");
         let len = usize::try_from(count).map_err(|_| refused())?;
         let mut check: Vec<T> = Vec::new();
         check.try_reserve_exact(len.saturating_add(per_line::<T>())).map_err(|_| refused())?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_noise::{Grid, GridStream, Key, KeyedRng, NoiseError, NoiseStream, Purpose, StreamBuilder};
+use antinoise_noise::{Grid, GridStream, Key, KeyedRng, NoiseStream, Purpose, StreamBuilder};
 
 /// What makes a run's noise, anew or from a checkpoint.
 pub(super) struct NoiseBuilder {
@@ -18,14 +18,14 @@ pub(super) enum Noise {
 }
 
 impl NoiseBuilder {
-    pub(super) fn build(self, key: Key) -> Result<Noise, NoiseError> {
+    pub(super) fn build(self, key: Key) -> antinoise_noise::Result<Noise> {
         match self.grid {
             Some(grid) => self.builder.build_on_grid(grid, key).map(Noise::Grid),
             None => self.builder.build(key).map(Noise::Plain),
         }
     }
 
-    pub(super) fn resume(self, path: impl AsRef<Path>) -> Result<Noise, NoiseError> {
+    pub(super) fn resume(self, path: impl AsRef<Path>) -> antinoise_noise::Result<Noise> {
         match self.grid {
             Some(grid) => self.builder.resume_on_grid(grid, path).map(Noise::Grid),
             None => self.builder.resume(path).map(Noise::Plain),
@@ -35,7 +35,7 @@ impl NoiseBuilder {
 
 impl Noise {
     /// The release of `sum` at the next step.
-    pub(super) fn release(&mut self, sum: &[f64]) -> Result<Vec<f32>, NoiseError> {
+    pub(super) fn release(&mut self, sum: &[f64]) -> antinoise_noise::Result<Vec<f32>> {
         let mut out = vec![0.0; sum.len()];
         match self {
             Self::Grid(stream) => stream.release(sum, &mut out)?,
@@ -61,7 +61,7 @@ impl Noise {
         }
     }
 
-    pub(super) fn save(&self, path: impl AsRef<Path>) -> Result<(), NoiseError> {
+    pub(super) fn save(&self, path: impl AsRef<Path>) -> antinoise_noise::Result<()> {
         match self {
             Self::Grid(stream) => stream.save(path),
             Self::Plain(stream) => stream.save(path),

@@ -80,7 +80,7 @@ impl<'a> Trainer<'a> {
         let Setup { plan, model, dataset, .. } = self.setup;
         let step = self.step_count();
         if step == plan.steps {
-            return Err(antinoise_noise::NoiseError::Exhausted { steps: plan.steps }.into());
+            return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
