@@ -85,7 +85,7 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
 /// An upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN where an entry is.
 fn largest_eigenvalue(x: &Matrix) -> f64 {
     let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
-    match symmetric_eigenvalues(&x).map(largest) {
+    match symmetric_eigenvalues(x).map(largest) {
         // Rounded up by more than the error of a backward-stable eigenvalue.
         Ok(value) if value.is_finite() && norm_bound.is_finite() => {
             (value + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)

@@ -175,7 +175,7 @@ fn orthogonalising(x: &Matrix, group: &[usize], trace: f64) -> Result<Matrix> {
 
 /// G^-1, block by block.
 pub(super) fn inverses(factors: &[Matrix]) -> Vec<Matrix> {
-    factors.iter().map(|factor| inverse(&factor)).collect()
+    factors.iter().map(inverse).collect()
 }
 
 /// G^-T M, block by block.
