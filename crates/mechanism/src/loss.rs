@@ -46,16 +46,15 @@ pub fn of(
     participation: &Participation,
     adjacency: Adjacency,
 ) -> Result<Loss> {
-    let mechanism = &*strategy;
-    let sensitivity = mechanism.sensitivity(participation)?.under(adjacency);
-    let error = mechanism.error(workload)?;
+    let sensitivity = strategy.sensitivity(participation)?.under(adjacency);
+    let error = strategy.error(workload)?;
     let rms_loss = error.rms * sensitivity.value;
     let loss = Loss {
         max_error: error.max,
         rms_error: error.rms,
         max_loss: error.max * sensitivity.value,
         rms_loss,
-        total_loss: rms_loss * rms_loss * workload.queries(mechanism.steps()) as f64,
+        total_loss: rms_loss * rms_loss * workload.queries(strategy.steps()) as f64,
         sensitivity,
     };
     let told = |figure: f64| figure.is_finite() && figure > 0.0;
