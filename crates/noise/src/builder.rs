@@ -189,7 +189,7 @@ impl StreamBuilder {
     fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>> {
         let Self { spec, run, context, .. } = self;
         range::noise_std(spec.noise_std)?;
-        between("dim", spec.dim, 1, 1 << 56, "2^56")?;
+        between("dim", spec.dim, 1, 1usize.checked_shl(56).unwrap_or(usize::MAX), "2^56")?;
         if let Some(threads) = self.threads {
             between("threads", threads, 1, 1 << 12, "2^12")?;
         }

@@ -97,7 +97,7 @@ impl Release {
         let summed = (clip_norm * (1.0 + SUM_ALLOWANCE)).next_up();
         match self {
             Self::Grid { dim, .. } => {
-                between("dim", dim, 1, 1 << 53, "2^53")?;
+                between("dim", dim, 1, 1usize.checked_shl(53).unwrap_or(usize::MAX), "2^53")?;
                 let grid = self.grid()?.expect("it has a spacing");
                 Ok(grid.clip_norm(summed, dim)?)
             }

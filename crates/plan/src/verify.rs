@@ -18,7 +18,10 @@ pub(crate) const VERSION: u32 = 2;
 /// another machine.
 const ROUNDING: f64 = 1e-9;
 /// Steps, examples and coordinates up to here are whole numbers in double precision too.
-const MOST_COUNTED: usize = 1 << 53;
+const MOST_COUNTED: usize = match 1usize.checked_shl(53) {
+    Some(most) => most,
+    None => usize::MAX,
+};
 /// The norms of the noise's rows are added up step by step.
 const MOST_STEPS: usize = 100_000_000;
 

@@ -28,9 +28,9 @@ const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
-const MOST_WORK: usize = 400_000_000_000;
+const MOST_WORK: u64 = 400_000_000_000;
 /// n width^2 times iterations of all solves where no columns are made: a second is about 10^9 of them.
-const MOST_DIRECT_WORK: usize = 15_000_000_000;
+const MOST_DIRECT_WORK: u64 = 15_000_000_000;
 /// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
 const MOST_REMEMBERED: usize = 1 << 27;
 
@@ -88,9 +88,12 @@ impl BandedLoss {
 
     /// Iterations of each of `solves` for which there is time, or for a part of it.
     pub(super) fn iterations(&self, solves: usize, part: usize) -> usize {
-        let by_columns = self.steps.saturating_mul(self.steps).saturating_mul(self.bands);
-        let direct = self.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / solves / direct.work());
-        direct.max(MOST_WORK / by_columns) / part
+        let (steps, bands) = (self.steps as u64, self.bands as u64);
+        let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
+        let work = |direct: &BandedErrors| direct.work() as u64;
+        let direct = self.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / solves as u64 / work(direct));
+        let most = direct.max(MOST_WORK / by_columns) / part as u64;
+        usize::try_from(most).unwrap_or(usize::MAX)
     }
 
     pub(super) fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
