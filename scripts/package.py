@@ -6,7 +6,7 @@
 
 Packages are unpacked into target/packed, a workspace of their own in which they stand for one another: nothing there can
 reach a file of this checkout. All their targets are checked and the examples of their pages run; then a project in a
-temporary folder, which knows of two of them alone, calibrates a noise multiplier and makes a step of noise.
+temporary folder, which knows of three of them alone, calibrates a noise multiplier and makes a step of noise.
 Compiled dependencies are those of this checkout. Python's standard library suffices.
 """
 import json
@@ -31,8 +31,8 @@ use antinoise_accounting::{Gdp, calibrate};
 use antinoise_noise::{Key, NoiseStream};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let sigma = calibrate::noise_multiplier(1.0, 1, 2.0, 1e-6)?;
-    let epsilon = Gdp::from_noise_multiplier(sigma)?.epsilon_upper(1e-6)?;
+    let sigma = calibrate::noise_multiplier_upper(1.0, 1, 2.0, 1e-6)?;
+    let epsilon = Gdp::from_noise_multiplier_upper(sigma)?.epsilon_upper(1e-6)?;
     let recursion = antinoise_mechanism::Recursion::AutoRegressive { taps: vec![1.0, 0.5] };
     let mut stream = NoiseStream::new(recursion, 2, 10_000, sigma, Key::from_seed_insecure(1))?;
     let mut noise = vec![0.0f32; 10_000];
