@@ -37,6 +37,7 @@ fn main() -> Result<(), Error> {
     });
     drop((single, double));
     let mut times = vec![
+        ("identity", bench::step(Recursion::Independent, dim, |builder| builder.threads(threads))?),
         ("blt:4", bench::step(blt(4), dim, |builder| builder.threads(threads))?),
         ("blt:4 on a grid", bench::release(blt(4), dim, |builder| builder.threads(threads))?),
         ("banded-toeplitz:16", bench::step(banded(16), dim, |builder| builder.threads(threads))?),

@@ -46,7 +46,7 @@ impl Stream<Plain> {
     /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
     ///
     /// # Errors
-    /// [`Error::Input`] names the parameter that cannot be used.
+    /// [`Error::Invalid`] names the parameter that cannot be used.
     pub fn new(recursion: Recursion, steps: usize, dim: usize, noise_std: f64, key: Key) -> Result<Self> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
@@ -136,7 +136,7 @@ impl StreamBuilder {
     /// The stream at step 0.
     ///
     /// # Errors
-    /// [`Error::Input`] names the parameter that cannot be used.
+    /// [`Error::Invalid`] names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream> {
         let key = RunKey::new(&key, &self.run);
         self.start(Plain, key)

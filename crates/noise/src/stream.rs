@@ -56,7 +56,7 @@ impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`Error::Input`] for a `scale` that is not finite, or for which
+    /// As [`NoiseStream::next_into`], and [`Error::Invalid`] for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         range::scale(scale, self.spec.noise_std)?;
@@ -87,7 +87,7 @@ impl<M: Mode> Stream<M> {
     /// of zeros.
     ///
     /// # Errors
-    /// [`Error::Input`] for another length, [`Error::Exhausted`] after the last step; the stream and
+    /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.hand_out(out, M::Target::default())
@@ -110,7 +110,7 @@ impl<M: Mode> Stream<M> {
     /// void the privacy of both.
     ///
     /// # Errors
-    /// [`Error::Input`] for a step above the number of steps.
+    /// [`Error::Invalid`] for a step above the number of steps.
     pub fn seek(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
         let engine = &mut self.engine;

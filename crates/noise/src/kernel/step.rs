@@ -50,6 +50,11 @@ impl<T: Real> Kernel<T> {
         }
     }
 
+    /// Whether this step's noise is its seed noise, of which nothing is kept.
+    pub(super) fn is_independent(&self, position: &Position) -> bool {
+        matches!(self, Self::Ring(ring) if ring.slots == 0 && ring.weight(position).widened() == 1.0)
+    }
+
     /// The weight of this step's seed noise.
     pub(super) fn weight(&self, position: &Position) -> T {
         match self {

@@ -45,7 +45,7 @@ impl Key {
     /// and each repetition a run of its own.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read; [`Error::Input`] when it is not a regular file, others than
+    /// [`Error::Io`] when the file cannot be read; [`Error::Invalid`] when it is not a regular file, others than
     /// its owner may read or write it (`chmod 600`; a link is followed), it holds anything else, or one byte over and over.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();

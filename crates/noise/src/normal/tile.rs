@@ -79,7 +79,7 @@ impl<T: Normal> NormalTile<T> {
     }
 
     /// The same, written to `out`.
-    pub(super) fn make_into(&mut self, keystream: &Keystream, start: u64, out: &mut [T]) {
+    pub(crate) fn make_into(&mut self, keystream: &Keystream, start: u64, out: &mut [T]) {
         let per_group = T::PER_GROUP as u64;
         let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(FUSED_GROUPS * T::PER_GROUP);
         if !whole || !fuse(self.isa, keystream, start / per_group, out, &mut Transfer::fetching(&[])) {
