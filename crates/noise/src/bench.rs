@@ -111,7 +111,7 @@ fn time(
 /// ```
 ///
 /// # Errors
-/// [`Error::Invalid`] for fewer than 64 bytes or no thread, [`Error::Threads`] when they cannot be started.
+/// [`Error::Invalid`](crate::Error::Invalid) for fewer than 64 bytes or no thread, [`Error::Threads`](crate::Error::Threads) when they cannot be started.
 pub fn memory_bytes_per_second(bytes: usize, threads: usize) -> Result<f64> {
     at_least("bytes", bytes, 64)?;
     between("threads", threads, 1, 1 << 12, "2^12")?;

@@ -46,7 +46,7 @@ impl Stream<Plain> {
     /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the parameter that cannot be used.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used.
     pub fn new(recursion: Recursion, steps: usize, dim: usize, noise_std: f64, key: Key) -> Result<Self> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
@@ -136,7 +136,7 @@ impl StreamBuilder {
     /// The stream at step 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the parameter that cannot be used.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream> {
         let key = RunKey::new(&key, &self.run);
         self.start(Plain, key)
@@ -166,8 +166,8 @@ impl StreamBuilder {
     /// have given there. The builder must describe the same stream, run and context; budget and threads may differ.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] for a file of another stream, run, context or version, a truncated or an altered one;
-    /// [`Error::Io`] when it cannot be read; those of [`StreamBuilder::build`].
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) for a file of another stream, run, context or version, a truncated or an altered one;
+    /// [`Error::Io`](crate::Error::Io) when it cannot be read; those of [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream> {
         self.resume_in(Plain, path.as_ref())
     }

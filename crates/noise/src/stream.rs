@@ -56,7 +56,7 @@ impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`Error::Invalid`] for a `scale` that is not finite, or for which
+    /// As [`NoiseStream::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         range::scale(scale, self.spec.noise_std)?;
@@ -87,7 +87,7 @@ impl<M: Mode> Stream<M> {
     /// of zeros.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and
+    /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.hand_out(out, M::Target::default())
@@ -110,7 +110,7 @@ impl<M: Mode> Stream<M> {
     /// void the privacy of both.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a step above the number of steps.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps.
     pub fn seek(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
         let engine = &mut self.engine;
@@ -143,7 +143,7 @@ impl<M: Mode> Stream<M> {
     /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be written.
+    /// [`Error::Io`](crate::Error::Io) when it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let (past, rows) = self.engine.memory();
         Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())

@@ -3,9 +3,9 @@
 /// In what precision a stream keeps coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// Plain streams: [`Recursion::in_single_precision`].
+    /// Plain streams: [`Recursion::in_single_precision`](crate::Recursion::in_single_precision).
     Single,
-    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`].
+    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`](crate::Recursion::one_seed_a_step).
     Double,
 }
 

@@ -32,7 +32,7 @@ impl Key {
     /// A fresh key from the operating system's random source, for one run.
     ///
     /// # Errors
-    /// [`Error::Entropy`] when the system has none to give.
+    /// [`Error::Entropy`](crate::Error::Entropy) when the system has none to give.
     pub fn from_os() -> Result<Self> {
         let mut key = Self::zeros();
         getrandom::fill(key.0.as_mut_slice()).map_err(Error::Entropy)?;
@@ -45,7 +45,7 @@ impl Key {
     /// and each repetition a run of its own.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read; [`Error::Invalid`] when it is not a regular file, others than
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read; [`Error::Invalid`](crate::Error::Invalid) when it is not a regular file, others than
     /// its owner may read or write it (`chmod 600`; a link is followed), it holds anything else, or one byte over and over.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
