@@ -1,0 +1,259 @@
+"""Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
+
+    loader = DataLoader(data, batch_sampler=BatchSampler(plan, key))
+    noise = CorrelatedNoise(model, plan, key).attach(optimizer)
+    for x, y in loader:
+        clipped_sum_(model, loss, x, y, plan.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+
+A model is private when every step of the optimizer sees nothing but the noisy mean: what is hooked is its step, and a step that could see
+anything else is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+from torch.utils.data import Sampler
+
+from . import Batches, Key, NoiseStream, Plan
+
+__all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
+
+# Of a parameter: the sum of its clipped gradients, in double precision, and the examples in it.
+_SUM = "_antinoise_sum"
+# What keeps rounding in lengths and factors from lengthening a clipped gradient: as in docs/training.md.
+_SHORTER = 1 - 2.0**-20
+
+
+class BatchSampler(Sampler[list[int]]):
+    """The plan's batches, for `DataLoader(data, batch_sampler=...)`, whose data must be the plan's examples, in one order.
+
+    `start` is the first step, for a run that is resumed.
+    """
+
+    def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
+        if not 0 <= start <= plan.steps:
+            raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
+        self._batches, self._start = Batches(plan, key, run=run), start
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for step in range(self._start, len(self._batches)):
+            yield self._batches.at(step).tolist()
+
+    def __len__(self) -> int:
+        return len(self._batches) - self._start
+
+
+def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def _margin(examples: int) -> float:
+    """What rounding adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are added."""
+    roundings = (examples + 2) * 2.0**-53
+    return 2 * examples * roundings / (1 - roundings)
+
+
+def clipped_sum_(
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
+    y: Tensor,
+    clip_norm: float,
+    *,
+    micro_batch: int = 64,
+) -> Tensor:
+    """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
+    is not private.
+
+    Gradients are taken example by example (`torch.func.vmap`), in portions of `micro_batch`; lengths, factors and sums are in double
+    precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans allow for. An example whose gradient is not finite
+    adds nothing. A second call before the step adds to the sum.
+
+    `loss(model(x), y)` gets a batch of one example; the model must treat examples apart (no batch normalisation).
+    """
+    if not clip_norm > 0 or not math.isfinite(clip_norm):
+        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
+    if micro_batch < 1:
+        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    if len(x) != len(y):
+        raise ValueError(f"y is of {len(y)} examples but must be of {len(x)}, as x is")
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
+            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+    parameters = _trainable(model)
+    fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
+
+    def one(trained: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return loss(functional_call(model, {**fixed, **trained}, (x.unsqueeze(0),)), y.unsqueeze(0))
+
+    of_each = vmap(grad_and_value(one), in_dims=(None, 0, 0), randomness="different")
+    trained = {name: p.detach() for name, p in parameters.items()}
+    sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in parameters.items()}
+    losses = 0.0
+    # Sums are halved, not run on: each term meets few roundings.
+    for a, b in zip(x.split(micro_batch), y.split(micro_batch)):
+        if len(a) == 0:
+            continue
+        gradients, values = of_each(trained, a, b)
+        gradients = {name: g.to(torch.float64) for name, g in gradients.items()}
+        squares = sum(g.flatten(1).square().sum(1) if g.dim() > 1 else g.square() for g in gradients.values())
+        lengths = torch.as_tensor(squares).sqrt()
+        most = _SHORTER * clip_norm
+        factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
+        finite = torch.isfinite(lengths)
+        factors = torch.where(finite, factors, torch.zeros_like(factors))
+        for name, g in gradients.items():
+            # What is not finite is left out, not multiplied by zero.
+            kept = torch.where(finite.view(-1, *[1] * (g.dim() - 1)), g, torch.zeros_like(g))
+            sums[name] += torch.tensordot(factors, kept, dims=1)
+        losses += float(values.detach().to(torch.float64).sum())
+    for name, p in parameters.items():
+        held, count = getattr(p, _SUM, (None, 0))
+        setattr(p, _SUM, (sums[name] if held is None else held + sums[name], count + len(x)))
+    return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
+
+
+class CorrelatedNoise:
+    """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
+
+    What it is added to is the sum that `clipped_sum_` left, or, for models in double precision and plans with release `plain`,
+    the sum of clipped gradients in `.grad`. `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as
+    secret as it.
+    """
+
+    def __init__(self, model: nn.Module, plan: Plan, key: Key, *, run: str | None = None, threads: int | None = None) -> None:
+        self._plan, self._run, self._threads = plan, run, threads
+        self._parameters = _trainable(model)
+        if not self._parameters:
+            raise ValueError("model is one without trainable parameters but must have some")
+        self._layout = self._layout_now()
+        self._dim = sum(p.numel() for p in self._parameters.values())
+        largest = math.ceil(plan.examples / int(plan.sampler.get("groups", 1)))
+        if _margin(largest) * plan.clip_norm > plan.sum_allowance:
+            raise ValueError(f"examples of the largest batch is {largest} but must be so few that their sum is exact enough")
+        self._stream = NoiseStream(plan, self._dim, key, run=run, threads=threads)
+        self._sum = torch.zeros(self._dim, dtype=torch.float64)
+        self._row = torch.zeros(self._dim, dtype=torch.float32)
+        self._handle: Any = None
+
+    @property
+    def step(self) -> int:
+        """The step that comes next."""
+        return self._stream.step
+
+    def _layout_now(self) -> list[tuple[str, tuple[int, ...], torch.dtype, torch.device]]:
+        return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
+
+    def attach(self, optimizer: torch.optim.Optimizer) -> CorrelatedNoise:
+        """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise."""
+        if self._handle is not None:
+            raise ValueError("optimizer is a second one but must be the only one: detach() the first")
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
+            raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
+        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        return self
+
+    def detach(self) -> None:
+        """Takes the noise off the optimizer."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        # The hook gets the optimizer itself first.
+        given = [a for a in args if a is not optimizer] + list(kwargs.values())
+        if any(a is not None for a in given):
+            raise ValueError("closure is given but must be left out: it would make gradients after the noise")
+        if getattr(optimizer, "grad_scale", None) is not None:
+            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        self.add_()
+
+    def _gathered(self) -> int | None:
+        """Brings the step's sum into one place; tells how many examples are in it, where that is known."""
+        counts: set[int] = set()
+        rest = self._sum
+        for name, p in self._parameters.items():
+            part, rest = rest[: p.numel()], rest[p.numel() :]
+            held, count = getattr(p, _SUM, (None, None))
+            if held is not None:
+                counts.add(count)
+                part.copy_(held.reshape(-1))
+                continue
+            if p.grad is None:
+                # A gradient that is missing is zero; its noise is not.
+                part.zero_()
+                continue
+            if p.grad.dtype != torch.float64 and self._plan.release == "grid":
+                raise ValueError(
+                    f"gradient of {name} is of dtype {p.grad.dtype} but must be the float64 sum that clipped_sum_ leaves, "
+                    "for a plan with release grid"
+                )
+            part.copy_(p.grad.reshape(-1))
+        if len(counts) > 1:
+            raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
+        return counts.pop() if counts else None
+
+    def _check_batch(self, count: int | None) -> None:
+        sampler = self._plan.sampler
+        if count is None or sampler["kind"] != "cyclic":
+            return
+        groups = int(sampler["groups"])
+        group = self.step % groups
+        start = [g * self._plan.examples // groups for g in (group, group + 1)]
+        if self.step < self._plan.steps and count != start[1] - start[0]:
+            raise ValueError(f"batch of step {self.step} is of {count} examples but must be the plan's, of {start[1] - start[0]}")
+
+    @torch.no_grad()
+    def add_(self) -> None:
+        """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one."""
+        if self._layout_now() != self._layout:
+            raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        self._check_batch(self._gathered())
+        self._stream.release(self._sum, self._row)
+        rest = self._row
+        for p in self._parameters.values():
+            part, rest = rest[: p.numel()], rest[p.numel() :]
+            mean = part.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
+            p.grad = mean.view(p.shape).to(p.device)
+            if hasattr(p, _SUM):
+                delattr(p, _SUM)
+        self._sum.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Step and noise, as secret as the key: store it where nobody else can read."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "noise"
+            self._stream.save(path)
+            state = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
+        return {"stream": state, "plan": self._plan.digest, "layout": str(self._layout)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was called."""
+        if state["plan"] != self._plan.digest:
+            raise ValueError("plan of the state is another but must be the one that this noise was made by")
+        if state["layout"] != str(self._layout):
+            raise ValueError("layout of the state is another model's but must be this one's")
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "noise"
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(state["stream"].cpu().numpy().tobytes())
+            self._stream = NoiseStream.resume(path, self._plan, self._dim, run=self._run, threads=self._threads)
+
+    def __deepcopy__(self, memo: Any) -> None:
+        raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
+
+    def __reduce__(self) -> str:
+        raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
