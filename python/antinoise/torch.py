@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ from . import Batches, Key, NoiseStream, Plan
 
 __all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
 
-# Of a parameter: the sum of its clipped gradients, in double precision, and the examples in it.
+# Of a parameter: the sum of its clipped gradients, in double precision, and how many examples are in it.
 _SUM = "_antinoise_sum"
 # What keeps rounding in lengths and factors from lengthening a clipped gradient: as in docs/training.md.
 _SHORTER = 1 - 2.0**-20
@@ -59,7 +59,8 @@ def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def _margin(examples: int) -> float:
-    """What rounding adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are added."""
+    """What rounding adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are added: a term meets
+    a rounding of its product and at most one for each other term (docs/training.md)."""
     roundings = (examples + 2) * 2.0**-53
     return 2 * examples * roundings / (1 - roundings)
 
@@ -76,9 +77,11 @@ def clipped_sum_(
     """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
     is not private.
 
-    Gradients are taken example by example (`torch.func.vmap`), in portions of `micro_batch`; lengths, factors and sums are in double
-    precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans allow for. An example whose gradient is not finite
-    adds nothing. A second call before the step adds to the sum.
+    Gradients are taken example by example (`torch.func.vmap`), in portions of `micro_batch`, the last one filled up; lengths, factors and
+    sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans allow for. It does so
+    when its gradient is replaced by zero and the others' keep their bits, which is what the statement compares; PyTorch may round a gradient
+    otherwise at another place of its portion, so that where an example is to be *absent*, and others move up, only portions of 1 keep the
+    others' bits. An example whose gradient is not finite adds nothing. A second call before the step adds to the sum.
 
     `loss(model(x), y)` gets a batch of one example; the model must treat examples apart (no batch normalisation).
     """
@@ -101,39 +104,60 @@ def clipped_sum_(
     trained = {name: p.detach() for name, p in parameters.items()}
     sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in parameters.items()}
     losses = 0.0
-    # Sums are halved, not run on: each term meets few roundings.
-    for a, b in zip(x.split(micro_batch), y.split(micro_batch)):
-        if len(a) == 0:
-            continue
-        gradients, values = of_each(trained, a, b)
+    for start in range(0, len(x), micro_batch):
+        count = min(micro_batch, len(x) - start)
+        # What fills up the last portion is its first example, left out of every sum.
+        places = torch.arange(micro_batch, device=x.device)
+        places = start + torch.where(places < count, places, torch.zeros_like(places))
+        gradients, values = of_each(trained, x[places], y[places.to(y.device)])
         gradients = {name: g.to(torch.float64) for name, g in gradients.items()}
         squares = sum(g.flatten(1).square().sum(1) if g.dim() > 1 else g.square() for g in gradients.values())
         lengths = torch.as_tensor(squares).sqrt()
         most = _SHORTER * clip_norm
         factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
         finite = torch.isfinite(lengths)
+        finite[count:] = False
         factors = torch.where(finite, factors, torch.zeros_like(factors))
         for name, g in gradients.items():
             # What is not finite is left out, not multiplied by zero.
             kept = torch.where(finite.view(-1, *[1] * (g.dim() - 1)), g, torch.zeros_like(g))
             sums[name] += torch.tensordot(factors, kept, dims=1)
-        losses += float(values.detach().to(torch.float64).sum())
+        losses += float(values[:count].detach().to(torch.float64).sum())
     for name, p in parameters.items():
         held, count = getattr(p, _SUM, (None, 0))
         setattr(p, _SUM, (sums[name] if held is None else held + sums[name], count + len(x)))
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 
+def _secret_folder() -> TemporaryDirectory[str]:
+    """A folder for its owner alone, where there is one in memory."""
+    memory = "/dev/shm"
+    return TemporaryDirectory(dir=memory if os.access(memory, os.W_OK | os.X_OK) else None)
+
+
+def _no_copy() -> NoReturn:
+    raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
+
+
 class CorrelatedNoise:
     """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
 
-    What it is added to is the sum that `clipped_sum_` left, or, for models in double precision and plans with release `plain`,
-    the sum of clipped gradients in `.grad`. `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as
+    What it is added to is the sum that `clipped_sum_` left. Who clips otherwise says `sums_in_grad=True` and leaves in `.grad` the sum of
+    the step's gradients, each clipped to the plan's clip norm: in double precision, where the plan's release is `grid`. `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as
     secret as it.
     """
 
-    def __init__(self, model: nn.Module, plan: Plan, key: Key, *, run: str | None = None, threads: int | None = None) -> None:
-        self._plan, self._run, self._threads = plan, run, threads
+    def __init__(
+        self,
+        model: nn.Module,
+        plan: Plan,
+        key: Key,
+        *,
+        run: str | None = None,
+        threads: int | None = None,
+        sums_in_grad: bool = False,
+    ) -> None:
+        self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
         self._parameters = _trainable(model)
         if not self._parameters:
             raise ValueError("model is one without trainable parameters but must have some")
@@ -182,7 +206,7 @@ class CorrelatedNoise:
 
     def _gathered(self) -> int | None:
         """Brings the step's sum into one place; tells how many examples are in it, where that is known."""
-        counts: set[int] = set()
+        counts = set()
         rest = self._sum
         for name, p in self._parameters.items():
             part, rest = rest[: p.numel()], rest[p.numel() :]
@@ -195,45 +219,50 @@ class CorrelatedNoise:
                 # A gradient that is missing is zero; its noise is not.
                 part.zero_()
                 continue
+            if not self._sums_in_grad:
+                must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
+                raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
             if p.grad.dtype != torch.float64 and self._plan.release == "grid":
-                raise ValueError(
-                    f"gradient of {name} is of dtype {p.grad.dtype} but must be the float64 sum that clipped_sum_ leaves, "
-                    "for a plan with release grid"
-                )
+                must_be = "torch.float64: a sum in single precision has no bound that the plan's noise covers"
+                raise ValueError(f"gradient of {name} is of dtype {p.grad.dtype} but must be {must_be}")
             part.copy_(p.grad.reshape(-1))
         if len(counts) > 1:
             raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
         return counts.pop() if counts else None
 
     def _check_batch(self, count: int | None) -> None:
-        sampler = self._plan.sampler
-        if count is None or sampler["kind"] != "cyclic":
+        sampler, step = self._plan.sampler, self.step
+        if count is None or sampler["kind"] == "external" or step == self._plan.steps:
             return
         groups = int(sampler["groups"])
-        group = self.step % groups
-        start = [g * self._plan.examples // groups for g in (group, group + 1)]
-        if self.step < self._plan.steps and count != start[1] - start[0]:
-            raise ValueError(f"batch of step {self.step} is of {count} examples but must be the plan's, of {start[1] - start[0]}")
+        start, end = (g * self._plan.examples // groups for g in (step % groups, step % groups + 1))
+        # A sampled batch is a part of its group.
+        if count > end - start or sampler["kind"] == "cyclic" and count < end - start:
+            most = "" if sampler["kind"] == "cyclic" else "at most "
+            raise ValueError(f"batch of step {step} is of {count} examples but must be the plan's, of {most}{end - start}")
 
     @torch.no_grad()
     def add_(self) -> None:
         """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one."""
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
-        self._check_batch(self._gathered())
+        try:
+            self._check_batch(self._gathered())
+        finally:
+            # Taken, or refused: not for another step.
+            for p in self._parameters.values():
+                if hasattr(p, _SUM):
+                    delattr(p, _SUM)
         self._stream.release(self._sum, self._row)
         rest = self._row
         for p in self._parameters.values():
             part, rest = rest[: p.numel()], rest[p.numel() :]
             mean = part.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
             p.grad = mean.view(p.shape).to(p.device)
-            if hasattr(p, _SUM):
-                delattr(p, _SUM)
-        self._sum.zero_()
 
     def state_dict(self) -> dict[str, Any]:
         """Step and noise, as secret as the key: store it where nobody else can read."""
-        with TemporaryDirectory() as folder:
+        with _secret_folder() as folder:
             path = Path(folder) / "noise"
             self._stream.save(path)
             state = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
@@ -245,15 +274,18 @@ class CorrelatedNoise:
             raise ValueError("plan of the state is another but must be the one that this noise was made by")
         if state["layout"] != str(self._layout):
             raise ValueError("layout of the state is another model's but must be this one's")
-        with TemporaryDirectory() as folder:
+        with _secret_folder() as folder:
             path = Path(folder) / "noise"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(state["stream"].cpu().numpy().tobytes())
             self._stream = NoiseStream.resume(path, self._plan, self._dim, run=self._run, threads=self._threads)
 
-    def __deepcopy__(self, memo: Any) -> None:
-        raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
+    def __copy__(self) -> NoReturn:
+        _no_copy()
 
-    def __reduce__(self) -> str:
-        raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        _no_copy()
+
+    def __reduce__(self) -> NoReturn:
+        _no_copy()

@@ -178,7 +178,6 @@ pub fn loss<'py>(
 /// The losses of several mechanisms over several numbers of steps: a list of dicts as `loss` gives them, `spec` in each.
 #[pyfunction]
 #[pyo3(signature = (strategies, steps, *, workload=None, participation=None, adjacency="zero-out", objective="rms"))]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn compare<'py>(
     py: Python<'py>,
     strategies: Vec<String>,

@@ -80,10 +80,8 @@ impl Wanted {
         let (threads, memory, look_ahead) = limits;
         let (verified, run) = (plan.verified(), run_named(run)?);
         verified.check_dim(dim)?;
-        let coordinates: Vec<Range<u64>> = match shard {
-            Some(ranges) => ranges.into_iter().map(|(start, stop)| start..stop).collect(),
-            None => vec![0..dim as u64],
-        };
+        let ranges = shard.unwrap_or_else(|| vec![(0, dim as u64)]);
+        let coordinates: Vec<Range<u64>> = ranges.into_iter().map(|(start, stop)| start..stop).collect();
         let shard = coordinates.iter().fold(Shard::default(), |shard, range| shard.and_range(range.clone()));
         let recursion = verified.strategy.recursion()?;
         let mut builder = PlainStream::builder(recursion, verified.steps, dim, verified.noise_std())
@@ -148,11 +146,11 @@ impl NoiseStream {
             .into())
     }
 
-    /// Hands the caller's places for a row, or memory that is copied from and to them, to `work`, and memory for a sum.
+    /// Hands the caller's places for a row, or memory that is copied to them, to `work`, and memory for a sum.
     fn fill(
         &self,
         out: &Bound<'_, PyAny>,
-        name: &'static str,
+        (name, what): (&'static str, Row),
         work: impl FnOnce(&mut Noise, &mut Vec<f64>, &mut [f32]) -> std::result::Result<(), NoiseError> + Send,
     ) -> Result<()> {
         let arrays = Arrays::<f32>::of(name, out)?;
@@ -163,19 +161,31 @@ impl NoiseStream {
         self.check_length(name, places.iter().map(|place| place.len()).sum())?;
         self.with(out.py(), move |Rows { noise, row, sum }| match &mut places[..] {
             [place] => work(noise, sum, place),
-            places => scattered(places, row, |row| work(noise, sum, row)),
+            places => scattered(places, what, row, |row| work(noise, sum, row)),
         })
     }
 }
 
-/// Lets `work` have a row of its own, filled from `places` before and written back after.
+/// What becomes of the numbers that lie where a row is to go.
+#[derive(Clone, Copy, PartialEq)]
+enum Row {
+    Written,
+    AddedTo,
+}
+
+/// Lets `work` have a row of its own for `places`, and copies it there.
 fn scattered(
     places: &mut [&mut [f32]],
+    what: Row,
     row: &mut Vec<f32>,
     work: impl FnOnce(&mut [f32]) -> std::result::Result<(), NoiseError>,
 ) -> std::result::Result<(), NoiseError> {
-    row.clear();
-    places.iter().for_each(|place| row.extend_from_slice(place));
+    if what == Row::AddedTo {
+        row.clear();
+        places.iter().for_each(|place| row.extend_from_slice(place));
+    } else {
+        row.resize(places.iter().map(|place| place.len()).sum(), 0.0);
+    }
     work(row)?;
     let mut rest = &row[..];
     for place in places {
@@ -256,14 +266,14 @@ impl NoiseStream {
 
     /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        self.fill(out, "out", |noise, _, row| either!(noise, stream => stream.next_into(row)))
+        self.fill(out, ("out", Row::Written), |noise, _, row| either!(noise, stream => stream.next_into(row)))
     }
 
     /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
     /// `release`.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
-        self.fill(gradient, "gradient", move |noise, _, row| match noise {
+        self.fill(gradient, ("gradient", Row::AddedTo), move |noise, _, row| match noise {
             Noise::Plain(stream) => stream.add_next_into(row, scale),
             Noise::OnGrid(_) => {
                 let must_be =
@@ -282,7 +292,7 @@ impl NoiseStream {
         let sums =
             sums.iter().map(|array| array.as_slice().map_err(Raised::failed)).collect::<Result<Vec<_>>>()?;
         self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
-        self.fill(out, "out", move |noise, gathered, row| {
+        self.fill(out, ("out", Row::Written), move |noise, gathered, row| {
             let sum = match sums[..] {
                 [sum] => sum,
                 _ => {
