@@ -29,7 +29,7 @@ from . import Batches, Key, NoiseStream, Plan
 
 __all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
 
-# Of a parameter: the sum of its clipped gradients, in double precision, and how many examples are in it.
+# Of a parameter: the sum of its clipped gradients, in double precision; how many examples are in it, and clipped to what.
 _SUM = "_antinoise_sum"
 # What keeps rounding in lengths and factors from lengthening a clipped gradient: as in docs/training.md.
 _SHORTER = 1 - 2.0**-20
@@ -124,8 +124,9 @@ def clipped_sum_(
             sums[name] += torch.tensordot(factors, kept, dims=1)
         losses += float(values[:count].detach().to(torch.float64).sum())
     for name, p in parameters.items():
-        held, count = getattr(p, _SUM, (None, 0))
-        setattr(p, _SUM, (sums[name] if held is None else held + sums[name], count + len(x)))
+        held, count, clipped = getattr(p, _SUM, (None, 0, 0.0))
+        total = sums[name] if held is None else held + sums[name]
+        setattr(p, _SUM, (total, count + len(x), max(clipped, float(clip_norm))))
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 
@@ -161,11 +162,11 @@ class CorrelatedNoise:
         self._parameters = _trainable(model)
         if not self._parameters:
             raise ValueError("model is one without trainable parameters but must have some")
+        if plan.unit == "user" and not sums_in_grad:
+            must_be = "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
+            raise ValueError(f"unit of the plan is user but must be {must_be}")
         self._layout = self._layout_now()
         self._dim = sum(p.numel() for p in self._parameters.values())
-        largest = math.ceil(plan.examples / int(plan.sampler.get("groups", 1)))
-        if _margin(largest) * plan.clip_norm > plan.sum_allowance:
-            raise ValueError(f"examples of the largest batch is {largest} but must be so few that their sum is exact enough")
         self._stream = NoiseStream(plan, self._dim, key, run=run, threads=threads)
         self._sum = torch.zeros(self._dim, dtype=torch.float64)
         self._row = torch.zeros(self._dim, dtype=torch.float32)
@@ -183,9 +184,7 @@ class CorrelatedNoise:
         """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise."""
         if self._handle is not None:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
-        held = [p for group in optimizer.param_groups for p in group["params"]]
-        if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
-            raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
+        self._check_parameters(optimizer)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         return self
 
@@ -195,6 +194,11 @@ class CorrelatedNoise:
             self._handle.remove()
             self._handle = None
 
+    def _check_parameters(self, optimizer: torch.optim.Optimizer) -> None:
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
+            raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
+
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
@@ -202,16 +206,20 @@ class CorrelatedNoise:
             raise ValueError("closure is given but must be left out: it would make gradients after the noise")
         if getattr(optimizer, "grad_scale", None) is not None:
             raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        # One that came later would be moved by its raw gradient.
+        self._check_parameters(optimizer)
         self.add_()
 
     def _gathered(self) -> int | None:
         """Brings the step's sum into one place; tells how many examples are in it, where that is known."""
-        counts = set()
+        counts: set[int] = set()
         rest = self._sum
         for name, p in self._parameters.items():
             part, rest = rest[: p.numel()], rest[p.numel() :]
-            held, count = getattr(p, _SUM, (None, None))
+            held, count, clipped = getattr(p, _SUM, (None, 0, 0.0))
             if held is not None:
+                if clipped > self._plan.clip_norm:
+                    raise ValueError(f"clip_norm of the sum is {clipped} but must be the plan's, {self._plan.clip_norm}")
                 counts.add(count)
                 part.copy_(held.reshape(-1))
                 continue
@@ -232,6 +240,8 @@ class CorrelatedNoise:
 
     def _check_batch(self, count: int | None) -> None:
         sampler, step = self._plan.sampler, self.step
+        if count is not None and _margin(count) * self._plan.clip_norm > self._plan.sum_allowance:
+            raise ValueError(f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough")
         if count is None or sampler["kind"] == "external" or step == self._plan.steps:
             return
         groups = int(sampler["groups"])
@@ -266,13 +276,17 @@ class CorrelatedNoise:
             path = Path(folder) / "noise"
             self._stream.save(path)
             state = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
-        return {"stream": state, "plan": self._plan.digest, "layout": str(self._layout)}
+        return {"stream": state, "plan": self._plan.digest, "layout": self._shapes()}
+
+    def _shapes(self) -> str:
+        """What a state is bound to: not devices or precisions, which may change when a run is resumed."""
+        return str([(name, shape) for name, shape, _, _ in self._layout])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where `state_dict` was called."""
         if state["plan"] != self._plan.digest:
             raise ValueError("plan of the state is another but must be the one that this noise was made by")
-        if state["layout"] != str(self._layout):
+        if state["layout"] != self._shapes():
             raise ValueError("layout of the state is another model's but must be this one's")
         with _secret_folder() as folder:
             path = Path(folder) / "noise"

@@ -88,3 +88,4 @@ def test_a_file_that_is_absent_is_told_by_its_path(tmp_path):
         with pytest.raises(FileNotFoundError) as caught:
             read(tmp_path / "absent")
         assert caught.value.filename == str(tmp_path / "absent")
+        assert str(caught.value) == f"[Errno 2] No such file or directory: '{tmp_path / 'absent'}'"

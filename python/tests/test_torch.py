@@ -200,13 +200,17 @@ def test_what_would_void_the_claim_is_refused(plan):
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
     # What was refused is gone: it is not a part of the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    model[0].weight._antinoise_sum = (model[0].weight._antinoise_sum[0], 3)
+    model[0].weight._antinoise_sum = (model[0].weight._antinoise_sum[0], 3, CLIP)
     refused("sums of the parameters are of \\[3, 20\\] examples but must be of one batch")
+    clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
+    refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")
     for p in model.parameters():
         p.grad = torch.ones_like(p)
     refused("gradient of 0.weight is in .grad but must be the sum that clipped_sum_ leaves")
     model.zero_grad()
     refused("optimizer is a second one", lambda: noise.attach(torch.optim.SGD(model.parameters(), lr=1.0)))
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
+    refused("parameters of the optimizer are others")
     noise.detach()
     refused("parameters of the optimizer are others", lambda: noise.attach(torch.optim.SGD(model[0].parameters(), lr=1.0)))
     model[0].weight.data = torch.zeros(9, 5)
@@ -246,6 +250,7 @@ def test_what_is_wrong_is_named(plan):
         (lambda: clipped_sum_(model, loss, x, y[1:], CLIP), "y is of 239 examples but must be of 240"),
         (lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0), "micro_batch is 0 but must be at least 1"),
         (lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP), "0 is a BatchNorm1d but must treat examples apart"),
+        (lambda: CorrelatedNoise(model, small_plan(setting="federated", min_sep=6), key()), "unit of the plan is user but must be example"),
         (lambda: CorrelatedNoise(nn.Tanh(), plan, key()), "model is one without trainable parameters"),
         (lambda: CorrelatedNoise(nn.Linear(20, 20), plan, key()), "dim is 420 but must be from 1 to the plan's dim = 100"),
     ):

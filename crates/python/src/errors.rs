@@ -25,10 +25,14 @@ impl Raised {
     /// `OSError`, of the kind that its number tells.
     pub fn file(path: &Path, source: &io::Error) -> Self {
         let shown = path.display().to_string();
+        let message = source.to_string();
         Self(match source.raw_os_error() {
-            // Python picks the class by the number.
-            Some(number) => PyOSError::new_err((number, source.to_string(), shown)),
-            None => PyOSError::new_err(format!("{shown}: {source}")),
+            // Python picks the class by the number, and prints it itself.
+            Some(number) => {
+                let words = message.split(" (os error").next().unwrap_or_default().to_string();
+                PyOSError::new_err((number, words, shown))
+            }
+            None => PyOSError::new_err(format!("{shown}: {message}")),
         })
     }
 

@@ -17,15 +17,29 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The threads of one process; a child that was forked has none of them and makes its own.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
+/// Leaves these threads to what they are at: whoever comes next gets others.
+fn give_up(busy: &Arc<ThreadPool>) {
+    let mut shared = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if shared.as_ref().is_some_and(|(_, pool)| Arc::ptr_eq(pool, busy)) {
+        *shared = None;
+    }
+}
+
+/// Does `work` on the threads of this process; no lock may be taken in it, since a thread that waits may be given other work, which would
+/// wait for the same lock.
+pub fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+    Ok(pool()?.install(work))
+}
+
 /// The threads of this process.
-pub fn pool() -> Result<Arc<ThreadPool>> {
+fn pool() -> Result<Arc<ThreadPool>> {
     let mut shared = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let now = process::id();
     match &*shared {
         Some((owner, pool)) if *owner == now => Ok(Arc::clone(pool)),
         _ => {
             let pool = Arc::new(ThreadPoolBuilder::new().build().map_err(Raised::failed)?);
-            // What the parent's threads were told cannot be waited for here.
+            // Threads of the parent cannot be waited for here.
             std::mem::forget(shared.replace((now, Arc::clone(&pool))));
             Ok(pool)
         }
@@ -39,7 +53,8 @@ pub fn interruptible<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let (sender, receiver) = channel();
-    pool()?.spawn(move || {
+    let pool = pool()?;
+    pool.spawn(move || {
         // Nobody may listen any more.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
@@ -50,7 +65,7 @@ pub fn interruptible<T: Send + 'static>(
         match found {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| give_up(&pool))?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Raised::failed("the computation ended without a result"));
             }

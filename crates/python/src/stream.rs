@@ -2,22 +2,22 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{
-    GridStream, NoiseError, NoiseStream as PlainStream, Placement, RunId, Shard, State, StreamBuilder,
+    GridStream, Key as Secret, NoiseError, NoiseStream as PlainStream, Placement, RunId, Shard, State,
+    StreamBuilder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::ThreadPool;
 use zeroize::Zeroizing;
 
 use crate::errors::{Raised, Result};
 use crate::key::{Key, no_copy, run_named};
 use crate::plan::Plan;
-use crate::process::{Owner, pool};
+use crate::process::{Owner, on_threads};
 use crate::rows::{Arrays, refuse_overlap};
 
 /// How long a part of a seek should take: Ctrl-C waits for its end.
@@ -30,7 +30,7 @@ const PART: Duration = Duration::from_millis(50);
 #[pyclass(frozen, module = "antinoise")]
 pub struct NoiseStream {
     rows: Mutex<Rows>,
-    pool: Option<Arc<ThreadPool>>,
+    own_threads: bool,
     owner: Owner,
     run: RunId,
     steps: usize,
@@ -66,7 +66,7 @@ struct Wanted {
     builder: StreamBuilder,
     coordinates: Vec<Range<u64>>,
     run: RunId,
-    has_threads: bool,
+    own_threads: bool,
 }
 
 impl Wanted {
@@ -97,27 +97,17 @@ impl Wanted {
         if let Some(look_ahead) = look_ahead {
             builder = builder.look_ahead(look_ahead);
         }
-        Ok(Self { builder, coordinates, run, has_threads: threads.is_some() })
+        Ok(Self { builder, coordinates, run, own_threads: threads.is_some() })
     }
 }
 
 impl NoiseStream {
-    /// The stream that `build` makes on the threads that will run it.
-    fn on_threads(
-        py: Python<'_>,
-        wanted: Wanted,
-        build: impl FnOnce(Wanted) -> Result<Noise> + Send,
-    ) -> Result<Self> {
-        let pool = if wanted.has_threads { None } else { Some(pool()?) };
-        let run = wanted.run.clone();
-        let noise = py.detach(|| match &pool {
-            Some(pool) => pool.install(|| build(wanted)),
-            None => build(wanted),
-        })?;
+    /// A stream that was made in this process.
+    fn of(noise: Noise, run: RunId, own_threads: bool) -> Self {
         let (steps, len) = either!(&noise, stream => (stream.steps(), stream.len()));
         let (placement, description) = either!(&noise, stream => (stream.placement(), stream.description()));
         let rows = Mutex::new(Rows { noise, row: Zeroizing::default(), sum: Zeroizing::default() });
-        Ok(Self { rows, pool, owner: Owner::this(), run, steps, len, placement, description })
+        Self { rows, own_threads, owner: Owner::this(), run, steps, len, placement, description }
     }
 
     /// Lets `work` have the stream while other threads of Python run.
@@ -128,13 +118,9 @@ impl NoiseStream {
     ) -> Result<T> {
         self.owner.check("NoiseStream")?;
         py.detach(|| {
-            // Held outside the pool: a thread of the pool that waits may be given other work, which may wait for this very lock.
             let mut rows = self.rows.lock().map_err(|_| Raised::failed("an earlier call failed half way"))?;
             let rows = &mut *rows;
-            Ok(match &self.pool {
-                Some(pool) => pool.install(|| work(rows)),
-                None => work(rows),
-            }?)
+            Ok(threaded(self.own_threads, || work(rows))??)
         })
     }
 
@@ -171,6 +157,11 @@ impl NoiseStream {
 enum Row {
     Written,
     AddedTo,
+}
+
+/// Does `work` where the stream's threads are: its own, or those of the process.
+fn threaded<T: Send>(own_threads: bool, work: impl FnOnce() -> T + Send) -> Result<T> {
+    if own_threads { Ok(work()) } else { on_threads(work) }
 }
 
 /// Lets `work` have a row of its own for `places`, and copies it there.
@@ -229,14 +220,16 @@ impl NoiseStream {
         let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
         let grid = plan.verified().release.grid()?;
         let digest = plan.digest_bytes();
-        Self::on_threads(py, wanted, move |Wanted { builder, coordinates, run, .. }| {
-            key.make_noise(&run, digest, (dim, coordinates), |secret| {
-                Ok(match grid {
-                    Some(grid) => Noise::OnGrid(Box::new(builder.build_on_grid_lent(grid, secret)?)),
-                    None => Noise::Plain(Box::new(builder.build_lent(secret)?)),
-                })
+        let Wanted { builder, coordinates, run, own_threads } = wanted;
+        let build = |secret: &Secret| {
+            threaded(own_threads, || match grid {
+                Some(grid) => builder.build_on_grid_lent(grid, secret).map(Box::new).map(Noise::OnGrid),
+                None => builder.build_lent(secret).map(Box::new).map(Noise::Plain),
             })
-        })
+        };
+        let noise =
+            py.detach(|| key.make_noise(&run, digest, (dim, coordinates), |secret| Ok(build(secret)??)))?;
+        Ok(Self::of(noise, run, own_threads))
     }
 
     /// The stream as it was when `save` wrote `path`, which holds its key; the rest must be what it was made with.
@@ -256,12 +249,13 @@ impl NoiseStream {
     ) -> Result<Self> {
         let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
         let grid = plan.verified().release.grid()?;
-        Self::on_threads(py, wanted, move |Wanted { builder, .. }| {
-            Ok(match grid {
-                Some(grid) => Noise::OnGrid(Box::new(builder.resume_on_grid(grid, path)?)),
-                None => Noise::Plain(Box::new(builder.resume(path)?)),
-            })
-        })
+        let Wanted { builder, run, own_threads, .. } = wanted;
+        let build = || match grid {
+            Some(grid) => builder.resume_on_grid(grid, path).map(Box::new).map(Noise::OnGrid),
+            None => builder.resume(path).map(Box::new).map(Noise::Plain),
+        };
+        let noise = py.detach(|| threaded(own_threads, build))??;
+        Ok(Self::of(noise, run, own_threads))
     }
 
     /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
