@@ -5,7 +5,7 @@
 #     scripts/python.sh            build and test
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
 #
-# Environments lie in target/python. What the package index cannot give is told; then nothing is tested.
+# Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

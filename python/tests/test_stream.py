@@ -116,6 +116,7 @@ def test_seeking_and_resuming_make_the_same_bits(plan, tmp_path):
     noise.save(path)  # over the last one
     for wrong in (
         lambda: an.NoiseStream.resume(path, small_plan(epsilon=3), DIM),
+        lambda: an.NoiseStream.resume(path, small_plan(examples=480, batch_size=40), DIM),  # the same noise for other data
         lambda: an.NoiseStream.resume(path, plan, DIM - 1),
         lambda: an.NoiseStream.resume(path, plan, DIM, run="other"),
         lambda: an.NoiseStream.resume(path, plan, DIM, shard=[(0, 5)]),
