@@ -72,7 +72,9 @@ class Crate:
             text = file.read_text()
             if not path:
                 self.layers = declared(text) or self.layers
-            self.code[path], files = without_tests(without_comments(text))
+            code, files = without_tests(without_comments(text))
+            # A program beside its library is one more part of the root.
+            self.code[path] = self.code.get(path, "") + code
             tests.update(path + (name,) for name in files)
         for path in [p for p in self.code if any(p[: len(t)] == t for t in tests)]:
             del self.code[path]
@@ -168,6 +170,7 @@ def self_test():
         "mid/b.rs": "use super::A; const S: &str = \"crate::top\";",
         "side.rs": "use crate::low::{self, Low};",
         "top.rs": "use crate::{mid::{A as B}, side}; pub struct Top;",
+        "main.rs": "fn main() { sound::run() }",
     }
     planted = [
         ("low.rs", "use crate::top::Top;", "low uses top"),

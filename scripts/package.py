@@ -50,9 +50,12 @@ def run(command, folder=ROOT, **how):
 
 
 def versions():
-    """Name and version of every crate of the workspace."""
+    """Name and version of every crate that a registry gets, and the names of the others."""
     found = run(["cargo", "metadata", "--no-deps", "--format-version=1"], stdout=subprocess.PIPE)
-    return {package["name"]: package["version"] for package in json.loads(found.stdout)["packages"]}
+    packages = json.loads(found.stdout)["packages"]
+    # What a crate may be published to is told where it is not every registry: nowhere, an empty list.
+    published = {package["name"]: package["version"] for package in packages if package["publish"] is None}
+    return published, sorted({package["name"] for package in packages} - set(published))
 
 
 def contents(archive):
@@ -144,8 +147,9 @@ def downstream(names):
 
 
 def main():
-    names = versions()
-    run(["cargo", "package", "--workspace", "--no-verify", "--allow-dirty", "--quiet", "--target-dir", str(TARGET)])
+    names, others = versions()
+    left_out = [f"--exclude={name}" for name in others]
+    run(["cargo", "package", "--workspace", *left_out, "--no-verify", "--allow-dirty", "--quiet", "--target-dir", str(TARGET)])
     for name, version in names.items():
         archive = TARGET / "package" / f"{name}-{version}.crate"
         unpack(look_into(archive), PACKED / name)

@@ -1,7 +1,6 @@
 //! Why a command failed, and the exit status that says so.
 
 use std::fmt;
-use std::process::ExitCode;
 
 use antinoise_input::InvalidParameter;
 
@@ -33,8 +32,8 @@ impl Failure {
     }
 
     /// The exit status.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.status)
+    pub fn status(&self) -> u8 {
+        self.status
     }
 }
 

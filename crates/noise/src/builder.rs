@@ -138,7 +138,25 @@ impl StreamBuilder {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream> {
-        let key = RunKey::new(&key, &self.run);
+        self.build_lent(&key)
+    }
+
+    /// The same from a key that stays with whoever lent it, and who sees to it that no run is made twice: for languages in
+    /// which a stream cannot consume its key.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, RunId};
+    /// let (key, builder) = (Key::from_os()?, NoiseStream::builder(Recursion::Independent, 10, 4, 1.0));
+    /// let streams = [1, 2].map(|run| builder.clone().run(RunId::from(run)).build_lent(&key));
+    /// assert!(streams.iter().all(Result::is_ok));
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build`].
+    pub fn build_lent(self, key: &Key) -> Result<NoiseStream> {
+        let key = RunKey::new(key, &self.run);
         self.start(Plain, key)
     }
 
@@ -148,7 +166,15 @@ impl StreamBuilder {
     /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
     /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
     pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream> {
-        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
+        self.build_on_grid_lent(grid, &key)
+    }
+
+    /// The same from a key that is lent, as for [`StreamBuilder::build_lent`].
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build_on_grid`].
+    pub fn build_on_grid_lent(self, grid: Grid, key: &Key) -> Result<GridStream> {
+        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(key, &self.run));
         self.start(mode, key)
     }
 

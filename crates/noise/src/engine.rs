@@ -147,11 +147,20 @@ impl<M: Mode> Engine<M> {
 
     /// Makes `step` the next one.
     pub(crate) fn seek(&mut self, step: usize) {
-        if step == self.stagger.next {
-            return;
+        let from = self.sought_from(step);
+        if from != self.stagger.next {
+            self.stagger.restore(from, from);
         }
-        if step == self.stagger.steps || self.placement.state != State::Stored {
-            return self.stagger.restore(step, step);
+        if from < step {
+            self.run_until(step);
+        }
+    }
+
+    /// The step from which the past is built when `step` is sought: `step` itself where there is nothing to build.
+    pub(crate) fn sought_from(&self, step: usize) -> usize {
+        let next = self.stagger.next;
+        if step == next || step == self.stagger.steps || self.placement.state != State::Stored {
+            return step;
         }
         let mut from = step - self.flat.position(step).local;
         // Plain seed noise needs no more than itself; on a grid it carries the roundings of all steps.
@@ -159,10 +168,7 @@ impl<M: Mode> Engine<M> {
         {
             from = from.max(step.saturating_sub(self.stored.0));
         }
-        if !(from..=step).contains(&self.stagger.next) {
-            self.stagger.restore(from, from);
-        }
-        self.run_until(step);
+        if (from..=step).contains(&next) { next } else { from }
     }
 
     /// Makes the noise of the steps before `step`, and of those after it that a tile would have made by then.

@@ -121,6 +121,22 @@ impl<M: Mode> Stream<M> {
         Ok(())
     }
 
+    /// The step from which [`seek`](NoiseStream::seek) to `step` has to build the past: `step` itself, or the last one, where there
+    /// is nothing to build. Who seeks from there on in parts can stop between them.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+    /// let mut stream = NoiseStream::new(recursion, 1000, 4, 1.0, Key::from_os()?)?;
+    /// stream.seek(600)?;
+    /// assert_eq!((stream.sought_from(900), stream.sought_from(500)), (600, 0));
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    pub fn sought_from(&self, step: usize) -> usize {
+        self.engine.sought_from(step.min(self.spec.steps))
+    }
+
     /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
     /// [`antinoise_input::file`] for what a killed process may leave beside it.
     ///

@@ -1,0 +1,179 @@
+//! The `antinoise` command line, as a function of its arguments: the program of that name calls it, and so does
+//! `python -m antinoise`.
+//!
+//! ```
+//! assert_eq!(antinoise_cli::run(["antinoise", "calibrate", "--epsilon", "2", "--delta", "1e-6"]), 0);
+//! assert_eq!(antinoise_cli::run(["antinoise", "calibrate", "--epsilon", "-2", "--delta", "1e-6"]), 2);
+//! ```
+//!
+//! Each line uses those above it alone:
+//!
+//! ```layers
+//! failure, numbers, progress: how it ends; numbers as people write them; how far it is
+//! output, plot, signals, arguments, report: what is printed and drawn; Ctrl-C; options in common; the page of a training
+//! destination, source: where results go; which mechanism is meant
+//! commands: one file a command
+//! ```
+
+// Doc comments of options are help texts: their brackets are not links.
+#![allow(rustdoc::broken_intra_doc_links)]
+
+mod arguments;
+mod commands;
+mod destination;
+mod failure;
+mod numbers;
+mod output;
+mod plot;
+mod progress;
+#[cfg(feature = "train")]
+mod report;
+mod signals;
+mod source;
+
+use std::ffi::OsString;
+
+use antinoise_input::printable;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Correlated-noise mechanisms for differentially private learning: design, account, generate, train.
+///
+/// Every command takes --json: then stdout holds exactly one JSON object. Exit status: 0 done, 2 bad input,
+/// 1 any other failure.
+#[derive(Debug, Parser)]
+#[command(name = "antinoise", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Print one JSON object on stdout and nothing else.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Loss(commands::loss::Arguments),
+    Compare(commands::compare::Arguments),
+    Show(commands::show::Arguments),
+    Account(commands::account::Arguments),
+    Calibrate(commands::calibrate::Arguments),
+    Bands(commands::bands::Arguments),
+    Plan(commands::plan::Arguments),
+    Verify(commands::verify::Arguments),
+    #[cfg(feature = "train")]
+    Audit(Box<commands::audit::Arguments>),
+    #[cfg(feature = "train")]
+    Train(Box<commands::train::Arguments>),
+    Noise(commands::noise::Arguments),
+    Batches(commands::batches::Arguments),
+    Bench(commands::bench::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
+}
+
+fn command(cli: &Cli) -> failure::Result<u8> {
+    let printed = match &cli.command {
+        Command::Loss(arguments) => output::print(&commands::loss::run(arguments)?, cli.json),
+        Command::Compare(arguments) => output::print(&commands::compare::run(arguments)?, cli.json),
+        Command::Show(arguments) => output::print(&commands::show::run(arguments)?, cli.json),
+        Command::Account(arguments) => output::print(&commands::account::run(arguments)?, cli.json),
+        Command::Calibrate(arguments) => output::print(&commands::calibrate::run(arguments)?, cli.json),
+        Command::Bands(arguments) => output::print(&commands::bands::run(arguments)?, cli.json),
+        Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
+        Command::Verify(arguments) => {
+            let report = commands::verify::run(arguments)?;
+            output::print(&report, cli.json)?;
+            return Ok(if report.holds { 0 } else { 2 });
+        }
+        #[cfg(feature = "train")]
+        Command::Audit(arguments) => {
+            let report = commands::audit::run(arguments)?;
+            output::print(&report, cli.json)?;
+            if !report.accepted() {
+                return Err(failure::Failure::other(format!(
+                    "the mechanism is not what it claims to be: {}",
+                    report.rejections()
+                )));
+            }
+            return Ok(0);
+        }
+        #[cfg(feature = "train")]
+        Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
+        Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
+        Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
+        Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
+        Command::Completions(arguments) => {
+            output::print(&commands::completions::run(arguments, Cli::command())?, cli.json)
+        }
+        Command::Man(arguments) => output::print(&commands::man::run(arguments, Cli::command())?, cli.json),
+    };
+    printed.map(|()| 0)
+}
+
+/// The arguments with a negative number joined to the option before it: `--delta -1e-5` as `--delta=-1e-5`.
+///
+/// Left apart, clap takes a number with a negative exponent for a row of flags.
+fn with_negative_numbers(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let negative =
+            argument.to_str().is_some_and(|text| text.starts_with('-') && text.parse::<f64>().is_ok());
+        let option = |before: &OsString| {
+            before
+                .to_str()
+                .is_some_and(|text| text.starts_with("--") && text.len() > 2 && !text.contains('='))
+        };
+        match joined.last_mut() {
+            Some(before) if negative && option(before) => {
+                before.push("=");
+                before.push(argument);
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
+/// A message about a parameter that is an option of the command names it as the user wrote it.
+fn with_option_named(message: &str, command: &clap::Command) -> String {
+    let is_option = |name: &str| command.get_arguments().any(|option| option.get_long() == Some(name));
+    let (parameter, rest) = message.split_at(message.find([' ', ':', '\'']).unwrap_or(0));
+    let option = parameter.replace('_', "-");
+    if is_option(&option) { format!("--{option}{rest}") } else { message.to_string() }
+}
+
+/// The innermost command that was named.
+fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a clap::Command {
+    let inner =
+        matches.subcommand().and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
+    inner.map_or(command, |(command, matches)| running(command, matches))
+}
+
+/// Runs the command that `arguments` name, the program's own name first, and gives the exit status: 0 done, 2 bad input, 130 or
+/// 143 stopped by a signal, 1 any other failure. What it has to say is printed.
+///
+/// Commands that a signal may stop listen for it from then on, in the whole process.
+pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
+    let commands = Cli::command();
+    let arguments = with_negative_numbers(arguments.into_iter().map(Into::into));
+    let parsed = commands.clone().try_get_matches_from(arguments);
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Whoever cannot be told learns it by the status.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(1);
+        }
+    };
+    command(&cli).unwrap_or_else(|failure| {
+        let message = with_option_named(&failure.to_string(), running(&commands, &matches));
+        eprintln!("error: {}", printable(&message));
+        failure.status()
+    })
+}
+
+/// The first page, whose code must run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

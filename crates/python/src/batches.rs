@@ -1,0 +1,77 @@
+//! Which examples take part in which step.
+
+use antinoise_input::between;
+use antinoise_noise::{Purpose, RunId};
+use antinoise_plan::{Batches as Sampled, Plan as Numbers};
+use numpy::{PyArray1, ToPyArray};
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::key::{Key, no_copy, run_named};
+use crate::plan::Plan;
+
+/// The batches of a plan's run: the examples of each step, by number from 0, as its trainer draws them.
+///
+/// They are part of the secret where sampling amplifies privacy.
+#[pyclass(frozen, module = "antinoise")]
+pub struct Batches {
+    sampled: Sampled,
+    steps: usize,
+    plan: [u8; 32],
+    key: Py<Key>,
+    run: RunId,
+}
+
+#[pymethods]
+impl Batches {
+    #[new]
+    #[pyo3(signature = (plan, key, *, run=None))]
+    fn new(py: Python<'_>, plan: &Plan, key: Py<Key>, run: Option<&str>) -> Result<Self> {
+        let run = run_named(run)?;
+        let Numbers { steps, examples, batch_size, sampler, .. } = **plan.verified();
+        let digest = plan.digest_bytes();
+        let mut rng = key.get().rng(&run, digest, Purpose::DataOrder, 0)?;
+        let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, &mut rng))?;
+        Ok(Self { sampled, steps, plan: digest, key, run })
+    }
+
+    /// The examples of step `step`, from 0.
+    fn at<'py>(&self, py: Python<'py>, step: usize) -> Result<Bound<'py, PyArray1<i64>>> {
+        between("step", step, 0, self.steps - 1, "steps - 1")?;
+        let mut rng = self.key.get().rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
+        let batch = self.sampled.at(step, &mut rng);
+        let numbers: Vec<i64> = batch.into_iter().map(|example| example as i64).collect();
+        Ok(numbers.to_pyarray(py))
+    }
+
+    /// Every step's examples, from the first on.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import("builtins")?;
+        let steps = builtins.getattr("range")?.call1((slf.get().steps,))?;
+        builtins.getattr("map")?.call1((slf.getattr("at")?, steps))
+    }
+
+    fn __len__(&self) -> usize {
+        self.steps
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Batches(run={:?}, steps={})", self.run.as_str(), self.steps)
+    }
+
+    fn __reduce_ex__(&self, _protocol: i32) -> PyResult<()> {
+        no_copy("Batches")
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        no_copy("Batches")
+    }
+
+    fn __copy__(&self) -> PyResult<()> {
+        no_copy("Batches")
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
+        no_copy("Batches")
+    }
+}

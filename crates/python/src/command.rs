@@ -1,0 +1,13 @@
+//! The command line of `python -m antinoise`.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the command that `arguments` name, the program's name first, and gives its exit status.
+///
+/// Python's handler of Ctrl-C does not run meanwhile: who calls it lets the system handle signals.
+#[pyfunction]
+pub fn run_command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| antinoise_cli::run(arguments))
+}

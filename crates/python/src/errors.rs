@@ -1,0 +1,89 @@
+//! Which exception an error becomes: `ValueError` for bad input, `OSError` with path and number for files, `RuntimeError` for the
+//! rest; the text is the library's own.
+
+use std::io;
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+
+/// An error of any crate, on its way to Python.
+#[derive(Debug)]
+pub struct Raised(PyErr);
+
+/// `Result` with [`Raised`].
+pub type Result<T> = std::result::Result<T, Raised>;
+
+impl Raised {
+    /// `RuntimeError`.
+    pub fn failed(message: impl ToString) -> Self {
+        Self(PyRuntimeError::new_err(message.to_string()))
+    }
+
+    /// `OSError`, of the kind that its number tells.
+    pub fn file(path: &Path, source: &io::Error) -> Self {
+        let shown = path.display().to_string();
+        let message = source.to_string();
+        Self(match source.raw_os_error() {
+            // Python picks the class by the number, and prints it itself.
+            Some(number) => {
+                let words = message.split(" (os error").next().unwrap_or_default().to_string();
+                PyOSError::new_err((number, words, shown))
+            }
+            None => PyOSError::new_err(format!("{shown}: {message}")),
+        })
+    }
+
+    fn judged(message: impl ToString, bad_input: bool) -> Self {
+        if bad_input { Self(PyValueError::new_err(message.to_string())) } else { Self::failed(message) }
+    }
+}
+
+impl From<Raised> for PyErr {
+    fn from(raised: Raised) -> Self {
+        raised.0
+    }
+}
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+impl From<InvalidParameter> for Raised {
+    fn from(error: InvalidParameter) -> Self {
+        Self::judged(error, true)
+    }
+}
+
+impl From<antinoise_mechanism::Error> for Raised {
+    fn from(error: antinoise_mechanism::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
+impl From<antinoise_accounting::Error> for Raised {
+    fn from(error: antinoise_accounting::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
+impl From<antinoise_plan::Error> for Raised {
+    fn from(error: antinoise_plan::Error) -> Self {
+        match &error {
+            antinoise_plan::Error::Io { path, source } => Self::file(path, source),
+            _ => Self::judged(&error, error.is_bad_input()),
+        }
+    }
+}
+
+impl From<antinoise_noise::Error> for Raised {
+    fn from(error: antinoise_noise::Error) -> Self {
+        match &error {
+            antinoise_noise::Error::Io { path, source } => Self::file(path, source),
+            _ => Self::judged(&error, error.is_bad_input()),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The secret, and what it has served.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use antinoise_input::InvalidParameter;
+use antinoise_noise::{Key as Secret, KeyedRng, Purpose, RunId};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::process::Owner;
+
+/// The 256-bit secret that a run's noise and batches come from.
+///
+/// Under one name of a run it serves one plan, and makes noise once for each coordinate. It is never printed, copied or pickled, and
+/// stays in the process that made it.
+#[pyclass(frozen, module = "antinoise")]
+pub struct Key {
+    secret: Secret,
+    served: Mutex<HashMap<RunId, Served>>,
+    owner: Owner,
+}
+
+/// What a key did under one name.
+struct Served {
+    plan: [u8; 32],
+    /// Of the streams, which agree on their dimension, and the coordinates that they make.
+    streams: Option<(usize, Vec<Range<u64>>)>,
+}
+
+impl Key {
+    fn of(secret: Secret) -> Self {
+        Self { secret, served: Mutex::default(), owner: Owner::this() }
+    }
+
+    /// Random numbers for a sampler of this plan's run.
+    pub fn rng(&self, run: &RunId, plan: [u8; 32], purpose: Purpose, step: u64) -> Result<KeyedRng> {
+        self.owner.check("Key")?;
+        drop(self.serve(run, plan)?);
+        Ok(KeyedRng::new(&self.secret, run, purpose, step))
+    }
+
+    /// What `build` makes of the secret for these coordinates of a run, which it makes once.
+    pub fn make_noise<T>(
+        &self,
+        run: &RunId,
+        plan: [u8; 32],
+        (dim, coordinates): (usize, Vec<Range<u64>>),
+        build: impl FnOnce(&Secret) -> Result<T>,
+    ) -> Result<T> {
+        self.owner.check("Key")?;
+        let mut served = self.serve(run, plan)?;
+        let streams = &mut served.get_mut(run).expect("it was entered").streams;
+        if let Some((same_dim, made)) = streams {
+            let overlap = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+            if *same_dim != dim || made.iter().any(|a| coordinates.iter().any(|b| overlap(a, b))) {
+                return Err(twice(run, "the key has made these coordinates' noise in it"));
+            }
+        }
+        let stream = build(&self.secret)?;
+        streams.get_or_insert((dim, Vec::new())).1.extend(coordinates);
+        Ok(stream)
+    }
+
+    /// Enters that the run is of this plan.
+    fn serve(&self, run: &RunId, plan: [u8; 32]) -> Result<MutexGuard<'_, HashMap<RunId, Served>>> {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = served.entry(run.clone()).or_insert(Served { plan, streams: None });
+        if entry.plan == plan { Ok(served) } else { Err(twice(run, "the key serves another plan in it")) }
+    }
+}
+
+fn twice<T: From<InvalidParameter>>(run: &RunId, why: &str) -> T {
+    let must_be = format!(
+        "a name that is new to this key, or the key another one: {why}, and noise that is used twice hides nothing"
+    );
+    InvalidParameter::new("run", format!("{:?}", run.as_str()), must_be).into()
+}
+
+/// The name of a run; "0" if there is none.
+pub fn run_named(run: Option<&str>) -> Result<RunId> {
+    Ok(run.map_or(Ok(RunId::default()), RunId::new)?)
+}
+
+/// Why something that must not live twice is not copied.
+pub fn no_copy<T>(what: &str) -> PyResult<T> {
+    Err(PyTypeError::new_err(format!(
+        "a {what} cannot be pickled or copied: two of them would release the same noise twice"
+    )))
+}
+
+#[pymethods]
+impl Key {
+    /// A fresh key from the operating system's random source, for one run.
+    #[staticmethod]
+    fn from_os() -> Result<Self> {
+        Ok(Self::of(Secret::from_os()?))
+    }
+
+    /// The key in a file that only its owner can read: 32 random bytes, or 64 hexadecimal digits.
+    #[staticmethod]
+    fn from_file(path: PathBuf) -> Result<Self> {
+        Ok(Self::of(Secret::from_file(path)?))
+    }
+
+    /// A key that anyone can guess from a number: for tests and examples, never for privacy.
+    #[staticmethod]
+    fn from_seed_insecure(seed: u64) -> Self {
+        Self::of(Secret::from_seed_insecure(seed))
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "Key(..)"
+    }
+
+    fn __reduce_ex__(&self, _protocol: i32) -> PyResult<()> {
+        no_copy("Key")
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        no_copy("Key")
+    }
+
+    fn __copy__(&self) -> PyResult<()> {
+        no_copy("Key")
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
+        no_copy("Key")
+    }
+}

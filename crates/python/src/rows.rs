@@ -1,0 +1,120 @@
+//! One row of numbers in memory that Python owns: an array, or several that hold it one after the other.
+
+use antinoise_input::InvalidParameter;
+use numpy::{
+    Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods, dtype};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::errors::Result;
+
+const MUST_BE: &str = "a NumPy array, a tensor in the host's memory or whatever else has the buffer protocol, or a list of such";
+
+/// The arrays that a caller handed in as `name`, each of type `T`, in one piece and apart from the others.
+pub struct Arrays<'py, T: Element> {
+    name: &'static str,
+    arrays: Vec<Bound<'py, PyArrayDyn<T>>>,
+}
+
+impl<'py, T: Element> Arrays<'py, T> {
+    /// # Errors
+    /// Names `name`, what it got and what it must be.
+    pub fn of(name: &'static str, given: &Bound<'py, PyAny>) -> Result<Self> {
+        let parts: Vec<Bound<'py, PyAny>> =
+            if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+                given.try_iter()?.collect::<PyResult<_>>()?
+            } else {
+                vec![given.clone()]
+            };
+        let arrays = parts.iter().map(|part| typed(name, &array(name, part)?)).collect::<Result<_>>()?;
+        Ok(Self { name, arrays })
+    }
+
+    /// Where the arrays lie: first byte and the one after the last.
+    pub fn spans(&self) -> Vec<(usize, usize)> {
+        let span = |array: &Bound<'py, PyArrayDyn<T>>| {
+            let start = array.data() as usize;
+            (start, start + array.len() * size_of::<T>())
+        };
+        self.arrays.iter().map(span).collect()
+    }
+
+    /// To be read.
+    pub fn readable(&self) -> Result<Vec<PyReadonlyArrayDyn<'py, T>>> {
+        let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
+            array
+                .try_readonly()
+                .map_err(|error| refused(self.name, error, "one that nobody else writes").into())
+        };
+        self.arrays.iter().map(borrowed).collect()
+    }
+
+    /// To be written.
+    pub fn writable(&self) -> Result<Vec<PyReadwriteArrayDyn<'py, T>>> {
+        let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
+            array
+                .try_readwrite()
+                .map_err(|error| refused(self.name, error, "one that can be written, by us alone").into())
+        };
+        self.arrays.iter().map(borrowed).collect()
+    }
+}
+
+/// Refuses places that share a byte: what is written to one would be read from the other.
+pub fn refuse_overlap(name: &str, mut spans: Vec<(usize, usize)>) -> Result<()> {
+    spans.retain(|span| span.0 < span.1);
+    spans.sort_unstable();
+    if spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+        return Err(refused(name, "arrays that share memory", "arrays apart from each other").into());
+    }
+    Ok(())
+}
+
+fn refused(name: &str, got: impl ToString, must_be: &str) -> InvalidParameter {
+    InvalidParameter::new(name, got.to_string(), must_be)
+}
+
+/// The array that shares `given`'s memory; never a copy, which nobody would see written.
+fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyUntypedArray>> {
+    if let Ok(array) = given.cast::<PyUntypedArray>() {
+        return Ok(array.clone());
+    }
+    let not_one = || refused(name, given.get_type(), MUST_BE);
+    if given.hasattr("data_ptr")? && given.hasattr("numpy")? {
+        let shared = given.call_method0("detach").and_then(|tensor| tensor.call_method0("numpy"));
+        let array = shared.map_err(|error| refused(name, error.value(given.py()), MUST_BE))?;
+        let array = array.cast_into::<PyUntypedArray>().map_err(|_| not_one())?;
+        let start: usize = array.getattr("ctypes")?.getattr("data")?.extract()?;
+        let same = start == given.call_method0("data_ptr")?.extract::<usize>()?;
+        return if same || array.is_empty() { Ok(array) } else { Err(not_one().into()) };
+    }
+    let py = given.py();
+    let view = py.import("builtins")?.getattr("memoryview")?.call1((given,)).map_err(|_| not_one())?;
+    let array = py.import("numpy")?.getattr("asarray")?.call1((view,))?;
+    Ok(array.cast_into().map_err(|_| not_one())?)
+}
+
+/// The array as one of `T`, with its elements one after the other.
+fn typed<'py, T: Element>(
+    name: &str,
+    array: &Bound<'py, PyUntypedArray>,
+) -> Result<Bound<'py, PyArrayDyn<T>>> {
+    let (py, found) = (array.py(), array.dtype());
+    let wanted = dtype::<T>(py);
+    if !found.is_equiv_to(&wanted) {
+        return Err(refused(name, format!("of dtype {found}"), &format!("of dtype {wanted}")).into());
+    }
+    if !array.is_c_contiguous() {
+        let (strides, shape) = (array.strides(), array.shape());
+        let got = format!("an array of shape {shape:?} and strides {strides:?}");
+        return Err(refused(name, got, "contiguous, its last index fastest").into());
+    }
+    let whole: Bound<'py, PyArrayDyn<T>> =
+        array.as_any().cast::<PyArrayDyn<T>>().map_err(PyErr::from)?.clone();
+    if !(whole.data() as usize).is_multiple_of(align_of::<T>()) {
+        return Err(refused(name, "an array off its alignment", "one as NumPy allocates it").into());
+    }
+    Ok(whole)
+}

@@ -1,0 +1,405 @@
+//! The noise of a plan, row by row.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use antinoise_input::{InvalidParameter, hex};
+use antinoise_noise::{
+    GridStream, Key as Secret, NoiseStream as PlainStream, Placement, RunId, Shard, State, StreamBuilder,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use zeroize::Zeroizing;
+
+use crate::errors::{Raised, Result};
+use crate::key::{Key, no_copy, run_named};
+use crate::plan::Plan;
+use crate::process::{Owner, on_threads};
+use crate::rows::{Arrays, refuse_overlap};
+
+/// How long a part of a seek should take: Ctrl-C waits for its end.
+const PART: Duration = Duration::from_millis(50);
+
+/// The noise of a plan's run: a row a step, of `dim` coordinates or of those in `shard`, never past the plan's last step.
+///
+/// Rows are written into the caller's memory: NumPy arrays of float32, tensors in the host's memory, whatever has the buffer protocol,
+/// or a list of such that hold a row one after the other.
+#[pyclass(frozen, module = "antinoise")]
+pub struct NoiseStream {
+    rows: Mutex<Rows>,
+    own_threads: bool,
+    owner: Owner,
+    run: RunId,
+    steps: usize,
+    len: usize,
+    placement: Placement,
+    description: [u8; 32],
+}
+
+/// A stream in the plan's release, and memory for rows and sums that lie in several places.
+struct Rows {
+    noise: Noise,
+    row: Zeroizing<Vec<f32>>,
+    sum: Zeroizing<Vec<f64>>,
+}
+
+enum Noise {
+    Plain(Box<PlainStream>),
+    OnGrid(Box<GridStream>),
+}
+
+/// What both kinds of stream do alike.
+macro_rules! either {
+    ($noise:expr, $stream:ident => $what:expr) => {
+        match $noise {
+            Noise::Plain($stream) => $what,
+            Noise::OnGrid($stream) => $what,
+        }
+    };
+}
+
+/// What a stream makes, and how.
+struct Wanted {
+    builder: StreamBuilder,
+    coordinates: Vec<Range<u64>>,
+    run: RunId,
+    own_threads: bool,
+}
+
+impl Wanted {
+    fn new(
+        plan: &Plan,
+        dim: usize,
+        run: Option<&str>,
+        shard: Option<Vec<(u64, u64)>>,
+        limits: (Option<usize>, Option<u64>, Option<usize>),
+    ) -> Result<Self> {
+        let (threads, memory, look_ahead) = limits;
+        let (verified, run) = (plan.verified(), run_named(run)?);
+        verified.check_dim(dim)?;
+        let ranges = shard.unwrap_or_else(|| vec![(0, dim as u64)]);
+        let coordinates: Vec<Range<u64>> = ranges.into_iter().map(|(start, stop)| start..stop).collect();
+        let shard = coordinates.iter().fold(Shard::default(), |shard, range| shard.and_range(range.clone()));
+        let recursion = verified.strategy.recursion()?;
+        let mut builder = PlainStream::builder(recursion, verified.steps, dim, verified.noise_std())
+            .shard(shard)
+            .run(run.clone())
+            .context(plan.digest_bytes());
+        if let Some(threads) = threads {
+            builder = builder.threads(threads);
+        }
+        if let Some(memory) = memory {
+            builder = builder.memory_budget(memory);
+        }
+        if let Some(look_ahead) = look_ahead {
+            builder = builder.look_ahead(look_ahead);
+        }
+        Ok(Self { builder, coordinates, run, own_threads: threads.is_some() })
+    }
+}
+
+impl NoiseStream {
+    /// A stream that was made in this process.
+    fn of(noise: Noise, run: RunId, own_threads: bool) -> Self {
+        let (steps, len) = either!(&noise, stream => (stream.steps(), stream.len()));
+        let (placement, description) = either!(&noise, stream => (stream.placement(), stream.description()));
+        let rows = Mutex::new(Rows { noise, row: Zeroizing::default(), sum: Zeroizing::default() });
+        Self { rows, own_threads, owner: Owner::this(), run, steps, len, placement, description }
+    }
+
+    /// Lets `work` have the stream while other threads of Python run.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Rows) -> antinoise_noise::Result<T> + Send,
+    ) -> Result<T> {
+        self.owner.check("NoiseStream")?;
+        py.detach(|| {
+            let mut rows = self.rows.lock().map_err(|_| Raised::failed("an earlier call failed half way"))?;
+            let rows = &mut *rows;
+            Ok(threaded(self.own_threads, || work(rows))??)
+        })
+    }
+
+    fn check_length(&self, name: &str, got: usize) -> Result<()> {
+        if got == self.len {
+            return Ok(());
+        }
+        Err(InvalidParameter::new(format!("{name}'s length"), got, format!("the shard's {}", self.len))
+            .into())
+    }
+
+    /// Hands the caller's places for a row, or memory that is copied to them, to `work`, and memory for a sum.
+    fn fill(
+        &self,
+        out: &Bound<'_, PyAny>,
+        (name, what): (&'static str, Row),
+        work: impl FnOnce(&mut Noise, &mut Vec<f64>, &mut [f32]) -> antinoise_noise::Result<()> + Send,
+    ) -> Result<()> {
+        let arrays = Arrays::<f32>::of(name, out)?;
+        refuse_overlap(name, arrays.spans())?;
+        let mut arrays = arrays.writable()?;
+        let places = arrays.iter_mut().map(|array| array.as_slice_mut().map_err(Raised::failed));
+        let mut places = places.collect::<Result<Vec<_>>>()?;
+        self.check_length(name, places.iter().map(|place| place.len()).sum())?;
+        self.with(out.py(), move |Rows { noise, row, sum }| match &mut places[..] {
+            [place] => work(noise, sum, place),
+            places => scattered(places, what, row, |row| work(noise, sum, row)),
+        })
+    }
+}
+
+/// What becomes of the numbers that lie where a row is to go.
+#[derive(Clone, Copy, PartialEq)]
+enum Row {
+    Written,
+    AddedTo,
+}
+
+/// Does `work` where the stream's threads are: its own, or those of the process.
+fn threaded<T: Send>(own_threads: bool, work: impl FnOnce() -> T + Send) -> Result<T> {
+    if own_threads { Ok(work()) } else { on_threads(work) }
+}
+
+/// Lets `work` have a row of its own for `places`, and copies it there.
+fn scattered(
+    places: &mut [&mut [f32]],
+    what: Row,
+    row: &mut Vec<f32>,
+    work: impl FnOnce(&mut [f32]) -> antinoise_noise::Result<()>,
+) -> antinoise_noise::Result<()> {
+    if what == Row::AddedTo {
+        row.clear();
+        places.iter().for_each(|place| row.extend_from_slice(place));
+    } else {
+        row.resize(places.iter().map(|place| place.len()).sum(), 0.0);
+    }
+    work(row)?;
+    let mut rest = &row[..];
+    for place in places {
+        let (this, later) = rest.split_at(place.len());
+        place.copy_from_slice(this);
+        rest = later;
+    }
+    Ok(())
+}
+
+/// The step's release of `sum`, as the plan's release has it.
+fn release(noise: &mut Noise, sum: &[f64], out: &mut [f32]) -> antinoise_noise::Result<()> {
+    match noise {
+        Noise::OnGrid(stream) => stream.release(sum, out),
+        Noise::Plain(stream) => {
+            stream.next_into(out)?;
+            out.iter_mut().zip(sum).for_each(|(noise, sum)| *noise = (sum + f64::from(*noise)) as f32);
+            Ok(())
+        }
+    }
+}
+
+#[pymethods]
+impl NoiseStream {
+    /// `run` names the run, "0" if left out; `shard` is a list of (start, stop) ranges of coordinates in the order of the output;
+    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit.
+    #[new]
+    #[pyo3(signature = (plan, dim, key, *, run=None, shard=None, threads=None, memory=None, look_ahead=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        py: Python<'_>,
+        plan: &Plan,
+        dim: usize,
+        key: &Key,
+        run: Option<&str>,
+        shard: Option<Vec<(u64, u64)>>,
+        threads: Option<usize>,
+        memory: Option<u64>,
+        look_ahead: Option<usize>,
+    ) -> Result<Self> {
+        let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
+        let grid = plan.verified().release.grid()?;
+        let digest = plan.digest_bytes();
+        let Wanted { builder, coordinates, run, own_threads } = wanted;
+        let build = |secret: &Secret| {
+            threaded(own_threads, || match grid {
+                Some(grid) => builder.build_on_grid_lent(grid, secret).map(Box::new).map(Noise::OnGrid),
+                None => builder.build_lent(secret).map(Box::new).map(Noise::Plain),
+            })
+        };
+        let noise =
+            py.detach(|| key.make_noise(&run, digest, (dim, coordinates), |secret| Ok(build(secret)??)))?;
+        Ok(Self::of(noise, run, own_threads))
+    }
+
+    /// The stream as it was when `save` wrote `path`, which holds its key; the rest must be what it was made with.
+    #[staticmethod]
+    #[pyo3(signature = (path, plan, dim, *, run=None, shard=None, threads=None, memory=None, look_ahead=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn resume(
+        py: Python<'_>,
+        path: PathBuf,
+        plan: &Plan,
+        dim: usize,
+        run: Option<&str>,
+        shard: Option<Vec<(u64, u64)>>,
+        threads: Option<usize>,
+        memory: Option<u64>,
+        look_ahead: Option<usize>,
+    ) -> Result<Self> {
+        let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
+        let grid = plan.verified().release.grid()?;
+        let Wanted { builder, run, own_threads, .. } = wanted;
+        let build = || match grid {
+            Some(grid) => builder.resume_on_grid(grid, path).map(Box::new).map(Noise::OnGrid),
+            None => builder.resume(path).map(Box::new).map(Noise::Plain),
+        };
+        let noise = py.detach(|| threaded(own_threads, build))??;
+        Ok(Self::of(noise, run, own_threads))
+    }
+
+    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
+    fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
+        self.fill(out, ("out", Row::Written), |noise, _, row| either!(noise, stream => stream.next_into(row)))
+    }
+
+    /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
+    /// `release`.
+    #[pyo3(signature = (gradient, scale=1.0))]
+    fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
+        self.fill(gradient, ("gradient", Row::AddedTo), move |noise, _, row| match noise {
+            Noise::Plain(stream) => stream.add_next_into(row, scale),
+            Noise::OnGrid(_) => {
+                let must_be =
+                    "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
+                Err(InvalidParameter::new("release of the plan", "grid", must_be).into())
+            }
+        })
+    }
+
+    /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid sum and noise are rounded to it and added in whole
+    /// numbers; a plain sum is added in double precision. What is divided by the batch size is the result.
+    fn release(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
+        let sums = Arrays::<f64>::of("sum", sum)?;
+        refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
+        let sums = sums.readable()?;
+        let sums =
+            sums.iter().map(|array| array.as_slice().map_err(Raised::failed)).collect::<Result<Vec<_>>>()?;
+        self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
+        self.fill(out, ("out", Row::Written), move |noise, gathered, row| {
+            let sum = match sums[..] {
+                [sum] => sum,
+                _ => {
+                    gathered.clear();
+                    sums.iter().for_each(|sum| gathered.extend_from_slice(sum));
+                    gathered
+                }
+            };
+            release(noise, sum, row)
+        })
+    }
+
+    /// Makes `step` the next one. Ctrl-C stops it on the way, at the step that `step` then tells; `progress(step, of)` is called
+    /// now and then.
+    ///
+    /// Going back makes noise again that was handed out before: released with another gradient, it would void the privacy of both.
+    #[pyo3(signature = (step, *, progress=None))]
+    fn seek(&self, py: Python<'_>, step: usize, progress: Option<&Bound<'_, PyAny>>) -> Result<()> {
+        let mut at = self.with(py, |rows| Ok(either!(&rows.noise, stream => stream.sought_from(step))))?;
+        // The first part goes to where the past begins, and refuses a step that there is not.
+        let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
+        loop {
+            let start = Instant::now();
+            at = self.with(
+                py,
+                |rows| either!(&mut rows.noise, stream => stream.seek(next).map(|()| stream.step())),
+            )?;
+            py.check_signals()?;
+            if let Some(progress) = progress {
+                progress.call1((at, step))?;
+            }
+            if at == step {
+                return Ok(());
+            }
+            let took = start.elapsed();
+            stride = if took < PART { stride * 2 } else { (stride / 2).max(1) };
+            next = step.min(at + stride);
+        }
+    }
+
+    /// Saves the run's key, the step and the state to a file that only its owner can read, whole or not at all; what was there is
+    /// replaced. Whoever reads the file knows all noise of the run.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
+        self.with(py, |rows| either!(&rows.noise, stream => stream.save(path)))
+    }
+
+    /// The step that comes next, from 0; after the last it is `steps`.
+    #[getter]
+    fn step(&self, py: Python<'_>) -> Result<usize> {
+        self.with(py, |rows| Ok(either!(&rows.noise, stream => stream.step())))
+    }
+
+    #[getter]
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The run's name.
+    #[getter]
+    fn run(&self) -> &str {
+        self.run.as_str()
+    }
+
+    /// The choice between memory and time: a dict with `state`, `look_ahead`, `vectors` and `bytes`.
+    #[getter]
+    fn placement<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Placement { state, look_ahead, vectors, bytes } = self.placement;
+        let state = match state {
+            State::Stored => "stored",
+            State::Regenerated => "regenerated",
+            State::Replayed => "replayed",
+        };
+        let report = PyDict::new(py);
+        report.set_item("state", state)?;
+        report.set_item("look_ahead", look_ahead)?;
+        report.set_item("vectors", vectors)?;
+        report.set_item("bytes", bytes)?;
+        Ok(report)
+    }
+
+    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must agree on it.
+    #[getter]
+    fn description(&self) -> String {
+        hex(&self.description)
+    }
+
+    /// Coordinates of a row.
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "NoiseStream(run={:?}, steps={}, coordinates={}, {})",
+            self.run.as_str(),
+            self.steps,
+            self.len,
+            self.placement
+        )
+    }
+
+    fn __reduce_ex__(&self, _protocol: i32) -> PyResult<()> {
+        no_copy("NoiseStream")
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        no_copy("NoiseStream")
+    }
+
+    fn __copy__(&self) -> PyResult<()> {
+        no_copy("NoiseStream")
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
+        no_copy("NoiseStream")
+    }
+}

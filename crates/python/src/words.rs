@@ -1,0 +1,111 @@
+//! What texts and lists name: the library's own names where it has them.
+
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
+use antinoise_plan::{ReleaseKind, Setting};
+use pyo3::FromPyObject;
+
+use crate::errors::Result;
+
+/// What the library reads from text itself.
+pub fn parsed<T: FromStr<Err = antinoise_mechanism::Error>>(text: &str) -> Result<T> {
+    Ok(text.parse()?)
+}
+
+/// A workload: its name, Toeplitz coefficients, or rows (of a lower-triangular matrix, or queries of equal length).
+#[derive(FromPyObject)]
+pub enum WorkloadLike {
+    Name(String),
+    Coefficients(Vec<f64>),
+    Rows(Vec<Vec<f64>>),
+}
+
+impl WorkloadLike {
+    pub fn read(self) -> Result<Workload> {
+        Ok(match self {
+            Self::Name(name) => parsed(&name)?,
+            Self::Coefficients(coefficients) => Workload::Toeplitz { coefficients },
+            Self::Rows(rows) if rows.iter().enumerate().all(|(i, row)| row.len() == i + 1) => {
+                Workload::Matrix { rows }
+            }
+            Self::Rows(rows) => Workload::Queries { rows },
+        })
+    }
+}
+
+/// A schema: its name, or the patterns of steps in which a unit may take part.
+#[derive(FromPyObject)]
+pub enum ParticipationLike {
+    Name(String),
+    Patterns(Vec<Vec<usize>>),
+}
+
+impl ParticipationLike {
+    pub fn read(self) -> Result<Participation> {
+        match self {
+            Self::Name(name) => parsed(&name),
+            Self::Patterns(patterns) => Ok(Participation::Patterns { patterns }),
+        }
+    }
+}
+
+/// One or several mechanisms by name.
+#[derive(FromPyObject)]
+pub enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Names {
+    pub fn read(self) -> Result<Vec<StrategySpec>> {
+        match self {
+            Self::One(name) => Ok(vec![parsed(&name)?]),
+            Self::Several(names) => names.iter().map(|name| parsed(name)).collect(),
+        }
+    }
+}
+
+/// How units come to take part, by name; the federated setting alone takes numbers.
+pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<usize>) -> Result<Setting> {
+    let setting = match name {
+        "single" => Setting::Single,
+        "cyclic" => Setting::Cyclic,
+        "poisson" => Setting::Poisson,
+        "federated" => {
+            let min_sep = min_sep
+                .ok_or_else(|| InvalidParameter::new("min_sep", "absent", "given with setting federated"))?;
+            return Ok(Setting::Federated { min_sep, max_participations });
+        }
+        _ => return Err(unknown("setting", name, "single, cyclic, federated or poisson")),
+    };
+    let given = [("min_sep", min_sep), ("max_participations", max_participations)];
+    match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
+        Some((name, got)) => {
+            Err(InvalidParameter::new(name, got, "left out: only setting federated takes it").into())
+        }
+        None => Ok(setting),
+    }
+}
+
+/// Whose data are protected: users where they come by themselves, examples elsewhere, if nobody says.
+pub fn unit(name: Option<&str>, setting: Setting) -> Result<PrivacyUnit> {
+    match (name, setting) {
+        (Some("user"), _) | (None, Setting::Federated { .. }) => Ok(PrivacyUnit::User),
+        (Some("example"), _) | (None, _) => Ok(PrivacyUnit::Example),
+        (Some(name), _) => Err(unknown("unit", name, "example or user")),
+    }
+}
+
+pub fn release(name: &str) -> Result<ReleaseKind> {
+    [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| unknown("release", name, "grid or plain"))
+}
+
+fn unknown<T: From<InvalidParameter>>(parameter: &str, got: &str, must_be: &str) -> T {
+    InvalidParameter::new(parameter, format!("{got:?}"), must_be).into()
+}

@@ -1,0 +1,264 @@
+"""The compiled half of antinoise."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NoReturn, TypeAlias, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Objective: TypeAlias = Literal["max", "rms"]
+_Adjacency: TypeAlias = Literal["zero-out", "replace-one"]
+_Workload: TypeAlias = str | Sequence[float] | Sequence[Sequence[float]]
+_Participation: TypeAlias = str | Sequence[Sequence[int]]
+# NumPy arrays, tensors in the host's memory (torch), and other buffers; or several, which hold a row one after the other.
+_Place: TypeAlias = NDArray[Any] | Buffer | Any
+_Row: TypeAlias = _Place | list[_Place] | tuple[_Place, ...]
+
+__version__: str
+
+class _Sensitivity(TypedDict):
+    value: float
+    kind: Literal["exact", "upper_bound"]
+    source: str
+
+class _Loss(TypedDict):
+    strategy: str
+    steps: int
+    max_loss: float
+    rms_loss: float
+    total_loss: float
+    max_error: float
+    rms_error: float
+    sensitivity: _Sensitivity
+    status: str
+    gap: float | None
+
+class _Compared(_Loss):
+    spec: str
+
+class _Account(TypedDict):
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    noise_multiplier: float
+
+class _Candidate(TypedDict):
+    strategy: str
+    noise_multiplier: float
+    sensitivity: float
+    max_loss: float
+    rms_loss: float
+    relative_to_independent: float
+    state_bytes: int
+    status: str
+    amplified: bool
+    chosen: bool
+    reference: bool
+
+def plan(
+    examples: int,
+    batch_size: int,
+    *,
+    epsilon: float,
+    delta: float,
+    epochs: int | None = None,
+    steps: int | None = None,
+    setting: Literal["single", "cyclic", "federated", "poisson"] = "cyclic",
+    min_sep: int | None = None,
+    max_participations: int | None = None,
+    clip_norm: float = 1.0,
+    dim: int = 0,
+    unit: Literal["example", "user"] | None = None,
+    adjacency: _Adjacency = "zero-out",
+    workload: _Workload | None = None,
+    objective: _Objective = "rms",
+    mechanism: str | Sequence[str] | None = None,
+    memory: int | None = None,
+    release: Literal["grid", "plain"] = "grid",
+) -> Plan: ...
+def loss(
+    strategy: Strategy | str,
+    steps: int | None = None,
+    *,
+    workload: _Workload | None = None,
+    participation: _Participation | None = None,
+    adjacency: _Adjacency = "zero-out",
+    objective: _Objective = "rms",
+    bands: int | None = None,
+    order: int | None = None,
+) -> _Loss: ...
+def compare(
+    strategies: Sequence[str],
+    steps: Sequence[int],
+    *,
+    workload: _Workload | None = None,
+    participation: _Participation | None = None,
+    adjacency: _Adjacency = "zero-out",
+    objective: _Objective = "rms",
+) -> list[_Compared]: ...
+def account(
+    noise_multiplier: float, delta: float, sampling_rate: float | None = None, steps: int = 1
+) -> _Account: ...
+def calibrate(
+    epsilon: float, delta: float, sampling_rate: float | None = None, steps: int = 1
+) -> float: ...
+def run_command(arguments: Sequence[str]) -> int: ...
+@final
+class Strategy:
+    @staticmethod
+    def design(
+        spec: str,
+        steps: int,
+        *,
+        workload: _Workload | None = None,
+        participation: _Participation | None = None,
+        objective: _Objective = "rms",
+        bands: int | None = None,
+        order: int | None = None,
+    ) -> Strategy: ...
+    @staticmethod
+    def load(path: _Path) -> Strategy: ...
+    @staticmethod
+    def loads(text: str) -> Strategy: ...
+    def save(self, path: _Path, *, force: bool = False) -> None: ...
+    def to_toml(self) -> str: ...
+    def sensitivity(
+        self, *, participation: _Participation | None = None, adjacency: _Adjacency = "zero-out"
+    ) -> _Sensitivity: ...
+    def error(self, *, workload: _Workload | None = None) -> dict[str, float]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def first_column(self) -> NDArray[np.float64]: ...
+
+@final
+class Plan:
+    @staticmethod
+    def load(path: _Path) -> Plan: ...
+    @staticmethod
+    def loads(text: str) -> Plan: ...
+    def save(self, path: _Path, *, force: bool = False) -> None: ...
+    def to_toml(self) -> str: ...
+    def verify(self) -> None: ...
+    @property
+    def statement(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def examples(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def clip_norm(self) -> float: ...
+    @property
+    def noise_multiplier(self) -> float: ...
+    @property
+    def noise_std(self) -> float: ...
+    @property
+    def sensitivity(self) -> _Sensitivity: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def epsilon_lower(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def unit(self) -> Literal["example", "user"]: ...
+    @property
+    def adjacency(self) -> _Adjacency: ...
+    @property
+    def accountant(self) -> Literal["gdp", "sampled-gaussian"]: ...
+    @property
+    def strategy(self) -> str: ...
+    @property
+    def sampler(self) -> dict[str, str | int]: ...
+    @property
+    def participation(self) -> str: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def release(self) -> Literal["grid", "plain"]: ...
+    @property
+    def expected_batch_size(self) -> float: ...
+    @property
+    def widened_clip_norm(self) -> float: ...
+    @property
+    def sum_allowance(self) -> float: ...
+    @property
+    def candidates(self) -> list[_Candidate]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Key:
+    @staticmethod
+    def from_os() -> Key: ...
+    @staticmethod
+    def from_file(path: _Path) -> Key: ...
+    @staticmethod
+    def from_seed_insecure(seed: int) -> Key: ...
+    def __copy__(self) -> NoReturn: ...
+    def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
+
+@final
+class Batches:
+    def __init__(self, plan: Plan, key: Key, *, run: str | None = None) -> None: ...
+    def at(self, step: int) -> NDArray[np.int64]: ...
+    def __iter__(self) -> Iterator[NDArray[np.int64]]: ...
+    def __len__(self) -> int: ...
+    def __copy__(self) -> NoReturn: ...
+    def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
+
+@final
+class NoiseStream:
+    def __init__(
+        self,
+        plan: Plan,
+        dim: int,
+        key: Key,
+        *,
+        run: str | None = None,
+        shard: Sequence[tuple[int, int]] | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
+        look_ahead: int | None = None,
+    ) -> None: ...
+    @staticmethod
+    def resume(
+        path: _Path,
+        plan: Plan,
+        dim: int,
+        *,
+        run: str | None = None,
+        shard: Sequence[tuple[int, int]] | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
+        look_ahead: int | None = None,
+    ) -> NoiseStream: ...
+    def next_into(self, out: _Row) -> None: ...
+    def add_next_into(self, gradient: _Row, scale: float = 1.0) -> None: ...
+    def release(self, sum: _Row, out: _Row) -> None: ...
+    def seek(self, step: int, *, progress: Callable[[int, int], object] | None = None) -> None: ...
+    def save(self, path: _Path) -> None: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def run(self) -> str: ...
+    @property
+    def placement(self) -> dict[str, str | int]: ...
+    @property
+    def description(self) -> str: ...
+    def __len__(self) -> int: ...
+    def __copy__(self) -> NoReturn: ...
+    def __deepcopy__(self, memo: Any, /) -> NoReturn: ...

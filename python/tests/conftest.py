@@ -1,0 +1,45 @@
+"""What all tests share: small plans, key files and the command line."""
+
+import subprocess
+import sys
+
+import pytest
+
+import antinoise as an
+
+STEPS = 24
+
+
+def small_plan(**other):
+    """Two epochs of 12 steps with a BLT, which has a past."""
+    how = dict(examples=240, batch_size=20, epochs=2, epsilon=4, delta=1e-5, dim=5000, mechanism="blt:2")
+    return an.plan(**(how | other))
+
+
+@pytest.fixture(scope="session")
+def plan():
+    return small_plan()
+
+
+@pytest.fixture(scope="session")
+def plain():
+    return small_plan(release="plain")
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "key"
+    path.write_bytes(bytes(range(32)))
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="session")
+def antinoise():
+    """Runs `python -m antinoise` with these arguments."""
+
+    def run(*arguments, **how):
+        command = [sys.executable, "-m", "antinoise", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, **how)
+
+    return run

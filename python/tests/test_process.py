@@ -1,0 +1,153 @@
+"""What a process brings along: copies, forks, threads, Ctrl-C."""
+
+import copy
+import os
+import pickle
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import small_plan
+
+import antinoise as an
+
+
+@pytest.fixture
+def secrets(plan):
+    key = an.Key.from_os()
+    return {"Key": key, "NoiseStream": an.NoiseStream(plan, 10, key), "Batches": an.Batches(plan, key)}
+
+
+@pytest.mark.parametrize("name", ["Key", "NoiseStream", "Batches"])
+def test_secrets_are_not_copied(secrets, name):
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=f"a {name} cannot be pickled or copied"):
+            copied(secrets[name])
+
+
+def test_a_key_is_never_shown(key_file):
+    assert repr(an.Key.from_file(key_file)) == str(an.Key.from_os()) == "Key(..)"
+    key_file.chmod(0o644)
+    with pytest.raises(ValueError, match="key file is .* with mode 644 but must be for its owner alone"):
+        an.Key.from_file(key_file)
+
+
+def test_after_a_fork_secrets_are_refused_and_the_rest_works(secrets, plan):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = []
+        for use in (
+            lambda: secrets["NoiseStream"].next_into(np.empty(10, np.float32)),
+            lambda: secrets["NoiseStream"].seek(3),
+            lambda: secrets["Batches"].at(0),
+            lambda: an.Batches(plan, secrets["Key"]),
+            lambda: an.NoiseStream(plan, 10, secrets["Key"], run="1"),
+        ):
+            try:
+                use()
+                told.append("made noise")
+            except RuntimeError as error:
+                told.append(str(error))
+        an.NoiseStream(plan, 10_000 // 2, an.Key.from_os()).next_into(np.empty(5000, np.float32))
+        told.append(f"{an.loss('blt:2', 64)['rms_loss']}")
+        os.write(write, "\n".join(told).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        told = pipe.read().splitlines()
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(told) == 6 and all("copied by a fork into process" in line for line in told[:5]), told
+    assert float(told[5]) == an.loss("blt:2", 64)["rms_loss"]
+
+
+def test_other_threads_run_while_a_row_is_made():
+    plan = small_plan(dim=20_000_000)
+    noise, row = an.NoiseStream(plan, 20_000_000, an.Key.from_os(), threads=1, memory=0), np.empty(20_000_000, np.float32)
+    noise.seek(20)  # every row from here on takes 20 steps' time
+    counts, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counts[0] += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    before, start = counts[0], time.perf_counter()
+    noise.next_into(row)
+    counted, took = counts[0] - before, time.perf_counter() - start
+    stop.set()
+    other.join()
+    assert took > 0.1 and counted > 20 * took, (counted, took)
+
+
+def interrupted(work):
+    """Seconds that Ctrl-C waited for."""
+    sent = []
+
+    def send():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.3, send)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    return time.perf_counter() - sent[0]
+
+
+def test_ctrl_c_stops_a_long_seek_and_a_long_design():
+    plan = an.plan(examples=10**6, batch_size=10, steps=200_000, epsilon=4, delta=1e-9, mechanism="blt:4", release="plain")
+    noise = an.NoiseStream(plan, 10**5, an.Key.from_os(), threads=1)
+    waited = [interrupted(lambda: noise.seek(200_000 - 1)) for _ in range(3)]
+    assert statistics.median(waited) < 0.2, waited
+    assert 0 < noise.step < 200_000 - 1
+    # Where it stopped it goes on: the same bits as in one go.
+    at, row, again = noise.step, np.empty(10**5, np.float32), np.empty(10**5, np.float32)
+    noise.next_into(row)
+    noise.seek(at)
+    noise.next_into(again)
+    assert (row == again).all()
+
+
+DESIGN = """
+import os, signal, threading, time
+import numpy as np
+import antinoise as an
+plan = an.plan(1000, 10, epochs=2, epsilon=4, delta=1e-6, dim=10_000, mechanism="blt:2")
+noise, row = an.NoiseStream(plan, 10_000, an.Key.from_os()), np.empty(10_000, np.float32)
+for _ in range(4):
+    sent = time.perf_counter() + 0.3
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        an.loss("dense", 2000, objective="max")
+    except KeyboardInterrupt:
+        waited = time.perf_counter() - sent
+        noise.next_into(row)
+        print(waited, time.perf_counter() - sent - waited)
+"""
+
+
+def test_ctrl_c_stops_a_design_and_leaves_the_threads_to_others():
+    done = subprocess.run([sys.executable, "-c", DESIGN], capture_output=True, text=True, timeout=120)
+    times = [[float(x) for x in line.split()] for line in done.stdout.splitlines()]
+    assert len(times) == 4, done.stderr
+    waited, row = (statistics.median(column) for column in zip(*times))
+    assert waited < 0.2 and row < 0.2, times
+
+
+def test_progress_may_raise(plan):
+    noise = an.NoiseStream(plan, 10, an.Key.from_os())
+
+    def stop(at, of):
+        raise LookupError(f"{at} of {of}")
+
+    with pytest.raises(LookupError, match="0 of 20"):
+        noise.seek(20, progress=stop)
+    assert noise.step == 0

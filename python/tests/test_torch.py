@@ -1,0 +1,291 @@
+"""Plain PyTorch: what the optimizer sees is the noisy mean of the plan's batch, bit by bit, and nothing else."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import antinoise as an  # noqa: E402
+from antinoise.torch import BatchSampler, CorrelatedNoise, clipped_sum_  # noqa: E402
+
+CLIP = 0.7
+loss = nn.functional.cross_entropy
+
+
+def small_model(dtype=torch.float32):
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3)).to(dtype)
+
+
+def data(dtype=torch.float32):
+    generator = torch.Generator().manual_seed(2)
+    return torch.randn(240, 6, generator=generator).to(dtype), torch.randint(0, 3, (240,), generator=generator)
+
+
+def dim(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return small_plan(dim=100, clip_norm=CLIP)
+
+
+def key():
+    return an.Key.from_seed_insecure(5)
+
+
+def made(plan, model=None, **how):
+    model = model or small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    return model, optimizer, CorrelatedNoise(model, plan, key(), **how).attach(optimizer)
+
+
+def sums_of(model):
+    return torch.cat([p._antinoise_sum[0].reshape(-1) for p in model.parameters()])
+
+
+def gradient_of(model, x, y):
+    model.zero_grad()
+    loss(model(x[None]), y[None]).backward()
+    found = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).double()
+    model.zero_grad()
+    return found
+
+
+@pytest.mark.parametrize("micro_batch", [1, 7, 64])
+def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
+    model, (x, y) = small_model(), data()
+    each = [gradient_of(model, a, b) for a, b in zip(x[:20], y[:20])]
+    clip = float(torch.stack([g.norm() for g in each]).median())  # half of them are longer
+    clipped_sum_(model, loss, x[:20], y[:20], clip, micro_batch=micro_batch)
+    wanted = sum(g * min(1, (1 - 2**-20) * clip / g.norm()) for g in each)
+    assert torch.allclose(sums_of(model), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_one_example_moves_the_sum_by_the_clip_norm_at_most():
+    (x, y), model = data(), small_model()
+    x *= 30
+    clipped_sum_(model, loss, x, y, CLIP, micro_batch=1)
+    whole = sums_of(model)
+    for left_out in range(0, 240, 40):
+        fewer = small_model()
+        kept = [i for i in range(240) if i != left_out]
+        clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, micro_batch=1)
+        assert (whole - sums_of(fewer)).norm() <= CLIP * (1 + 2**-20)
+
+
+@pytest.mark.parametrize("micro_batch, tolerance", [(1, 1e-13), (64, 1e-6)])
+def test_an_example_that_is_not_finite_adds_nothing(micro_batch, tolerance):
+    (x, y), model, fewer = data(), small_model(), small_model()
+    x[3], x[5, 0] = float("nan"), float("inf")
+    clipped_sum_(model, loss, x[:8], y[:8], CLIP, micro_batch=micro_batch)
+    kept = [0, 1, 2, 4, 6, 7]
+    clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, micro_batch=micro_batch)
+    # In portions of one, gradients are the same to the last bit, and added in double precision.
+    assert torch.allclose(sums_of(model), sums_of(fewer), rtol=tolerance, atol=tolerance)
+
+
+def test_portions_of_a_batch_add_up(plan):
+    (x, y), whole, parts = data(), small_model(), small_model()
+    clipped_sum_(whole, loss, x[:20], y[:20], CLIP)
+    for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
+        clipped_sum_(parts, loss, x[part], y[part], CLIP)
+    assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12)
+    assert next(parts.parameters())._antinoise_sum[1] == 20
+
+
+@pytest.mark.parametrize("kind", ["grid", "plain"])
+def test_a_step_sees_sum_and_noise_over_the_batch_size(kind):
+    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, release=kind), data()
+    model, optimizer, noise = made(plan)
+    by_hand = an.NoiseStream(plan, dim(model), key())
+    for _ in range(3):
+        clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+        sums, before = sums_of(model).numpy(), [p.detach().clone() for p in model.parameters()]
+        released = np.empty(dim(model), np.float32)
+        by_hand.release(sums, released)
+        optimizer.step()
+        mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+        assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+        assert not any(hasattr(p, "_antinoise_sum") for p in model.parameters())
+        assert all((p != old).any() for p, old in zip(model.parameters(), before))
+        optimizer.zero_grad()
+    assert noise.step == 3
+
+
+def test_a_missing_gradient_is_zero_and_its_noise_is_not(plan):
+    model, optimizer, _ = made(plan)
+    optimizer.step()
+    expected = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).release(np.zeros(dim(model)), expected)
+    mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+    assert mean.abs().min() > 0
+    assert torch.equal(mean, torch.from_numpy((expected.astype(np.float64) / 20).astype(np.float32)))
+
+
+def test_sums_may_lie_in_grad_where_that_is_said(plan):
+    model, optimizer, _ = made(plan, small_model(torch.float64), sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    released = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
+    assert torch.equal(torch.cat([p.grad.reshape(-1) for p in model.parameters()]), torch.from_numpy(released.astype(np.float64) / 20))
+
+
+def run(plan, steps, state=None):
+    model, optimizer, noise = made(plan)
+    x, y = data()
+    if state:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        noise.load_state_dict(state["noise"])
+    start = noise.step
+    loader = DataLoader(TensorDataset(x, y), batch_sampler=BatchSampler(plan, key(), start=start))
+    for a, b in loader:
+        if noise.step == steps:
+            break
+        clipped_sum_(model, loss, a, b, plan.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+    return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "noise": noise.state_dict()}
+
+
+def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
+    torch.save(run(plan, 7), tmp_path / "state")
+    resumed, whole = run(plan, STEPS, torch.load(tmp_path / "state", weights_only=True)), run(plan, STEPS)
+    for name, parameter in whole["model"].items():
+        assert torch.equal(parameter, resumed["model"][name]), name
+    assert not torch.equal(whole["model"]["0.weight"], run(plan, 7)["model"]["0.weight"])
+    other = small_plan(dim=100, clip_norm=CLIP, epsilon=3)
+    with pytest.raises(ValueError, match="plan of the state is another"):
+        made(other)[2].load_state_dict(whole["noise"])
+    with pytest.raises(ValueError, match="layout of the state is another model's"):
+        made(plan, nn.Linear(6, 3))[2].load_state_dict(whole["noise"])
+
+
+def test_batches_are_the_plans(plan):
+    batches, sampled = BatchSampler(plan, key()), an.Batches(plan, key())
+    assert len(batches) == STEPS and list(batches) == [batch.tolist() for batch in sampled]
+    assert list(BatchSampler(plan, key(), start=20)) == list(batches)[20:]
+    with pytest.raises(ValueError, match="start is 25 but must be from 0 to 24"):
+        BatchSampler(plan, key(), start=25)
+
+
+def test_what_would_void_the_claim_is_refused(plan):
+    (x, y), (model, optimizer, noise) = data(), made(plan)
+    before = copy.deepcopy(model.state_dict())
+
+    def refused(message, step=optimizer.step):
+        with pytest.raises(ValueError, match=message):
+            step()
+        assert noise.step == 0 and all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+    def closure():
+        raise AssertionError("it was called")
+
+    refused("closure is given but must be left out", lambda: optimizer.step(closure))
+    refused("closure is given but must be left out", lambda: optimizer.step(closure=closure))
+    optimizer.grad_scale = torch.tensor(1024.0)
+    refused("grad_scale of the optimizer is set but must not be")
+    optimizer.grad_scale = None
+    clipped_sum_(model, loss, x[:19], y[:19], CLIP)
+    refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
+    # What was refused is gone: it is not a part of the next batch.
+    clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+    model[0].weight._antinoise_sum = (model[0].weight._antinoise_sum[0], 3, CLIP)
+    refused("sums of the parameters are of \\[3, 20\\] examples but must be of one batch")
+    clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
+    refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    refused("gradient of 0.weight is in .grad but must be the sum that clipped_sum_ leaves")
+    model.zero_grad()
+    refused("optimizer is a second one", lambda: noise.attach(torch.optim.SGD(model.parameters(), lr=1.0)))
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
+    refused("parameters of the optimizer are others")
+    noise.detach()
+    refused("parameters of the optimizer are others", lambda: noise.attach(torch.optim.SGD(model[0].parameters(), lr=1.0)))
+    model[0].weight.data = torch.zeros(9, 5)
+    with pytest.raises(ValueError, match="layout of the model is another"):
+        noise.add_()
+
+
+def test_sums_in_single_precision_are_refused_on_a_grid(plan):
+    model, optimizer, _ = made(plan, sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    with pytest.raises(ValueError, match="gradient of 0.weight is of dtype torch.float32 but must be torch.float64"):
+        optimizer.step()
+    plain = small_plan(dim=100, clip_norm=CLIP, release="plain")
+    model, optimizer, noise = made(plain, sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    assert noise.step == 1
+
+
+def test_no_step_after_the_last(plan):
+    model, optimizer, noise = made(plan)
+    for _ in range(STEPS):
+        optimizer.step()
+        optimizer.zero_grad()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        optimizer.step()
+    assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+
+def test_what_is_wrong_is_named(plan):
+    (x, y), model = data(), small_model()
+    for wrong, message in (
+        (lambda: clipped_sum_(model, loss, x, y, 0.0), "clip_norm is 0.0 but must be a finite number above 0"),
+        (lambda: clipped_sum_(model, loss, x, y[1:], CLIP), "y is of 239 examples but must be of 240"),
+        (lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0), "micro_batch is 0 but must be at least 1"),
+        (lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP), "0 is a BatchNorm1d but must treat examples apart"),
+        (lambda: CorrelatedNoise(model, small_plan(setting="federated", min_sep=6), key()), "unit of the plan is user but must be example"),
+        (lambda: CorrelatedNoise(nn.Tanh(), plan, key()), "model is one without trainable parameters"),
+        (lambda: CorrelatedNoise(nn.Linear(20, 20), plan, key()), "dim is 420 but must be from 1 to the plan's dim = 100"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_noise_is_not_copied(plan):
+    noise = made(plan)[2]
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a CorrelatedNoise cannot be pickled or copied"):
+            copied(noise)
+
+
+def test_frozen_parameters_are_left_alone(plan):
+    model, (x, y) = small_model(), data()
+    model[0].requires_grad_(False)
+    frozen = copy.deepcopy(model[0].state_dict())
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
+    CorrelatedNoise(model, plan, key()).attach(optimizer)
+    clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+    optimizer.step()
+    assert all(torch.equal(frozen[name], now) for name, now in model[0].state_dict().items())
+    assert model[0].weight.grad is None and model[2].weight.grad.abs().min() > 0
+
+
+def test_a_tensor_is_written_in_place(plan):
+    noise, row, again = an.NoiseStream(plan, 100, key()), torch.zeros(10, 10), np.empty(100, np.float32)
+    noise.next_into(row)
+    an.NoiseStream(plan, 100, key()).next_into(again)
+    assert torch.equal(row.reshape(-1), torch.from_numpy(again))
+    for wrong, message in (
+        (row.T, "out is an array of shape"),
+        (row.double(), "out is of dtype float64"),
+        (torch.zeros(100, device="meta"), "out is .* but must be a NumPy array, a tensor in the host's memory"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            noise.next_into(wrong)

@@ -1,0 +1,74 @@
+"""The types that are declared are those that are there."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import antinoise as an
+from antinoise import _antinoise
+
+STUBS = ast.parse((Path(an.__file__).parent / "_antinoise.pyi").read_text())
+# What Python gives every class, and what is only there to be refused.
+COMMON = set(dir(object)) | {"__module__"}
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+def declared(body):
+    """Functions, classes and properties by name."""
+    found = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return found | {node.target.id: node for node in body if isinstance(node, ast.AnnAssign)}
+
+
+def parameters(node):
+    """Names of a declared function's parameters with their kinds and defaults."""
+    arguments = node.args
+    positional = arguments.posonlyargs + arguments.args
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + [ast.literal_eval(d) for d in arguments.defaults]
+    given = [None] * (len(positional) - len(arguments.defaults)) + [True] * len(arguments.defaults)
+    found = [(p.arg, False, g, d) for p, g, d in zip(positional, given, defaults) if p.arg != "self"]
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults)
+    return found + [(k.arg, True, d is not None or None, d and ast.literal_eval(d)) for k, d in keywords]
+
+
+def there(function):
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        given = parameter.default is not inspect.Parameter.empty
+        default = parameter.default if given else None
+        found.append((parameter.name, parameter.kind is inspect.Parameter.KEYWORD_ONLY, given or None, default))
+    return found
+
+
+def test_every_public_name_is_declared_and_there():
+    stubs = declared(STUBS.body)
+    assert public(stubs) == public(dir(_antinoise))
+    assert set(an.__all__) == public(dir(_antinoise)) - {"run_command"} | {"__version__"}
+
+
+@pytest.mark.parametrize("name", sorted(public(declared(STUBS.body))))
+def test_what_is_declared_is_what_is_there(name):
+    node, found = declared(STUBS.body)[name], getattr(_antinoise, name)
+    assert found.__doc__ and len(found.__doc__) > 20, f"{name} has no documentation"
+    if isinstance(node, ast.FunctionDef):
+        return compared(name, node, found)
+    members = {member: getattr(found, member) for member in dir(found)}
+    assert public(declared(node.body)) == public(members)
+    for member, inner in declared(node.body).items():
+        assert member in members, f"{name}.{member}"
+        is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in inner.decorator_list)
+        assert is_property == inspect.isgetsetdescriptor(members[member]), f"{name}.{member}"
+        if member == "__init__":
+            compared(name, inner, found)
+        elif not is_property and not member.startswith("__"):
+            compared(f"{name}.{member}", inner, members[member])
+
+
+def compared(name, node, found):
+    assert parameters(node) == there(found), name

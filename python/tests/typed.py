@@ -1,0 +1,19 @@
+"""What type checkers must take: it is read by mypy, not run."""
+
+import numpy as np
+
+import antinoise as an
+
+plan: an.Plan = an.plan(1000, 10, epochs=2, epsilon=1.0, delta=1e-6, workload=[1.0, 0.5], mechanism=["blt:2", "identity"])
+chosen: list[str] = [row["strategy"] for row in plan.candidates if row["chosen"]]
+key: an.Key = an.Key.from_os()
+noise = an.NoiseStream(plan, 10, key, shard=[(0, 5), (5, 10)])
+row = np.empty(10, np.float32)
+noise.next_into(row)
+noise.next_into([row[:4], bytearray(4 * 6)])
+noise.release(np.zeros(10), row)
+noise.seek(7, progress=lambda at, of: print(at, of))
+total: int = sum(len(batch) for batch in an.Batches(plan, key))
+worst: float = an.loss("blt", 100, order=2)["sensitivity"]["value"] + an.compare(["blt"], [8])[0]["rms_loss"]
+told: float = an.account(1.0, 1e-5)["epsilon"] + an.calibrate(1.0, 1e-5, 0.01, 100)
+column = an.Strategy.design("toeplitz", 10).first_column.tolist()

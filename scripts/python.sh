@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package, installs it into an environment that holds nothing else but NumPy and pytest, and runs
+# its tests there.
+#
+#     scripts/python.sh            build and test
+#     scripts/python.sh wheel      build alone; the wheel is in target/wheels
+#
+# Environments lie in target/python; the first time, what they hold comes from the package index.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+most_bytes=6000000
+
+# environment NAME PACKAGE...: a virtual environment with these packages.
+environment() {
+    local folder=$target/python/$1
+    shift
+    [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "left out: the package needs Python 3.10" >&2 && exit 1; }
+environment build 'maturin>=1.9.4,<2'
+rm -f "$target"/wheels/antinoise-*.whl
+(cd python && "$target/python/build/bin/maturin" build --release --quiet --out "$target/wheels")
+wheel=("$target"/wheels/antinoise-*.whl)
+bytes=$(stat -c %s "${wheel[0]}")
+echo "${wheel[0]##*/}: $bytes bytes"
+[ "$bytes" -le "$most_bytes" ] || { echo "more than $most_bytes bytes" >&2 && exit 1; }
+[ "${1-test}" = test ] || exit 0
+
+environment tests numpy pytest mypy
+"$target/python/tests/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "${wheel[0]}"
+# From the folder of the tests: what is tested is the wheel, not this checkout.
+(cd python/tests && "$target/python/tests/bin/python" -m pytest -p no:cacheprovider)
+"$target/python/tests/bin/python" -m mypy --strict --no-error-summary --cache-dir "$target/python/mypy" python/tests/typed.py
