@@ -4,6 +4,7 @@
 #
 #     scripts/python.sh            build and test
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
+#     scripts/python.sh stacks     build, and test antinoise.torch in an environment with PyTorch (5 GB)
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -27,10 +28,21 @@ wheel=("$target"/wheels/antinoise-*.whl)
 bytes=$(stat -c %s "${wheel[0]}")
 echo "${wheel[0]##*/}: $bytes bytes"
 [ "$bytes" -le "$most_bytes" ] || { echo "more than $most_bytes bytes" >&2 && exit 1; }
-[ "${1-test}" = test ] || exit 0
+[ "${1-test}" != wheel ] || exit 0
 
+# in_environment NAME TEST...: the tests with the wheel just built, from their folder: not those files of this checkout.
+in_environment() {
+    local python=$target/python/$1/bin/python
+    shift
+    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "${wheel[0]}"
+    (cd python/tests && "$python" -m pytest -p no:cacheprovider "$@")
+}
+
+if [ "${1-test}" = stacks ]; then
+    environment torch numpy pytest 'torch>=2.1'
+    in_environment torch test_torch.py test_pages.py
+    exit
+fi
 environment tests numpy pytest mypy
-"$target/python/tests/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "${wheel[0]}"
-# From the folder of the tests: what is tested is the wheel, not this checkout.
-(cd python/tests && "$target/python/tests/bin/python" -m pytest -p no:cacheprovider)
+in_environment tests --ignore test_torch.py
 "$target/python/tests/bin/python" -m mypy --strict --no-error-summary --cache-dir "$target/python/mypy" python/tests/typed.py
