@@ -1,6 +1,6 @@
 //! The mechanism that this project runs, built from a claim: train's clipping and sums, noise's streams.
 
-use antinoise_noise::{GridStream, Key, NoiseStream, RunId, StreamBuilder};
+use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, StreamBuilder};
 use antinoise_train::clip::clipped_sum;
 
 use crate::{Claim, Data, Error, UnderAudit};
@@ -10,13 +10,7 @@ use crate::{Claim, Data, Error, UnderAudit};
 pub struct Real {
     claim: Claim,
     seed: u64,
-    stream: Option<Stream>,
-}
-
-#[derive(Debug)]
-enum Stream {
-    Grid(GridStream),
-    Plain(NoiseStream),
+    stream: Option<AnyStream>,
 }
 
 impl Real {
@@ -26,9 +20,8 @@ impl Real {
     }
 
     fn builder(&self, run: u64, dim: usize) -> Result<StreamBuilder, Error> {
-        let mechanism = &*self.claim.strategy;
-        let recursion = mechanism.recursion()?;
-        let builder = NoiseStream::builder(recursion, mechanism.steps(), dim, self.claim.noise_std);
+        let Claim { strategy, noise_std, .. } = &self.claim;
+        let builder = NoiseStream::builder(strategy.recursion()?, strategy.steps(), dim, *noise_std);
         // So few coordinates that threads would only wait for each other.
         Ok(builder.threads(1).run(RunId::from(run)))
     }
@@ -49,23 +42,14 @@ impl UnderAudit for Real {
 
     fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
         let (builder, key) = (self.builder(run, dim)?, Key::from_seed_insecure(self.seed));
-        self.stream = Some(match self.claim.grid {
-            Some(grid) => Stream::Grid(builder.build_on_grid(grid, key)?),
-            None => Stream::Plain(builder.build(key)?),
-        });
+        self.stream = Some(builder.build_any(self.claim.grid, key)?);
         Ok(())
     }
 
     fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
         let sum = self.clipped(data, batch)?;
         let mut out = vec![0f32; sum.len()];
-        match self.stream.as_mut().expect("a run was begun") {
-            Stream::Grid(stream) => stream.release(&sum, &mut out)?,
-            Stream::Plain(stream) => {
-                stream.next_into(&mut out)?;
-                out.iter_mut().zip(&sum).for_each(|(noise, sum)| *noise = (sum + f64::from(*noise)) as f32);
-            }
-        }
+        self.stream.as_mut().expect("a run was begun").release(&sum, &mut out)?;
         Ok(out.into_iter().map(f64::from).collect())
     }
 }

@@ -1,5 +1,6 @@
 //! What a stream makes, and how: everything that is chosen before it starts.
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use antinoise_input::{at_least, between};
@@ -14,7 +15,8 @@ use crate::simd::Isa;
 use crate::spec::Spec;
 use crate::stream::fingerprint;
 use crate::{
-    Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Result, RunId, SeedNoise, Shard, Stream, range,
+    AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Result, RunId, SeedNoise, Shard,
+    Stream, range,
 };
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
@@ -138,25 +140,7 @@ impl StreamBuilder {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used.
     pub fn build(self, key: Key) -> Result<NoiseStream> {
-        self.build_lent(&key)
-    }
-
-    /// The same from a key that stays with whoever lent it, and who sees to it that no run is made twice: for languages in
-    /// which a stream cannot consume its key.
-    ///
-    /// ```
-    /// use antinoise_mechanism::Recursion;
-    /// use antinoise_noise::{Key, NoiseStream, RunId};
-    /// let (key, builder) = (Key::from_os()?, NoiseStream::builder(Recursion::Independent, 10, 4, 1.0));
-    /// let streams = [1, 2].map(|run| builder.clone().run(RunId::from(run)).build_lent(&key));
-    /// assert!(streams.iter().all(Result::is_ok));
-    /// # Ok::<(), antinoise_noise::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`StreamBuilder::build`].
-    pub fn build_lent(self, key: &Key) -> Result<NoiseStream> {
-        let key = RunKey::new(key, &self.run);
+        let key = RunKey::new(&key, &self.run);
         self.start(Plain, key)
     }
 
@@ -166,16 +150,33 @@ impl StreamBuilder {
     /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
     /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
     pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream> {
-        self.build_on_grid_lent(grid, &key)
+        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
+        self.start(mode, key)
     }
 
-    /// The same from a key that is lent, as for [`StreamBuilder::build_lent`].
+    /// The stream at step 0, on `grid` where there is one. A key that is lent stays with its owner, who sees to it that no run is
+    /// made twice.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream, RunId};
+    /// let (key, builder) = (Key::from_os()?, NoiseStream::builder(Recursion::Independent, 10, 4, 1.0));
+    /// let streams = [1, 2].map(|run| builder.clone().run(RunId::from(run)).build_any(None, &key));
+    /// assert!(streams.iter().all(Result::is_ok));
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`StreamBuilder::build_on_grid`].
-    pub fn build_on_grid_lent(self, grid: Grid, key: &Key) -> Result<GridStream> {
-        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(key, &self.run));
-        self.start(mode, key)
+    /// As [`StreamBuilder::build`] or [`StreamBuilder::build_on_grid`].
+    pub fn build_any(self, grid: Option<Grid>, key: impl Borrow<Key>) -> Result<AnyStream> {
+        let key = RunKey::new(key.borrow(), &self.run);
+        Ok(match grid {
+            None => AnyStream::Plain(Box::new(self.start(Plain, key)?)),
+            Some(grid) => {
+                let mode = OnGrid::new(grid, self.spec.noise_std);
+                AnyStream::OnGrid(Box::new(self.start(mode, key)?))
+            }
+        })
     }
 
     /// The stream's seed noise itself: the Z of noise_std C^-1 Z, in single precision.
@@ -205,6 +206,17 @@ impl StreamBuilder {
     pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream> {
         let mode = OnGrid::new(grid, self.spec.noise_std);
         self.resume_in(mode, path.as_ref())
+    }
+
+    /// The same for a stream that is on `grid` where there is one.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::resume`] or [`StreamBuilder::resume_on_grid`].
+    pub fn resume_any(self, grid: Option<Grid>, path: impl AsRef<Path>) -> Result<AnyStream> {
+        Ok(match grid {
+            None => AnyStream::Plain(Box::new(self.resume(path)?)),
+            Some(grid) => AnyStream::OnGrid(Box::new(self.resume_on_grid(grid, path)?)),
+        })
     }
 
     fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {

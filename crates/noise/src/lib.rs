@@ -66,10 +66,12 @@
 //! window: which steps, from which seeds
 //! engine, checkpoint: all tiles on all threads; a state in a file
 //! stream: what users hold
+//! any: the same in either mode
 //! builder: how it is described
 //! bench: timings
 //! ```
 
+mod any;
 pub mod bench;
 mod builder;
 mod checkpoint;
@@ -91,6 +93,7 @@ mod stream;
 mod window;
 
 pub use antinoise_mechanism::Grid;
+pub use any::AnyStream;
 pub use builder::StreamBuilder;
 pub use error::{Error, Result};
 pub use kernel::{Mode, OnGrid, Plain};

@@ -14,10 +14,9 @@ impl VerifiedPlan {
         strategy: AnyStrategy,
         noise_multiplier: f64,
     ) -> Result<Self> {
-        let mechanism = &*strategy;
-        let sensitivity = mechanism.sensitivity(schedule.scheme.participation())?;
+        let sensitivity = strategy.sensitivity(schedule.scheme.participation())?;
         let (stated, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
-        let noise = request.release.noise(&mechanism.recursion()?, schedule.steps)?;
+        let noise = request.release.noise(&strategy.recursion()?, schedule.steps)?;
         let release = match request.release {
             ReleaseKind::Grid => {
                 // Rounding, which the release's own noise covers later, less than doubles the noise.

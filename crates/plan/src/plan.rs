@@ -99,8 +99,8 @@ impl Plan {
     /// [`Plan::rounding_factor`], from the other numbers: `stated` is the sensitivity by zero-out adjacency, `noise` that of
     /// this release.
     pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
-        let (mechanism, precision) = (&*self.strategy, self.release.kind().precision());
-        let of = |participation| running::sensitivity_upper(mechanism, participation, precision);
+        let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
+        let of = |participation| running::sensitivity_upper(strategy, participation, precision);
         let running = of(&self.participation)?;
         let past = match self.release {
             // It claims nothing about last bits.
@@ -136,9 +136,9 @@ impl Plan {
             ));
         }
         between("groups", groups, 1, self.steps, "steps")?;
-        let mechanism = &*self.strategy;
         // That of the C that runs as well: where C^-1 is what is rounded, C keeps no zero.
-        let bands = mechanism.encoder()?.bandwidth().max(mechanism.recursion()?.bandwidth(self.steps));
+        let bands =
+            self.strategy.encoder()?.bandwidth().max(self.strategy.recursion()?.bandwidth(self.steps));
         if bands > groups {
             return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
         }

@@ -84,13 +84,12 @@ impl Plan {
         let scheme = self.scheme()?;
         self.check_sampler(&scheme)?;
         self.check_unit()?;
-        let mechanism = &*self.strategy;
-        mechanism.check()?;
-        if mechanism.steps() != self.steps {
-            return Err(unsound("strategy's steps", mechanism.steps(), self.steps));
+        self.strategy.check()?;
+        if self.strategy.steps() != self.steps {
+            return Err(unsound("strategy's steps", self.strategy.steps(), self.steps));
         }
-        let found = mechanism.sensitivity(&self.participation)?;
-        let noise = self.release.kind().noise(&mechanism.recursion()?, self.steps)?;
+        let found = self.strategy.sensitivity(&self.participation)?;
+        let noise = self.release.kind().noise(&self.strategy.recursion()?, self.steps)?;
         let rounding = self.needed_rounding_factor(found.value, &noise)?;
         let covers = self.rounding_factor >= rounding * (1.0 - ROUNDING);
         if !covers {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::{Objective, Solution, Status};
+use antinoise_mechanism::optimize::{Objective, Solution};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload, loss as cost};
@@ -45,7 +45,7 @@ impl Strategy {
         order: Option<usize>,
     ) -> Result<Self> {
         let problem = problem(steps, workload, participation, objective)?;
-        let spec = sized(parsed(spec)?, bands, order)?;
+        let spec = parsed::<StrategySpec>(spec)?.sized(bands, order, None)?;
         Ok(Self { found: designed(py, spec, problem)? })
     }
 
@@ -95,7 +95,7 @@ impl Strategy {
     /// How the design ended: `closed-form`, `converged`, `stalled` or `iteration-limit`.
     #[getter]
     fn status(&self) -> &'static str {
-        status(self.found.status)
+        self.found.status.name()
     }
 
     /// The first column of C.
@@ -166,7 +166,7 @@ pub fn loss<'py>(
             let problem = problem(own, workload, participation, objective)?;
             return measured(py, found.clone(), problem, adjacency);
         }
-        StrategyLike::Name(name) => sized(parsed(&name)?, bands, order)?,
+        StrategyLike::Name(name) => parsed::<StrategySpec>(&name)?.sized(bands, order, None)?,
     };
     let steps =
         steps.ok_or_else(|| InvalidParameter::new("steps", "absent", "given with a strategy's name"))?;
@@ -222,22 +222,6 @@ fn read_participation(participation: Option<ParticipationLike>) -> Result<Partic
     participation.map_or(Ok(Participation::Single), ParticipationLike::read)
 }
 
-/// The spec with the sizes that are given apart; they may be said once only, or twice alike.
-fn sized(spec: StrategySpec, bands: Option<usize>, order: Option<usize>) -> Result<StrategySpec> {
-    let pick = |name: &str, named: Option<usize>, given: Option<usize>| match (named, given) {
-        (Some(named), Some(given)) if named != given => {
-            let must_be = format!("left out, or {named} as the strategy's name says");
-            Err(InvalidParameter::new(name, given, must_be))
-        }
-        _ => Ok(given.or(named)),
-    };
-    Ok(StrategySpec {
-        bands: pick("bands", spec.bands, bands)?,
-        order: pick("order", spec.order, order)?,
-        ..spec
-    })
-}
-
 fn designed(py: Python<'_>, spec: StrategySpec, problem: Problem) -> Result<Solution<AnyStrategy>> {
     problem.check()?;
     Ok(interruptible(py, move || spec.design(&problem))??)
@@ -264,7 +248,7 @@ fn measured(
     report.set_item("max_error", cost.max_error)?;
     report.set_item("rms_error", cost.rms_error)?;
     report.set_item("sensitivity", told(py, &cost.sensitivity)?)?;
-    report.set_item("status", status(solution.status))?;
+    report.set_item("status", solution.status.name())?;
     report.set_item("gap", solution.gap)?;
     Ok(report)
 }
@@ -280,16 +264,6 @@ pub fn told<'py>(py: Python<'py>, sensitivity: &Sensitivity) -> PyResult<Bound<'
     report.set_item("kind", kind)?;
     report.set_item("source", &sensitivity.source)?;
     Ok(report)
-}
-
-/// How a solver ended, in a word.
-pub fn status(status: Status) -> &'static str {
-    match status {
-        Status::ClosedForm => "closed-form",
-        Status::Converged => "converged",
-        Status::Stalled => "stalled",
-        Status::IterationLimit => "iteration-limit",
-    }
 }
 
 /// Writes `text` to a file that is new, or that `force` gives up.

@@ -10,7 +10,7 @@ use antinoise_plan::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::design::{read_workload, status, told, write_new};
+use crate::design::{read_workload, told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
 use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
@@ -106,7 +106,7 @@ impl Row {
             rms_loss: candidate.rms_loss,
             relative_to_independent: candidate.relative_to_independent,
             state_bytes: candidate.state_bytes,
-            status: status(candidate.status),
+            status: candidate.status.name(),
             amplified: candidate.is_amplified(),
             chosen,
             reference,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{
-    GridStream, Key as Secret, NoiseStream as PlainStream, Placement, RunId, Shard, State, StreamBuilder,
+    AnyStream, Key as Secret, NoiseStream as PlainStream, Placement, RunId, Shard, State, StreamBuilder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,24 +40,9 @@ pub struct NoiseStream {
 
 /// A stream in the plan's release, and memory for rows and sums that lie in several places.
 struct Rows {
-    noise: Noise,
+    noise: AnyStream,
     row: Zeroizing<Vec<f32>>,
     sum: Zeroizing<Vec<f64>>,
-}
-
-enum Noise {
-    Plain(Box<PlainStream>),
-    OnGrid(Box<GridStream>),
-}
-
-/// What both kinds of stream do alike.
-macro_rules! either {
-    ($noise:expr, $stream:ident => $what:expr) => {
-        match $noise {
-            Noise::Plain($stream) => $what,
-            Noise::OnGrid($stream) => $what,
-        }
-    };
 }
 
 /// What a stream makes, and how.
@@ -102,9 +87,9 @@ impl Wanted {
 
 impl NoiseStream {
     /// A stream that was made in this process.
-    fn of(noise: Noise, run: RunId, own_threads: bool) -> Self {
-        let (steps, len) = either!(&noise, stream => (stream.steps(), stream.len()));
-        let (placement, description) = either!(&noise, stream => (stream.placement(), stream.description()));
+    fn of(noise: AnyStream, run: RunId, own_threads: bool) -> Self {
+        let (steps, len, placement, description) =
+            (noise.steps(), noise.len(), noise.placement(), noise.description());
         let rows = Mutex::new(Rows { noise, row: Zeroizing::default(), sum: Zeroizing::default() });
         Self { rows, own_threads, owner: Owner::this(), run, steps, len, placement, description }
     }
@@ -136,7 +121,7 @@ impl NoiseStream {
         &self,
         out: &Bound<'_, PyAny>,
         (name, what): (&'static str, Row),
-        work: impl FnOnce(&mut Noise, &mut Vec<f64>, &mut [f32]) -> antinoise_noise::Result<()> + Send,
+        work: impl FnOnce(&mut AnyStream, &mut Vec<f64>, &mut [f32]) -> antinoise_noise::Result<()> + Send,
     ) -> Result<()> {
         let arrays = Arrays::<f32>::of(name, out)?;
         refuse_overlap(name, arrays.spans())?;
@@ -186,18 +171,6 @@ fn scattered(
     Ok(())
 }
 
-/// The step's release of `sum`, as the plan's release has it.
-fn release(noise: &mut Noise, sum: &[f64], out: &mut [f32]) -> antinoise_noise::Result<()> {
-    match noise {
-        Noise::OnGrid(stream) => stream.release(sum, out),
-        Noise::Plain(stream) => {
-            stream.next_into(out)?;
-            out.iter_mut().zip(sum).for_each(|(noise, sum)| *noise = (sum + f64::from(*noise)) as f32);
-            Ok(())
-        }
-    }
-}
-
 #[pymethods]
 impl NoiseStream {
     /// `run` names the run, "0" if left out; `shard` is a list of (start, stop) ranges of coordinates in the order of the output;
@@ -220,12 +193,7 @@ impl NoiseStream {
         let grid = plan.verified().release.grid()?;
         let digest = plan.digest_bytes();
         let Wanted { builder, coordinates, run, own_threads } = wanted;
-        let build = |secret: &Secret| {
-            threaded(own_threads, || match grid {
-                Some(grid) => builder.build_on_grid_lent(grid, secret).map(Box::new).map(Noise::OnGrid),
-                None => builder.build_lent(secret).map(Box::new).map(Noise::Plain),
-            })
-        };
+        let build = |secret: &Secret| threaded(own_threads, || builder.build_any(grid, secret));
         let noise =
             py.detach(|| key.make_noise(&run, digest, (dim, coordinates), |secret| Ok(build(secret)??)))?;
         Ok(Self::of(noise, run, own_threads))
@@ -249,17 +217,13 @@ impl NoiseStream {
         let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
         let grid = plan.verified().release.grid()?;
         let Wanted { builder, run, own_threads, .. } = wanted;
-        let build = || match grid {
-            Some(grid) => builder.resume_on_grid(grid, path).map(Box::new).map(Noise::OnGrid),
-            None => builder.resume(path).map(Box::new).map(Noise::Plain),
-        };
-        let noise = py.detach(|| threaded(own_threads, build))??;
+        let noise = py.detach(|| threaded(own_threads, || builder.resume_any(grid, path)))??;
         Ok(Self::of(noise, run, own_threads))
     }
 
     /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        self.fill(out, ("out", Row::Written), |noise, _, row| either!(noise, stream => stream.next_into(row)))
+        self.fill(out, ("out", Row::Written), |noise, _, row| noise.next_into(row))
     }
 
     /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
@@ -267,8 +231,8 @@ impl NoiseStream {
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
         self.fill(gradient, ("gradient", Row::AddedTo), move |noise, _, row| match noise {
-            Noise::Plain(stream) => stream.add_next_into(row, scale),
-            Noise::OnGrid(_) => {
+            AnyStream::Plain(stream) => stream.add_next_into(row, scale),
+            AnyStream::OnGrid(_) => {
                 let must_be =
                     "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
                 Err(InvalidParameter::new("release of the plan", "grid", must_be).into())
@@ -294,7 +258,7 @@ impl NoiseStream {
                     gathered
                 }
             };
-            release(noise, sum, row)
+            noise.release(sum, row)
         })
     }
 
@@ -304,15 +268,12 @@ impl NoiseStream {
     /// Going back makes noise again that was handed out before: released with another gradient, it would void the privacy of both.
     #[pyo3(signature = (step, *, progress=None))]
     fn seek(&self, py: Python<'_>, step: usize, progress: Option<&Bound<'_, PyAny>>) -> Result<()> {
-        let mut at = self.with(py, |rows| Ok(either!(&rows.noise, stream => stream.sought_from(step))))?;
+        let mut at = self.with(py, |rows| Ok(rows.noise.sought_from(step)))?;
         // The first part goes to where the past begins, and refuses a step that there is not.
         let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
         loop {
             let start = Instant::now();
-            at = self.with(
-                py,
-                |rows| either!(&mut rows.noise, stream => stream.seek(next).map(|()| stream.step())),
-            )?;
+            at = self.with(py, |rows| rows.noise.seek(next).map(|()| rows.noise.step()))?;
             py.check_signals()?;
             if let Some(progress) = progress {
                 progress.call1((at, step))?;
@@ -329,13 +290,13 @@ impl NoiseStream {
     /// Saves the run's key, the step and the state to a file that only its owner can read, whole or not at all; what was there is
     /// replaced. Whoever reads the file knows all noise of the run.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
-        self.with(py, |rows| either!(&rows.noise, stream => stream.save(path)))
+        self.with(py, |rows| rows.noise.save(path))
     }
 
     /// The step that comes next, from 0; after the last it is `steps`.
     #[getter]
     fn step(&self, py: Python<'_>) -> Result<usize> {
-        self.with(py, |rows| Ok(either!(&rows.noise, stream => stream.step())))
+        self.with(py, |rows| Ok(rows.noise.step()))
     }
 
     #[getter]

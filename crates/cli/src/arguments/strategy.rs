@@ -79,20 +79,10 @@ impl StrategyOptions {
     }
 
     fn merged(&self, spec: StrategySpec) -> Result<StrategySpec> {
-        let pick = |name: &str, in_name: Option<usize>, option: Option<usize>| match (in_name, option) {
-            (Some(a), Some(b)) if a != b => {
-                Err(InvalidParameter::new(name, b, format!("left out, or {a} as the strategy's name says")))
-            }
-            _ => Ok(option.or(in_name)),
-        };
-        Ok(StrategySpec {
-            bands: pick("bands", spec.bands, self.bands)?,
-            order: pick("order", spec.order, self.order)?,
-            form: self.form(spec)?,
-            column_normalize: self.column_normalize || spec.column_normalize,
-            restarts: pick("restarts", spec.restarts, self.restarts)?,
-            ..spec
-        })
+        let sized = spec.sized(self.bands, self.order, self.restarts)?;
+        let form = self.form(spec)?;
+        let column_normalize = self.column_normalize || spec.column_normalize;
+        Ok(StrategySpec { form, column_normalize, ..sized })
     }
 
     fn form(&self, spec: StrategySpec) -> Result<Form> {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use antinoise_input::file::Access;
 use antinoise_input::{InvalidParameter, between, hex, positive};
-use antinoise_noise::{GridStream, Key, NoiseStream, Placement, RunId, Shard};
+use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, Shard};
 use clap::Args;
 use serde::Serialize;
 
@@ -120,10 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         .shard(shard)
         .run(arguments.run.clone());
     let grid = plan.as_ref().map_or(Ok(None), |plan| plan.release.grid())?;
-    let mut stream = match grid {
-        None => Stream::Plain(Box::new(builder.build(key)?)),
-        Some(grid) => Stream::OnGrid(Box::new(builder.build_on_grid(grid, key)?)),
-    };
+    let mut stream = builder.build_any(grid, key)?;
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;
@@ -143,49 +140,6 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
-/// Rows in plain floating point, or on a plan's grid.
-enum Stream {
-    Plain(Box<NoiseStream>),
-    OnGrid(Box<GridStream>),
-}
-
-impl Stream {
-    fn next_into(&mut self, row: &mut [f32]) -> antinoise_noise::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.next_into(row),
-            Self::OnGrid(stream) => stream.next_into(row),
-        }
-    }
-
-    fn seek(&mut self, step: usize) -> antinoise_noise::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.seek(step),
-            Self::OnGrid(stream) => stream.seek(step),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Plain(stream) => stream.len(),
-            Self::OnGrid(stream) => stream.len(),
-        }
-    }
-
-    fn placement(&self) -> Placement {
-        match self {
-            Self::Plain(stream) => stream.placement(),
-            Self::OnGrid(stream) => stream.placement(),
-        }
-    }
-
-    fn description(&self) -> [u8; 32] {
-        match self {
-            Self::Plain(stream) => stream.description(),
-            Self::OnGrid(stream) => stream.description(),
-        }
-    }
-}
-
 /// "I/J" with I below J.
 fn shard(text: &str) -> Result<(usize, usize)> {
     let pair = text.split_once('/').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
@@ -196,7 +150,7 @@ fn shard(text: &str) -> Result<(usize, usize)> {
 }
 
 /// Rows go to a temporary file beside `out`, which takes its name once it is whole; a signal removes it.
-fn write(stream: &mut Stream, rows: usize, out: &Destination) -> Result<()> {
+fn write(stream: &mut AnyStream, rows: usize, out: &Destination) -> Result<()> {
     let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
     let stop = Stop::on_signals()?;
     let mut writer = BufWriter::with_capacity(1 << 20, out.create(Access::Owner)?);

@@ -87,9 +87,9 @@ fn from_seeds(strategy: &AnyStrategy, steps: usize) -> Result<Vec<Vec<f64>>> {
 
 /// Row norms of B times sensitivity.
 fn query_errors(source: &Source) -> Result<Vec<f64>> {
-    let mechanism = &*source.solution.value;
-    let sensitivity = mechanism.sensitivity(&source.problem.participation)?.under(source.adjacency).value;
-    let rows = mechanism.row_errors(&source.problem.workload)?;
+    let strategy = &source.solution.value;
+    let sensitivity = strategy.sensitivity(&source.problem.participation)?.under(source.adjacency).value;
+    let rows = strategy.row_errors(&source.problem.workload)?;
     Ok(rows.into_iter().map(|row| row * sensitivity).collect())
 }
 

@@ -17,6 +17,21 @@ pub enum Status {
 }
 
 impl Status {
+    /// The word for it, as files and reports have it.
+    ///
+    /// ```
+    /// use antinoise_mechanism::optimize::Status;
+    /// assert_eq!(Status::IterationLimit.name(), "iteration-limit");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClosedForm => "closed-form",
+            Self::Converged => "converged",
+            Self::Stalled => "stalled",
+            Self::IterationLimit => "iteration-limit",
+        }
+    }
+
     /// Whether nothing is left to be done: a formula, or a stopping rule that holds.
     pub fn is_final(self) -> bool {
         matches!(self, Self::ClosedForm | Self::Converged)

@@ -11,7 +11,7 @@ use crate::toeplitz::{divide, multiply, norm_squared};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
 /// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy whose noise a stream of that precision
-/// makes of `mechanism`; accurate to what rounding adds in double precision, which it counts.
+/// makes of `strategy`; accurate to what rounding adds in double precision, which it counts.
 ///
 /// ```
 /// use antinoise_mechanism::running::{Precision, sensitivity_upper};
@@ -33,17 +33,17 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 /// # Errors
 /// When the schema does not fit, n is too large to write out, or rounding changes C so much that no bound is found.
 pub fn sensitivity_upper(
-    mechanism: &dyn Strategy,
+    strategy: &dyn Strategy,
     participation: &Participation,
     precision: Precision,
 ) -> Result<f64> {
-    let (steps, recursion) = (mechanism.steps(), mechanism.recursion()?);
+    let (steps, recursion) = (strategy.steps(), strategy.recursion()?);
     let output = if precision == Precision::Single { 1.0 + OUTPUT_ROUNDING } else { 1.0 };
     let runs =
         if precision == Precision::Single { recursion.in_single_precision() } else { recursion.clone() };
     let value = if is_sum_of_seeds(&recursion) {
-        let lost = lost_to_rounding(&mechanism.encoder()?, &recursion, steps, precision)?;
-        mechanism.sensitivity(participation)?.value / left(lost)?
+        let lost = lost_to_rounding(&strategy.encoder()?, &recursion, steps, precision)?;
+        strategy.sensitivity(participation)?.value / left(lost)?
     } else if let Some(value) = of_blt(&runs, steps, participation)? {
         value
     } else {
@@ -52,8 +52,8 @@ pub fn sensitivity_upper(
         let entries = 8.0 * UNIT * participation.separation(steps).1 as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
         // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
-        match lost_to_inverse(&runs, &mechanism.encoder()?, steps).and_then(|lost| left(lost).ok()) {
-            Some(left) => (mechanism.sensitivity(participation)?.value / left).min(written_out),
+        match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
+            Some(left) => (strategy.sensitivity(participation)?.value / left).min(written_out),
             None => written_out,
         }
     };

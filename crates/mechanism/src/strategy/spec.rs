@@ -58,6 +58,34 @@ impl StrategySpec {
         }
     }
 
+    /// The spec with the sizes that are given apart from its name; what both say, they must say alike.
+    ///
+    /// ```
+    /// use antinoise_mechanism::strategy::StrategySpec;
+    /// let spec: StrategySpec = "blt+x3".parse()?;
+    /// assert_eq!(spec.sized(None, Some(4), None)?.to_string(), "blt:4+x3");
+    /// assert!(spec.sized(None, None, Some(2)).is_err());
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the name says another number than `bands`, `order` or `restarts`.
+    pub fn sized(self, bands: Option<usize>, order: Option<usize>, restarts: Option<usize>) -> Result<Self> {
+        let pick = |size: &str, named: Option<usize>, given: Option<usize>| match (named, given) {
+            (Some(named), Some(given)) if named != given => {
+                let must_be = format!("left out, or {named} as the strategy's name says");
+                Err(InvalidParameter::new(size, given, must_be))
+            }
+            _ => Ok(given.or(named)),
+        };
+        Ok(Self {
+            bands: pick("bands", self.bands, bands)?,
+            order: pick("order", self.order, order)?,
+            restarts: pick("restarts", self.restarts, restarts)?,
+            ..self
+        })
+    }
+
     /// The workload that this class is designed for: the given one, or prefix sums where a Toeplitz class meets a workload
     /// that is not Toeplitz over more steps than it can be designed for, or is restarted.
     ///

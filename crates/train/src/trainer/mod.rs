@@ -2,7 +2,6 @@
 
 mod checkpoint;
 mod history;
-mod noise;
 mod run;
 mod saved;
 mod setup;

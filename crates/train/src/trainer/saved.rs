@@ -47,7 +47,8 @@ impl<'a> Trainer<'a> {
         let Training { parameters, moments, history, .. } = read_training(&identity, checkpoints, &manifest)?;
         setup.check(&parameters)?;
         let path = checkpoints.noise_file(manifest.save);
-        let noise = setup.noise(checkpoints.run().clone(), identity.digest())?.resume(&path)?;
+        let (builder, grid) = setup.noise(checkpoints.run().clone(), identity.digest())?;
+        let noise = builder.resume_any(grid, &path)?;
         if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
             return Err(refuse(&path, "of another run or step"));
         }

@@ -1,8 +1,7 @@
 use antinoise_input::InvalidParameter;
-use antinoise_noise::{NoiseStream, Purpose, RunId};
+use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilder};
 use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
-use super::noise::{Noise, NoiseBuilder};
 use crate::Error;
 use crate::clip::sum_margin;
 use crate::data::Dataset;
@@ -67,16 +66,21 @@ impl Setup<'_> {
         Ok(())
     }
 
-    pub(super) fn noise(&self, run: RunId, context: [u8; 32]) -> Result<NoiseBuilder, antinoise_plan::Error> {
+    /// What makes the run's noise, and the plan's grid, where there is one.
+    pub(super) fn noise(
+        &self,
+        run: RunId,
+        context: [u8; 32],
+    ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
         let recursion = self.plan.strategy.recursion()?;
         let dim = self.model.parameters();
         let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std())
             .run(run)
             .context(context);
-        Ok(NoiseBuilder { builder, grid: self.plan.release.grid()? })
+        Ok((builder, self.plan.release.grid()?))
     }
 
-    pub(super) fn batches(&self, noise: &Noise) -> Result<Batches, InvalidParameter> {
+    pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
     }

@@ -1,11 +1,10 @@
 use std::time::Instant;
 
-use antinoise_noise::{Key, Purpose, RunId};
+use antinoise_noise::{AnyStream, Key, Purpose, RunId};
 use antinoise_plan::Batches;
 
 use super::checkpoint::Lineage;
 use super::history::History;
-use super::noise::Noise;
 use super::setup::Setup;
 use crate::Error;
 use crate::clip::clipped_sum;
@@ -33,7 +32,7 @@ use crate::optimizer::Optimizer;
 pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
     pub(super) batches: Batches,
-    pub(super) noise: Noise,
+    pub(super) noise: AnyStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
     pub(super) history: History,
@@ -49,7 +48,8 @@ impl<'a> Trainer<'a> {
     pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
         let identity = setup.identity();
-        let noise = setup.noise(run, identity.digest())?.build(key)?;
+        let (builder, grid) = setup.noise(run, identity.digest())?;
+        let noise = builder.build_any(grid, key)?;
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::new(setup.rule, start.len())?;
         let batches = setup.batches(&noise)?;
@@ -85,7 +85,8 @@ impl<'a> Trainer<'a> {
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
         let noise_start = Instant::now();
-        let mut update = self.noise.release(&sum.gradient)?;
+        let mut update = vec![0.0; sum.gradient.len()];
+        self.noise.release(&sum.gradient, &mut update)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         update.iter_mut().for_each(|x| *x *= share);

@@ -1,0 +1,130 @@
+//! A stream in either mode, for whoever learns only from a plan whether it is on a grid.
+
+use std::path::Path;
+
+use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result};
+
+/// A stream of noise, plain or on a grid.
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Grid, Key, NoiseStream};
+/// let (key, builder) = (Key::from_os()?, NoiseStream::builder(Recursion::Independent, 10, 3, 1.0));
+/// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
+/// let mut stream = builder.build_any(Some(grid), &key)?;
+/// let mut release = [0.0; 3];
+/// stream.release(&[0.5, -0.25, 1e-9], &mut release)?;
+/// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// # Ok::<(), antinoise_noise::Error>(())
+/// ```
+#[derive(Debug)]
+pub enum AnyStream {
+    /// In floating point.
+    Plain(Box<NoiseStream>),
+    /// On a grid.
+    OnGrid(Box<GridStream>),
+}
+
+/// What both kinds do alike.
+macro_rules! either {
+    ($any:expr, $stream:ident => $what:expr) => {
+        match $any {
+            AnyStream::Plain($stream) => $what,
+            AnyStream::OnGrid($stream) => $what,
+        }
+    };
+}
+
+impl AnyStream {
+    /// Writes the next row into `out`; see [`NoiseStream::next_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
+        either!(self, stream => stream.next_into(out))
+    }
+
+    /// Writes the step's release of `sum` into `out`: on a grid as [`GridStream::release`] does, else sum and noise added in double
+    /// precision, then rounded to single precision.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], and for a `sum` of another length.
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
+        match self {
+            Self::OnGrid(stream) => stream.release(sum, out),
+            Self::Plain(stream) => {
+                if sum.len() != stream.len() {
+                    return Err(Error::input(
+                        "sum's length",
+                        sum.len(),
+                        format!("the shard's {}", stream.len()),
+                    ));
+                }
+                stream.next_into(out)?;
+                out.iter_mut().zip(sum).for_each(|(noise, sum)| *noise = (sum + f64::from(*noise)) as f32);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes `step` the next one; see [`NoiseStream::seek`].
+    ///
+    /// # Errors
+    /// For a step above the number of steps.
+    pub fn seek(&mut self, step: usize) -> Result<()> {
+        either!(self, stream => stream.seek(step))
+    }
+
+    /// Where a seek to `step` starts; see [`NoiseStream::sought_from`].
+    pub fn sought_from(&self, step: usize) -> usize {
+        either!(self, stream => stream.sought_from(step))
+    }
+
+    /// Saves the run's key, step and state; see [`NoiseStream::save`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        either!(self, stream => stream.save(path))
+    }
+
+    /// A commitment to all noise of the stream; see [`NoiseStream::commitment`].
+    pub fn commitment(&self) -> [u8; 32] {
+        either!(self, stream => stream.commitment())
+    }
+
+    /// A digest of what the noise is a function of beside key and run; see [`NoiseStream::description`].
+    pub fn description(&self) -> [u8; 32] {
+        either!(self, stream => stream.description())
+    }
+
+    /// Random bits of the stream's run for another purpose; see [`NoiseStream::rng`].
+    pub fn rng(&self, purpose: Purpose, step: u64) -> KeyedRng {
+        either!(self, stream => stream.rng(purpose, step))
+    }
+
+    /// The step whose row comes next.
+    pub fn step(&self) -> usize {
+        either!(self, stream => stream.step())
+    }
+
+    /// Steps of the whole stream.
+    pub fn steps(&self) -> usize {
+        either!(self, stream => stream.steps())
+    }
+
+    /// Outputs a step.
+    pub fn len(&self) -> usize {
+        either!(self, stream => stream.len())
+    }
+
+    /// True when the shard has no output.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The choice between memory and time that was made.
+    pub fn placement(&self) -> Placement {
+        either!(self, stream => stream.placement())
+    }
+}
