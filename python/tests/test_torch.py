@@ -1,6 +1,7 @@
 """Plain PyTorch: what the optimizer sees is the noisy mean of the plan's batch, bit by bit, and nothing else."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -48,7 +49,7 @@ def made(plan, model=None, **how):
 
 
 def sums_of(model):
-    return torch.cat([p._antinoise_sum[0].reshape(-1) for p in model.parameters()])
+    return torch.cat([p._antinoise_sum.total.reshape(-1) for p in model.parameters()])
 
 
 def gradient_of(model, x, y):
@@ -98,7 +99,7 @@ def test_portions_of_a_batch_add_up(plan):
     for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
         clipped_sum_(parts, loss, x[part], y[part], CLIP)
     assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12)
-    assert next(parts.parameters())._antinoise_sum[1] == 20
+    assert next(parts.parameters())._antinoise_sum.examples == 20
 
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
@@ -200,7 +201,7 @@ def test_what_would_void_the_claim_is_refused(plan):
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
     # What was refused is gone: it is not a part of the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    model[0].weight._antinoise_sum = (model[0].weight._antinoise_sum[0], 3, CLIP)
+    model[0].weight._antinoise_sum = dataclasses.replace(model[0].weight._antinoise_sum, examples=3)
     refused("sums of the parameters are of \\[3, 20\\] examples but must be of one batch")
     clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
     refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")

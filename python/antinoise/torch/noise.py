@@ -1,61 +1,17 @@
-"""Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
-
-    loader = DataLoader(data, batch_sampler=BatchSampler(plan, key))
-    noise = CorrelatedNoise(model, plan, key).attach(optimizer)
-    for x, y in loader:
-        clipped_sum_(model, loss, x, y, plan.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad()
-
-A model is private when every step of the optimizer sees nothing but the noisy mean: what is hooked is its step, and a step that could see
-anything else is refused.
-"""
+"""Noise before each step of an optimizer."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
-from torch.utils.data import Sampler
+from torch import nn
 
-from . import Batches, Key, NoiseStream, Plan
-
-__all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
-
-# Of a parameter: the sum of its clipped gradients, in double precision; how many examples are in it, and clipped to what.
-_SUM = "_antinoise_sum"
-# What keeps rounding in lengths and factors from lengthening a clipped gradient: as in docs/training.md.
-_SHORTER = 1 - 2.0**-20
-
-
-class BatchSampler(Sampler[list[int]]):
-    """The plan's batches, for `DataLoader(data, batch_sampler=...)`, whose data must be the plan's examples, in one order.
-
-    `start` is the first step, for a run that is resumed.
-    """
-
-    def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
-        if not 0 <= start <= plan.steps:
-            raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
-        self._batches, self._start = Batches(plan, key, run=run), start
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for step in range(self._start, len(self._batches)):
-            yield self._batches.at(step).tolist()
-
-    def __len__(self) -> int:
-        return len(self._batches) - self._start
-
-
-def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+from .. import Key, NoiseStream, Plan
+from .sums import drop_sum, held_sum, trainable
 
 
 def _margin(examples: int) -> float:
@@ -63,71 +19,6 @@ def _margin(examples: int) -> float:
     a rounding of its product and at most one for each other term (docs/training.md)."""
     roundings = (examples + 2) * 2.0**-53
     return 2 * examples * roundings / (1 - roundings)
-
-
-def clipped_sum_(
-    model: nn.Module,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    x: Tensor,
-    y: Tensor,
-    clip_norm: float,
-    *,
-    micro_batch: int = 64,
-) -> Tensor:
-    """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
-    is not private.
-
-    Gradients are taken example by example (`torch.func.vmap`), in portions of `micro_batch`, the last one filled up; lengths, factors and
-    sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans allow for. It does so
-    when its gradient is replaced by zero and the others' keep their bits, which is what the statement compares; PyTorch may round a gradient
-    otherwise at another place of its portion, so that where an example is to be *absent*, and others move up, only portions of 1 keep the
-    others' bits. An example whose gradient is not finite adds nothing. A second call before the step adds to the sum.
-
-    `loss(model(x), y)` gets a batch of one example; the model must treat examples apart (no batch normalisation).
-    """
-    if not clip_norm > 0 or not math.isfinite(clip_norm):
-        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
-    if micro_batch < 1:
-        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
-    if len(x) != len(y):
-        raise ValueError(f"y is of {len(y)} examples but must be of {len(x)}, as x is")
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
-            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
-    parameters = _trainable(model)
-    fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
-
-    def one(trained: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        return loss(functional_call(model, {**fixed, **trained}, (x.unsqueeze(0),)), y.unsqueeze(0))
-
-    of_each = vmap(grad_and_value(one), in_dims=(None, 0, 0), randomness="different")
-    trained = {name: p.detach() for name, p in parameters.items()}
-    sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in parameters.items()}
-    losses = 0.0
-    for start in range(0, len(x), micro_batch):
-        count = min(micro_batch, len(x) - start)
-        # What fills up the last portion is its first example, left out of every sum.
-        places = torch.arange(micro_batch, device=x.device)
-        places = start + torch.where(places < count, places, torch.zeros_like(places))
-        gradients, values = of_each(trained, x[places], y[places.to(y.device)])
-        gradients = {name: g.to(torch.float64) for name, g in gradients.items()}
-        squares = sum(g.flatten(1).square().sum(1) if g.dim() > 1 else g.square() for g in gradients.values())
-        lengths = torch.as_tensor(squares).sqrt()
-        most = _SHORTER * clip_norm
-        factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
-        finite = torch.isfinite(lengths)
-        finite[count:] = False
-        factors = torch.where(finite, factors, torch.zeros_like(factors))
-        for name, g in gradients.items():
-            # What is not finite is left out, not multiplied by zero.
-            kept = torch.where(finite.view(-1, *[1] * (g.dim() - 1)), g, torch.zeros_like(g))
-            sums[name] += torch.tensordot(factors, kept, dims=1)
-        losses += float(values[:count].detach().to(torch.float64).sum())
-    for name, p in parameters.items():
-        held, count, clipped = getattr(p, _SUM, (None, 0, 0.0))
-        total = sums[name] if held is None else held + sums[name]
-        setattr(p, _SUM, (total, count + len(x), max(clipped, float(clip_norm))))
-    return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 
 def _secret_folder() -> TemporaryDirectory[str]:
@@ -159,7 +50,7 @@ class CorrelatedNoise:
         sums_in_grad: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
-        self._parameters = _trainable(model)
+        self._parameters = trainable(model)
         if not self._parameters:
             raise ValueError("model is one without trainable parameters but must have some")
         if plan.unit == "user" and not sums_in_grad:
@@ -216,12 +107,11 @@ class CorrelatedNoise:
         rest = self._sum
         for name, p in self._parameters.items():
             part, rest = rest[: p.numel()], rest[p.numel() :]
-            held, count, clipped = getattr(p, _SUM, (None, 0, 0.0))
-            if held is not None:
-                if clipped > self._plan.clip_norm:
-                    raise ValueError(f"clip_norm of the sum is {clipped} but must be the plan's, {self._plan.clip_norm}")
-                counts.add(count)
-                part.copy_(held.reshape(-1))
+            if (held := held_sum(p)) is not None:
+                if held.clip_norm > self._plan.clip_norm:
+                    raise ValueError(f"clip_norm of the sum is {held.clip_norm} but must be the plan's, {self._plan.clip_norm}")
+                counts.add(held.examples)
+                part.copy_(held.total.reshape(-1))
                 continue
             if p.grad is None:
                 # A gradient that is missing is zero; its noise is not.
@@ -261,8 +151,7 @@ class CorrelatedNoise:
         finally:
             # Taken, or refused: not for another step.
             for p in self._parameters.values():
-                if hasattr(p, _SUM):
-                    delattr(p, _SUM)
+                drop_sum(p)
         self._stream.release(self._sum, self._row)
         rest = self._row
         for p in self._parameters.values():

@@ -1,0 +1,18 @@
+"""Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
+
+    loader = DataLoader(data, batch_sampler=BatchSampler(plan, key))
+    noise = CorrelatedNoise(model, plan, key).attach(optimizer)
+    for x, y in loader:
+        clipped_sum_(model, loss, x, y, plan.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+
+A model is private when every step of the optimizer sees nothing but the noisy mean: what is hooked is its step, and a step that could see
+anything else is refused.
+"""
+
+from .batches import BatchSampler
+from .clipping import clipped_sum_
+from .noise import CorrelatedNoise
+
+__all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
