@@ -1,5 +1,7 @@
 //! Runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
 
+mod by_coordinate;
+
 use std::ops::Range;
 
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
@@ -13,6 +15,8 @@ use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
 use crate::{Key, Mode, Placement, Result, State, range};
+
+pub use by_coordinate::StateAt;
 
 /// Steps that a seek makes in one pass over the state.
 const SEEK_PASS: usize = 256;
@@ -175,6 +179,13 @@ impl<M: Mode> Engine<M> {
     fn run_until(&mut self, step: usize) {
         let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };
+        self.make(last, step, &|stagger, tile| stagger.made(tile, step));
+        self.stagger.next = step;
+    }
+
+    /// Makes the noise of each tile up to a step of its own, which is at most `last`; rows from `first_row` on are wanted.
+    fn make(&mut self, last: usize, first_row: usize, until: &(dyn Fn(&Stagger, usize) -> usize + Sync)) {
+        let now = self.stagger.next;
         for first in (now..last).step_by(SEEK_PASS) {
             let end = last.min(first + SEEK_PASS);
             self.window.prepare(&self.flat, self.placement.state, first..end);
@@ -182,16 +193,15 @@ impl<M: Mode> Engine<M> {
             let (mode, past_vectors) = (*mode, stored.0);
             let work = |scratch: &mut ScratchOf<M>, tile: Tile, parts: Parts<'_, M>| {
                 let Parts { past, ahead, following, .. } = parts;
-                let made = |next: usize| stagger.made(tile.number, next);
-                let steps = first.max(made(now))..end.min(made(step));
+                let made = stagger.made(tile.number, now);
+                let steps = first.max(made)..end.min(until(stagger, tile.number));
                 let Some(start) = tile.start.filter(|_| !steps.is_empty()) else { return };
                 let fetched = past_of_next(following, 0, past_vectors);
-                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, fetched };
+                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             };
             each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, &mut []), *stored, &work);
         }
-        self.stagger.next = step;
     }
 }
 

@@ -95,6 +95,7 @@ mod window;
 pub use antinoise_mechanism::Grid;
 pub use any::AnyStream;
 pub use builder::StreamBuilder;
+pub use engine::StateAt;
 pub use error::{Error, Result};
 pub use kernel::{Mode, OnGrid, Plain};
 pub use key::{Key, RunId};

@@ -2,8 +2,10 @@
 
 mod classes;
 
+use std::ops::Range;
+
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, Stream, StreamBuilder};
+use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, StateAt, Stream, StreamBuilder};
 use classes::designs;
 
 const STEPS: usize = 12;
@@ -199,6 +201,88 @@ fn no_way_to_run_a_plain_stream_changes_a_bit() {
 #[test]
 fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
     no_way_to_run_changes_a_bit::<OnGrid>();
+}
+
+/// Ways to deal the coordinates out; the second is not in order.
+fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
+    let (dim, whole) = (DIM as u64, |range| vec![range]);
+    vec![
+        vec![whole(0..dim)],
+        vec![vec![1000..dim, 0..3], vec![10..1000], vec![3..10]],
+        vec![whole(0..40), whole(40..1025), whole(1025..dim)],
+    ]
+}
+
+fn parts<K: Kind>(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<Stream<K::Mode>> {
+    let of = |ranges: &Vec<Range<u64>>| ranges.iter().cloned().fold(Shard::default(), Shard::and_range);
+    // With a budget of no bytes, all that can be made again else would be.
+    let start = || builder(recursion).state_in_memory().memory_budget(0);
+    sharding.iter().map(|ranges| K::build(start().shard(of(ranges)))).collect()
+}
+
+/// A vector of each shard's outputs, from or to one over all coordinates.
+fn each_coordinate(sharding: &[Vec<Range<u64>>], mut visit: impl FnMut(usize, usize, usize)) {
+    for (shard, ranges) in sharding.iter().enumerate() {
+        ranges.iter().cloned().flatten().enumerate().for_each(|(j, at)| visit(shard, j, at as usize));
+    }
+}
+
+fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
+    each_recursion(|name, recursion| {
+        let whole = rows(K::build(builder(recursion)));
+        let check = |streams: &mut [Stream<K::Mode>], sharding: &[Vec<Range<u64>>], step: usize| {
+            let mut rows: Vec<Vec<f32>> = streams.iter().map(|stream| vec![0.0; stream.len()]).collect();
+            streams.iter_mut().zip(&mut rows).for_each(|(stream, row)| stream.next_into(row).unwrap());
+            each_coordinate(sharding, |shard, j, at| {
+                assert!(rows[shard][j] == whole[step][at], "{name}: {step}")
+            });
+        };
+        for (from, to) in [(0, 1), (1, 2), (2, 0), (2, 1)] {
+            let (old, new) = (&shardings()[from], &shardings()[to]);
+            let mut streams = parts::<K>(recursion, old);
+            for step in 0..=STEPS {
+                if step % 4 == from || step == STEPS {
+                    let words = streams[0].state_words();
+                    let mut state = vec![0; words * DIM];
+                    let mut states: Vec<Vec<i32>> =
+                        streams.iter().map(|s| vec![0; s.len() * words]).collect();
+                    let written =
+                        streams.iter_mut().zip(&mut states).map(|(s, state)| s.state(state).unwrap());
+                    let at: Vec<StateAt> = written.collect();
+                    assert!(at.iter().all(|other| *other == at[0]) && at[0].step == step, "{name}: {at:?}");
+                    each_coordinate(old, |shard, j, to| {
+                        let len = states[shard].len() / words.max(1);
+                        (0..words).for_each(|w| state[w * DIM + to] = states[shard][w * len + j]);
+                    });
+                    let mut resumed = parts::<K>(recursion, new);
+                    assert!(resumed.iter().all(|stream| stream.state_words() == words), "{name}");
+                    let mut states: Vec<Vec<i32>> =
+                        resumed.iter().map(|s| vec![0; s.len() * words]).collect();
+                    each_coordinate(new, |shard, j, from| {
+                        let len = states[shard].len() / words.max(1);
+                        (0..words).for_each(|w| states[shard][w * len + j] = state[w * DIM + from]);
+                    });
+                    for (stream, state) in resumed.iter_mut().zip(&states) {
+                        stream.restore_state(at[0], state).unwrap();
+                    }
+                    (step..STEPS).for_each(|step| check(&mut resumed, new, step));
+                }
+                if step < STEPS {
+                    check(&mut streams, old, step);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn any_sharding_goes_on_with_the_state_of_another_plain_stream() {
+    any_sharding_goes_on_with_the_state_of_another::<Plain>();
+}
+
+#[test]
+fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
+    any_sharding_goes_on_with_the_state_of_another::<OnGrid>();
 }
 
 /// Tiles are computed, not listed: a shard of any size costs no memory by itself.
