@@ -211,7 +211,7 @@ def refusals():
     leave(model, sums(0))
     if rank == 1:
         leave_sum(model.up.weight, model.up.weight.grad, 20, plan.clip_norm)
-    refused("gradient of embed.weight is in .grad but must be in the sum that was clipped", noise.add_)
+    refused("gradient of .* is in .grad but must be in the sum that was clipped", noise.add_)
     whole = net()
     noise = noise_of(whole, plan)
     leave(whole, sums(rank))
