@@ -1,7 +1,5 @@
 //! The stream: rows of C^-1 Z, one a step, never past the last.
 
-mod by_coordinate;
-
 use std::fmt;
 use std::path::Path;
 

@@ -171,6 +171,15 @@ fn no_way_to_run_changes_a_bit<K: Kind>() {
                 assert!(part[..] == whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
             }
         }
+        for (width, stride) in [(1, 7), (8, 64), (33, 70), (300, 1301), (700, 1500)] {
+            let stripes = stripes(width, stride);
+            let shard = stripes.iter().cloned().fold(Shard::default(), Shard::and_range);
+            let part = rows(K::build(builder(recursion).shard(shard)));
+            let at: Vec<usize> = stripes.into_iter().flatten().map(|j| j as usize).collect();
+            for (part, whole) in part.iter().zip(&whole) {
+                assert!(at.iter().map(|&j| whole[j]).eq(part.iter().copied()), "{name}: stripes of {width}");
+            }
+        }
         let mut sought = K::build(builder(recursion));
         let mut row = vec![0.0; DIM];
         for step in [7, 3, 4, 11, 0, 8] {
@@ -203,12 +212,21 @@ fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
     no_way_to_run_changes_a_bit::<OnGrid>();
 }
 
-/// Ways to deal the coordinates out; the second is not in order.
+/// Columns of a matrix with rows of `stride` numbers: the last ones first.
+fn stripes(width: u64, stride: u64) -> Vec<Range<u64>> {
+    (0..DIM as u64 / stride).rev().map(|row| row * stride + 3..row * stride + 3 + width).collect()
+}
+
+/// Ways to deal the coordinates out; the second is not in order, the third are stripes.
 fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
     let (dim, whole) = (DIM as u64, |range| vec![range]);
     vec![
         vec![whole(0..dim)],
         vec![vec![1000..dim, 0..3], vec![10..1000], vec![3..10]],
+        vec![
+            (0..135).map(|row| 100 * row..100 * row + 13).collect(),
+            (0..135).map(|row| 100 * row + 13..100 * row + 100).collect(),
+        ],
         vec![whole(0..40), whole(40..1025), whole(1025..dim)],
     ]
 }
@@ -237,7 +255,7 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
                 assert!(rows[shard][j] == whole[step][at], "{name}: {step}")
             });
         };
-        for (from, to) in [(0, 1), (1, 2), (2, 0), (2, 1)] {
+        for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
             let (old, new) = (&shardings()[from], &shardings()[to]);
             let mut streams = parts::<K>(recursion, old);
             for step in 0..=STEPS {

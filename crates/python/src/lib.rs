@@ -11,7 +11,8 @@
 //! accounting, design, command: privacy; mechanisms; the command line
 //! plan, key: both in one value; the secret, and what it has served
 //! wanted: what a stream makes, and how
-//! stream, batches: the noise; who takes part
+//! stream: the noise
+//! batches: who takes part
 //! ```
 
 mod accounting;

@@ -6,7 +6,7 @@ use super::{Kernel, LookAhead, Scratch};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
-use crate::normal::{Normal, TILE};
+use crate::normal::{Coordinates, Normal, TILE};
 use crate::number::Number;
 use crate::simd::Isa;
 
@@ -87,7 +87,7 @@ pub struct TileSteps<'a, T> {
     pub(crate) positions: &'a [Position],
     /// Of each step.
     pub(crate) seeds: &'a [Keystream],
-    pub(crate) start: u64,
+    pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
     /// Numbers to be brought into the cache meanwhile.
     pub(crate) fetched: &'a [T],

@@ -70,11 +70,11 @@ impl Steps for OnGrid {
         let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
         let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
         let (kernel, position, seed) = (steps.kernel, &steps.positions[0], &steps.seeds[0]);
-        let z = scratch.normals[0].make_fetching(seed, steps.start, steps.len, steps.fetched);
+        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
         kernel.recall(isa, position, past, share);
         out.copy_from_slice(share);
         let weight = kernel.weight(position);
-        let exact = exact_at(seed, steps.start);
+        let exact = exact_at(seed, steps.coordinates);
         self.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
         if kernel.keeps_seeds() {
             let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);

@@ -54,9 +54,9 @@ impl Steps for Plain {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (position, seed, kernel) = (&steps.positions[0], &steps.seeds[0], steps.kernel);
         if ahead.rows.is_empty() && kernel.is_independent(position) {
-            return scratch.normals[0].make_into(seed, steps.start, out);
+            return scratch.normals[0].make_into(seed, steps.coordinates, out);
         }
-        let z = scratch.normals[0].make_fetching(seed, steps.start, steps.len, steps.fetched);
+        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
         if let Some(blt) = kernel.fused_blt() {
             blt.step(isa, position, z, past, out);
         } else {

@@ -1,9 +1,8 @@
-//! Going on with the state of a stream in another sharding.
+//! Handing a stream over to another sharding: its state by coordinate, and the key of its run.
 
 use antinoise_input::between;
 
-use super::Stream;
-use crate::{Error, Mode, Result, StateAt};
+use crate::{Error, Mode, Result, StateAt, Stream};
 
 impl<M: Mode> Stream<M> {
     /// Numbers of 4 bytes that [`state`](Stream::state) has for each output.

@@ -3,10 +3,8 @@
 //! In memory each tile has its past vectors one after the other, then its rows made ahead. Here vectors go over all outputs of the
 //! shard, as words of 4 bytes: word w of output j is number w outputs + j. A number of 8 bytes has two, the lower half first.
 
-use super::Engine;
 use crate::number::Number;
 use crate::shard::Tiles;
-use crate::{Mode, State};
 
 /// Where the words of a state say that its stream was.
 ///
@@ -44,54 +42,13 @@ pub struct StateAt {
     pub made: usize,
 }
 
-impl<M: Mode> Engine<M> {
-    /// Words of 4 bytes that the state has for each output.
-    pub(crate) fn state_words(&self) -> usize {
-        match self.placement.state {
-            State::Stored => self.stored.0 * words::<M::Number>() + self.stored.1 * words::<M::Row>(),
-            State::Regenerated | State::Replayed => 0,
-        }
-    }
-
-    /// Brings all tiles to one step, the second of the two that are returned, and writes the state there by coordinate.
-    pub(crate) fn state(&mut self, out: &mut [i32]) -> StateAt {
-        self.align();
-        if self.state_words() > 0 {
-            let (past, ahead) = out.split_at_mut(self.stored.0 * words::<M::Number>() * self.tiles.outputs);
-            copy_out::<M::Number>(&self.past, self.stored.0, &self.tiles, past);
-            copy_out::<M::Row>(&self.ahead, self.stored.1, &self.tiles, ahead);
-        }
-        StateAt { step: self.stagger.next, made: self.stagger.alignment() }
-    }
-
-    /// Goes on where the state was written.
-    pub(crate) fn restore_state(&mut self, at: StateAt, state: &[i32]) {
-        if self.placement.state != State::Stored {
-            return self.stagger.restore(at.step, at.step);
-        }
-        let (past, ahead) = state.split_at(self.stored.0 * words::<M::Number>() * self.tiles.outputs);
-        copy_in::<M::Number>(past, self.stored.0, &self.tiles, &mut self.past);
-        copy_in::<M::Row>(ahead, self.stored.1, &self.tiles, &mut self.ahead);
-        self.stagger.restore(at.made, at.step);
-    }
-
-    /// Brings all tiles to one step. The next row is the one that it was.
-    fn align(&mut self) {
-        if self.placement.state == State::Stored {
-            let last = self.stagger.alignment();
-            self.make(last, self.stagger.next, &|_, _| last);
-            self.stagger.align();
-        }
-    }
-}
-
 /// Words of a number of this type.
-const fn words<T: Number>() -> usize {
+pub(crate) const fn words<T: Number>() -> usize {
     size_of::<T>() / size_of::<i32>()
 }
 
 /// Writes `vectors` vectors of `numbers`, tile by tile as the engine has them, by coordinate.
-fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [i32]) {
+pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [i32]) {
     each_place::<T>(vectors, tiles, |number, places| {
         for (half, place) in places.enumerate() {
             out[place] = (numbers[number].bits() >> (32 * half)) as i32;
@@ -100,7 +57,7 @@ fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [
 }
 
 /// Reads what [`copy_out`] wrote.
-fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, numbers: &mut [T]) {
+pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, numbers: &mut [T]) {
     each_place::<T>(vectors, tiles, |number, places| {
         let halves =
             places.enumerate().map(|(half, place)| u64::from(words[place].cast_unsigned()) << (32 * half));
