@@ -119,3 +119,22 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
     an.NoiseStream(plan, DIM, first)
     with pytest.raises(ValueError, match="run is"):
         an.NoiseStream(plan, DIM, first)
+
+
+def test_whole_points_make_the_release(plan):
+    released, alone = (an.NoiseStream(plan, DIM, key()) for _ in range(2))
+    sum, row, points = np.random.default_rng(3).normal(size=DIM), np.empty(DIM, np.float32), np.empty(DIM, np.int32)
+    for _ in range(3):
+        released.release(sum, row)
+        alone.next_points_into(points)
+        whole = np.rint(sum / plan.grid_spacing).astype(np.int64) + points
+        assert points.any() and (row == (whole * plan.grid_spacing).astype(np.float32)).all()
+    plain = small_plan(release="plain")
+    assert plain.grid_spacing is None
+    for noise, out, message in (
+        (an.NoiseStream(plain, DIM, key()), points, "release of the plan is plain but must be grid"),
+        (alone, points.astype(np.int64), "out is of dtype int64 but must be of dtype int32"),
+        (alone, points[1:], "out's length is 2999"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            noise.next_points_into(out)

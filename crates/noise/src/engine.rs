@@ -1,8 +1,10 @@
 //! Runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
 
+use antinoise_mechanism::Grid;
+
 use crate::by_coordinate::{StateAt, copy_in, copy_out, words};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
-use crate::kernel::{HandOut, Kernel, Scratch, ScratchOf, slot};
+use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
 use crate::parts::{Parts, each_tile};
@@ -20,6 +22,8 @@ const SEEK_PASS: usize = 256;
 pub(crate) struct Engine<M: Mode> {
     mode: M,
     flat: FlatRecursion,
+    /// Once it was asked for.
+    points_fit: Option<bool>,
     kernel: Kernel<M::Number>,
     pub(crate) placement: Placement,
     noise_std: f64,
@@ -83,6 +87,7 @@ impl<M: Mode> Engine<M> {
             window: Window::new(KeySource::new(key, spec.cipher), &flat, &placement),
             scratch: (0..threads).map(|_| Scratch::new(isa, at_once, room, replayed)).collect(),
             flat,
+            points_fit: None,
             kernel,
             tiles,
         })
@@ -91,6 +96,16 @@ impl<M: Mode> Engine<M> {
     /// Past vectors and rows made ahead.
     pub(crate) fn memory(&self) -> (&[M::Number], &[M::Row]) {
         (&self.past, &self.ahead)
+    }
+
+    /// The grid, where there is one.
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        self.mode.grid()
+    }
+
+    /// True when every row is sure to fit in 4 bytes of whole points.
+    pub(crate) fn points_fit(&mut self, spec: &Spec) -> bool {
+        *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
     }
 
     /// The memory, to be filled as it was after `next` - `start` steps from `start` on.
@@ -139,7 +154,13 @@ impl<M: Mode> Engine<M> {
     }
 
     /// Hands out the next row.
-    pub(crate) fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) {
+    pub(crate) fn hand_out<O: Copy + Send + Sync>(
+        &mut self,
+        out: &mut [O],
+        target: <M as HandsOut<O>>::Target<'_>,
+    ) where
+        M: HandsOut<O>,
+    {
         let step = self.stagger.next;
         if self.stagger.is_due(step, self.tiles.count) {
             self.window.prepare(&self.flat, self.placement.state, step..self.stagger.horizon(step));
@@ -149,10 +170,12 @@ impl<M: Mode> Engine<M> {
         let source = self.source(step);
         let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
         let (mode, past_vectors) = (*mode, stored.0);
-        let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M>| {
+        let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, O>| {
             let Parts { past, ahead, out, following } = parts;
-            let target = M::part(target, tile.output, tile.len);
-            let Some(coordinates) = tile.coordinates else { return M::hand_out_padding(target, out) };
+            let target = <M as HandsOut<O>>::part(target, tile.output, tile.len);
+            let Some(coordinates) = tile.coordinates else {
+                return <M as HandsOut<O>>::hand_out_padding(target, out);
+            };
             if stagger.made(tile.number, step) == step {
                 let steps = step..stagger.made(tile.number, step + 1);
                 let fetched = past_of_next(following, stagger.idle(step), past_vectors);
@@ -227,7 +250,7 @@ impl<M: Mode> Engine<M> {
             self.window.prepare(&self.flat, self.placement.state, first..end);
             let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
             let (mode, past_vectors) = (*mode, stored.0);
-            let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M>| {
+            let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, f32>| {
                 let Parts { past, ahead, following, .. } = parts;
                 let made = stagger.made(tile.number, now);
                 let steps = first.max(made)..end.min(until(stagger, tile.number));

@@ -8,15 +8,15 @@ use crate::shard::{Tile, Tiles};
 use crate::simd::fence;
 
 /// What some tiles have in memory, their part of the output, and the past of the tiles that follow.
-pub(crate) struct Parts<'a, M: Mode> {
+pub(crate) struct Parts<'a, M: Mode, O> {
     pub(crate) past: &'a mut [M::Number],
     pub(crate) ahead: &'a mut [M::Row],
-    pub(crate) out: &'a mut [f32],
+    pub(crate) out: &'a mut [O],
     pub(crate) following: &'a [M::Number],
 }
 
-impl<'a, M: Mode> Parts<'a, M> {
-    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [f32]) -> Self {
+impl<'a, M: Mode, O> Parts<'a, M, O> {
+    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [O]) -> Self {
         Self { past, ahead, out, following: &[] }
     }
 
@@ -31,16 +31,16 @@ impl<'a, M: Mode> Parts<'a, M> {
 }
 
 /// What is done with a tile.
-pub(crate) type Work<'a, M> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M>) + Sync + 'a;
+pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
 
 /// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
-pub(crate) fn each_tile<M: Mode>(
+pub(crate) fn each_tile<M: Mode, O: Send>(
     scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,
     numbers: Range<usize>,
-    mut parts: Parts<'_, M>,
+    mut parts: Parts<'_, M, O>,
     stored: (usize, usize),
-    work: &Work<'_, M>,
+    work: &Work<'_, M, O>,
 ) {
     if scratch.len() == 1 || numbers.len() <= 1 {
         for tile in numbers.map(|number| tiles.get(number)) {

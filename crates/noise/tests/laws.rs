@@ -303,6 +303,44 @@ fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
     any_sharding_goes_on_with_the_state_of_another::<OnGrid>();
 }
 
+/// Whoever adds a row's whole points to a rounded sum has the release.
+#[test]
+fn whole_points_and_a_rounded_sum_make_the_release() {
+    let (spacing, sum): (f64, Vec<f64>) =
+        (grid().spacing(), (0..DIM).map(|j| (j as f64).sin() / 3.0).collect());
+    let (mut found, mut release) = (0, vec![0.0f32; DIM]);
+    each_recursion(|name, recursion| {
+        let [mut released, mut alone] = [0; 2].map(|_| OnGrid::build(builder(recursion)));
+        let mut points = vec![0; DIM];
+        for step in 0..STEPS {
+            // Between them, rows may be handed out otherwise.
+            if step % 3 == 2 {
+                let mut row = vec![0.0; DIM];
+                released.next_into(&mut release).unwrap();
+                alone.next_into(&mut row).unwrap();
+                assert!(row == release, "{name}: step {step}");
+                continue;
+            }
+            alone.next_points_into(&mut points).unwrap();
+            released.release(&sum, &mut release).unwrap();
+            let whole = |j: usize| (sum[j] / spacing).round_ties_even() as i64 + i64::from(points[j]);
+            assert!(
+                (0..DIM).all(|j| release[j] == (whole(j) as f64 * spacing) as f32),
+                "{name}: step {step}"
+            );
+            found += 1;
+        }
+    });
+    assert!(found > 100);
+    let fine =
+        || builder(&Recursion::Independent).build_on_grid(Grid::new(2f64.powi(-30)).unwrap(), key()).unwrap();
+    let error = fine().next_points_into(&mut vec![0; DIM]).unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().starts_with("grid spacing is 9.31"), "{error}");
+    let mut coarse = OnGrid::build(builder(&Recursion::Independent));
+    assert!(coarse.next_points_into(&mut [0; 3]).unwrap_err().to_string().starts_with("output length is 3"));
+    assert_eq!(coarse.step(), 0);
+}
+
 /// Tiles are computed, not listed: a shard of any size costs no memory by itself.
 #[test]
 fn a_stream_of_any_size_takes_no_more_memory_than_it_says() {

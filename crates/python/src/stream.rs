@@ -304,6 +304,21 @@ impl NoiseStream {
         self.fill(out, ("out", Row::Written), |noise, _, row| noise.next_into(row))
     }
 
+    /// Writes the next row in whole points of the plan's grid into `out`, int32: for whoever rounds a sum to the grid, adds points in
+    /// int64 and multiplies by `grid_spacing` himself, on another device say. That is what `release` does.
+    fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
+        let mut points = Arrays::<i32>::one_to_write("out", out)?;
+        let points = points.as_slice_mut().map_err(Raised::failed)?;
+        self.check_length("out", points.len())?;
+        self.with(out.py(), |rows| match &mut rows.noise {
+            AnyStream::OnGrid(stream) => stream.next_points_into(points),
+            AnyStream::Plain(_) => {
+                let must_be = "grid: plain noise has no points";
+                Err(InvalidParameter::new("release of the plan", "plain", must_be).into())
+            }
+        })
+    }
+
     /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
     /// `release`.
     #[pyo3(signature = (gradient, scale=1.0))]
