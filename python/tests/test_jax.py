@@ -26,6 +26,7 @@ from antinoise.jax.layout import Layout, ranges_of  # noqa: E402
 DIM = 8 * 12 + 8 + 1
 PLAN = small_plan(dim=DIM)
 PLAIN = small_plan(dim=DIM, release="plain")
+UNEVEN = small_plan(dim=DIM, examples=250)  # a batch size that single precision does not hold
 
 
 def key():
@@ -85,7 +86,7 @@ def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_onc
     assert noise.step == 3
 
 
-@pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
+@pytest.mark.parametrize("plan", [PLAN, PLAIN, UNEVEN], ids=["grid", "plain", "uneven"])
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
 def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
     noise, stream, out = Noise(params, plan, key()), an.NoiseStream(plan, DIM, key()), np.empty(DIM, np.float32)
@@ -102,8 +103,8 @@ def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
 
 def test_means_have_the_parameters_precision():
     params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), tree())
-    mean, stream, out = Noise(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params)), None, np.empty(DIM, np.float32)
-    stream = an.NoiseStream(PLAN, DIM, key())
+    mean = Noise(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params))
+    stream, out = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
     stream.release(np.ones(DIM), out)
     assert {leaf.dtype for leaf in jax.tree.leaves(mean)} == {jnp.dtype(jnp.bfloat16)}
     assert same(flat(mean), (out.astype(np.float64) / 20).astype(np.float32).astype(jnp.bfloat16))
