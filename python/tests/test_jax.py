@@ -213,7 +213,10 @@ def test_an_empty_batch_is_a_sum_of_zeros():
             "unit of the plan is user but must be example",
         ),
         (lambda: add_noise(PLAN), "release of the plan is grid but must be plain"),
-        (lambda: noise_addition_transform(Noise(tree(), PLAN, key()), sensitivity=1.1), "sensitivity is 1.1 but must be above 0 and at most"),
+        (
+            lambda: noise_addition_transform(Noise(tree(), PLAN, key()), sensitivity=1.1),
+            "sensitivity is 1.1 but must be above 0 and at most",
+        ),
         (lambda: noise_addition_transform(Noise(LAYOUTS[2][1], PLAN, key()), sensitivity=1), "pieces but must be on one device"),
     ],
 )

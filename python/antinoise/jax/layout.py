@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -116,20 +117,21 @@ class Layout:
 
     def arrays(self, row: NDArray[np.float32], *, as_params: bool) -> Any:
         """The tree of arrays that a row of this process's pieces makes; with the parameters' dtypes, or in single precision."""
-        made = []
-        for i, leaf in enumerate(self.leaves):
-            dtype = leaf.dtype if as_params else row.dtype
 
-            def piece_at(index: tuple[slice, ...], i: int = i, leaf: Leaf = leaf, dtype: Any = dtype) -> Any:
-                piece = self.pieces[i, box_of(index or (), leaf.shape)]
-                return row[piece.start : piece.stop].astype(dtype, copy=False).reshape(piece.shape)
+        def array(i: int, leaf: Leaf) -> jax.Array:
+            part = partial(self._part, row, i, leaf.dtype if as_params else row.dtype)
+            return jax.make_array_from_callback(leaf.shape, leaf.sharding, part)
 
-            made.append(jax.make_array_from_callback(leaf.shape, leaf.sharding, piece_at))
-        return jax.tree_util.tree_unflatten(self.tree, made)
+        return jax.tree_util.tree_unflatten(self.tree, [array(i, leaf) for i, leaf in enumerate(self.leaves)])
+
+    def _part(self, row: NDArray[np.float32], i: int, dtype: Any, index: tuple[slice, ...] | None) -> NDArray[Any]:
+        piece = self.pieces[i, box_of(index or (), self.leaves[i].shape)]
+        return row[piece.start : piece.stop].astype(dtype, copy=False).reshape(piece.shape)
 
     def check(self, what: str, tree: Any) -> list[Any]:
         """The leaves of a tree that must be laid out as the parameters are, or `ValueError`."""
-        leaves, found = jax.tree_util.tree_flatten(tree)
+        found: Any = jax.tree.structure(tree)
+        leaves = jax.tree.leaves(tree)
         if found != self.tree:
             raise ValueError(f"{what} is a tree {found} but must be the parameters', {self.tree}")
         for leaf, given in zip(self.leaves, leaves, strict=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
+import optax  # type: ignore[import-untyped]
 from jax.experimental import io_callback
 
 from .. import Plan
@@ -35,8 +35,9 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
     def update(sums: Any, state: optax.EmptyState, params: Any = None, *, noise: Any = None, **_: Any) -> tuple[Any, optax.EmptyState]:
         if noise is None:
             raise ValueError("noise is absent but must be the step's row, Noise.next()")
-        if jax.tree.structure(noise) != jax.tree.structure(sums):
-            raise ValueError(f"noise is a tree {jax.tree.structure(noise)} but must be the sums', {jax.tree.structure(sums)}")
+        given: Any = jax.tree.structure(noise)
+        if given != jax.tree.structure(sums):
+            raise ValueError(f"noise is a tree {given} but must be the sums', {jax.tree.structure(sums)}")
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
             refuse_single(_precision(total), trust_float32_sums)
@@ -89,7 +90,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
         leaves = layout.check("sums", sums)
         for leaf in leaves:
             refuse_single(_precision(leaf), noise._trusted)
-        shapes = [jax.ShapeDtypeStruct(leaf.shape, _precision(leaf)) for leaf in leaves]
+        shapes = [jax.ShapeDtypeStruct(leaf.shape, _precision(leaf)) for leaf in leaves]  # type: ignore[no-untyped-call]
         noisy = io_callback(made, shapes, state.step, leaves, ordered=True)
         return jax.tree_util.tree_unflatten(layout.tree, noisy), NoiseState(state.step + 1)
 
