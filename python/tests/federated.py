@@ -171,8 +171,9 @@ def serve(folder, attempt, point, step):
         def __getattr__(self, name):
             return getattr(self._database, name)
 
-    first = not (folder / "ledger.db").exists()
-    strategy = CorrelatedNoise(Noted(), federated_plan(), key() if first else None, ledger=folder / "ledger.db", wait=0)
+    # The first server dies before the ledger has begun.
+    strategy = CorrelatedNoise(Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", wait=0)
+    around(strategy.ledger, "bind", "the beginning")
     around(strategy.ledger, "charge", "the charge")
     around(strategy.ledger, "release", "the release")
     around(strategy, "_sum", "the sum")

@@ -23,6 +23,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
 
 import antinoise as an
 from antinoise.flower import AskedUsers, CorrelatedNoise, Ledger, nodes_are_users, user_record
+from antinoise.flower.updates import add_clipped
 
 PLAN = federated_plan()
 
@@ -90,13 +91,30 @@ def test_an_adaptive_strategy_is_post_processing(path):
 
 
 def test_the_divisor_does_not_depend_on_who_answers(path):
-    inner, grid = Seen(), FakeGrid(nodes=40, change=lambda replies: replies[:1])
+    kept = []
+
+    def change(replies):
+        kept.append(row_of(next(iter(replies[0].content.array_records.values()))))
+        return replies[:1]
+
+    inner, grid = Seen(), FakeGrid(nodes=40, change=change)
     strategy = wrapped(path, inner)
-    train(strategy, grid, 1, arrays_of(np.zeros(DIM)))
+    train(strategy, grid, 1)
     assert (strategy.reports[0].asked, strategy.reports[0].used, strategy.reports[0].missing) == (COHORT, 1, COHORT - 1)
-    got, noise, out = row_of(inner.seen[0][0].content["arrays"]), an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
-    noise.next_into(out)
-    assert 0.4 < np.linalg.norm(got * COHORT - out) <= 0.5 * 1.001  # one clipped update in the sum
+    stream, out, row = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32), row_of(START)
+    stream.release(clipped(kept[0].astype(float) - row, PLAN.clip_norm), out)
+    assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), row + out / COHORT, atol=3e-4)
+
+
+def test_clipped_updates_are_never_longer_than_the_clip_norm():
+    made, cut = np.random.default_rng(1), 0
+    for _ in range(200):
+        update, total = made.normal(size=50) * made.uniform(0.01, 1), np.zeros(50)
+        assert add_clipped(total, update, 0.7)
+        length, clip = np.linalg.norm(total), 0.7
+        assert np.allclose(total, update * min(1, clip / np.linalg.norm(update)), rtol=2e-6) and length <= clip * (1 - 2**-21)
+        cut += np.linalg.norm(update) > clip
+    assert 50 < cut < 200
 
 
 def changed(record):
@@ -475,9 +493,10 @@ def check_run(folder):
 
 @pytest.mark.parametrize("points", [POINTS[:4], POINTS[4:8], POINTS[8:]], ids=["before", "in", "after"])
 def test_a_server_that_is_killed_goes_on(tmp_path, points):
-    # Killed at one point after the other, a step later each time.
+    # Killed at one point after the other, two steps later each time; first of all before the run has begun.
+    points = ["before the beginning", *points]
     for attempt, point in enumerate(points):
-        done = served(tmp_path, attempt, point, 2 * attempt)
+        done = served(tmp_path, attempt, point, 2 * max(attempt - 1, 0))
         assert done.returncode == -signal.SIGKILL, (point, done.stderr)
     done = served(tmp_path, len(points), "none", 0)
     assert done.returncode == 0, done.stderr

@@ -132,7 +132,6 @@ class CorrelatedNoise(Strategy):
             self._messages(server_round, arrays, config, grid, {})
             self._round = _Round(model, again=self._pending)
             return []
-        self._pending = None
         if self.step == self._plan.steps:
             raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
         asked = self._sampled(grid)
