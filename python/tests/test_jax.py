@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,6 +155,16 @@ def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
     assert not jax.config.jax_enable_x64
 
 
+@pytest.mark.parametrize("name, params, made", LAYOUTS[2:5], ids=[name for name, *_ in LAYOUTS[2:5]])
+def test_sums_and_releases_of_a_mesh(name, params, made):
+    sums = clipped_sum(loss, params, (X, Y), 1.0)
+    assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0)[0], rtol=1e-4, atol=1e-5)
+    out = np.empty(DIM, np.float32)
+    an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
+    mean = Noise(params, PLAN, key()).release(sums)
+    assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
+
+
 def test_one_example_moves_the_sum_by_its_clip_norm():
     for clip_norm in (0.1, 3.0):
         whole = flat(clipped_sum(loss, tree(), (X, Y), clip_norm, micro_batch=1).total)
@@ -256,7 +267,7 @@ def test_noise_enters_a_jitted_step_as_an_argument():
         with jax.enable_x64(dtype == jnp.float64):
             params, noise = tree(), Noise(tree(), PLAIN, key())
             tx = optax.chain(add_noise(PLAIN, trust_float32_sums=trust), optax.scale(-1.0))
-            sums = jax.tree.map(lambda p: p.astype(dtype), params)
+            sums = jax.tree.map(partial(jnp.asarray, dtype=dtype), params)
             updates, _ = jax.jit(tx.update)(sums, tx.init(params), params, noise=noise.next())
         want = -((flat(sums) + rows(PLAIN, 1)[0].astype(dtype)) / 20).astype(np.float32)
         assert flat(updates).dtype == np.float32 and np.allclose(flat(updates), want, rtol=1e-6)

@@ -41,8 +41,8 @@ def limits_of(plan: Plan) -> tuple[int, int]:
 
 
 class Ledger:
-    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run, and to one process at a
-    time; only its owner can read it. Every change is on the disk before the call returns."""
+    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run, and to one
+    process at a time; only its owner can read it. Every change is on the disk before the call returns."""
 
     def __init__(self, path: str | os.PathLike[str], plan: Plan, run: str | None = None) -> None:
         self.path = Path(path)

@@ -55,17 +55,18 @@ class CorrelatedNoise(Strategy):
     """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped updates and the plan's noise.
     Whatever it does with that costs no privacy.
 
-    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger before it asks them. What nodes answer
-    is clipped to the plan's clip norm, user by user, summed in double precision, released with the step's noise and divided by the cohort that the
-    plan expects, however many answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
+    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger before it asks them. What nodes
+    answer is clipped to the plan's clip norm, user by user, summed in double precision, released with the step's noise and divided by the
+    cohort that the plan expects, however many answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
     `evaluation_is_public`, which says that what clients evaluate on needs no protection.
 
-    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret as the
-    key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step released
-    is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
+    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret
+    as the key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step
+    released is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
     before, the same bits are handed on again, and nobody is asked.
 
-    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is refused.
+    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is
+    refused.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ def asked_users(message: Message) -> list[str]:
 
 
 def held_users(question: Message, users: Sequence[str]) -> Message:
-    """For clients: the answer, in `@app.query("users")`, of a node that holds these users' data. A user's name must stay the same for as long as
-    the run: by it the ledger knows who took part."""
+    """For clients: the answer, in `@app.query("users")`, of a node that holds these users' data. A user's name must stay the same for as
+    long as the run: by it the ledger knows who took part."""
     return Message(RecordDict({RECORD: users_listed(users)}), reply_to=question)
 
 

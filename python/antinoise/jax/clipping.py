@@ -62,14 +62,14 @@ def clipped_sum(
     *,
     micro_batch: int = 64,
 ) -> ClippedSum:
-    """The sum of the gradients of `loss(params, example)`, each clipped to `clip_norm`. `batch` is a tree whose leaves have the examples
-    in their first dimension; `example` is the same tree without it.
+    """The sum of the gradients of `loss(params, example)`, each clipped to `clip_norm`. `batch` is a tree whose leaves have the examples in
+    their first dimension; `example` is the same tree without it.
 
-    Gradients are taken example by example (`jax.vmap`) in portions of `micro_batch`, the last one filled up, in the precision that `loss` has;
-    lengths, factors and sums are in double precision, which is enabled for them alone. There one example moves the sum by at most
-    clip_norm (1 + 2^-20): what plans allow for. It does so when its gradient is replaced by zero and the others' keep their bits, which is what the
-    statement compares; XLA may round a gradient otherwise at another place of its portion, so that where an example is to be *absent*, and
-    others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
+    Gradients are taken example by example (`jax.vmap`) in portions of `micro_batch`, the last one filled up, in the precision that `loss`
+    has; lengths, factors and sums are in double precision, which is enabled for them alone. There one example moves the sum by at most
+    clip_norm (1 + 2^-20): what plans allow for. It does so when its gradient is replaced by zero and the others' keep their bits, which is
+    what the statement compares; XLA may round a gradient otherwise at another place of its portion, so that where an example is to be
+    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
 
     It compiles what it needs, and is called outside of `jax.jit`: in there double precision is off, unless it is on for the whole program.
     """

@@ -34,8 +34,8 @@ def _no_copy() -> NoReturn:
 
 
 class Noise:
-    """The noise of a plan's run for a tree of parameters: each coordinate is made once, by a process one of whose devices holds it, whatever the
-    sharding, and its bits depend on neither.
+    """The noise of a plan's run for a tree of parameters: a process makes each coordinate that its devices hold once,
+    however many hold it, and no bit depends on how they are laid out.
 
     `release` makes a step's noisy mean of a sum of clipped gradients; for plans whose release is `plain`, `next` makes a row of noise to be
     added elsewhere. Each is one step, of the plan's `steps`. `key` is not kept. `threads` changes speed and no bit.
@@ -85,8 +85,8 @@ class Noise:
         return self._layout.arrays(row, as_params=False)
 
     def release(self, sums: ClippedSum | Any) -> Any:
-        """The step's noisy mean, with the parameters' shapes, dtypes and shardings: sum and noise are added on the host, on the plan's grid if it
-        has one, and divided by the expected batch size.
+        """The step's noisy mean, with the parameters' shapes, dtypes and shardings: sum and noise are added on the host, on the plan's grid
+        if it has one, and divided by the expected batch size.
 
         `sums` is what `clipped_sum` returns. Who clips otherwise gives a tree of float64, NumPy's or JAX's: the sums of gradients that are
         clipped to the plan's clip norm together.
@@ -118,8 +118,8 @@ class Noise:
         self._stream.release([part.astype(np.float64, copy=False) for part in parts], row)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each process
-        writes its own."""
+        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
+        process writes its own."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / f"layout-{jax.process_index()}.json").write_text(json.dumps(self._layout.shapes()))

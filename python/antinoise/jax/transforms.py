@@ -25,8 +25,8 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
         tx = optax.chain(add_noise(plan), optax.adam(1e-3))
         updates, state = tx.update(sums, state, params, noise=row)      # row = noise.next(), an argument of the function
 
-    For plans whose release is `plain`: addition on a device is not on a grid. Sums are of float64, with `jax_enable_x64`, or someone answers for
-    them (`Noise.statement`). Each row is for one step.
+    For plans whose release is `plain`: addition on a device is not on a grid. Sums are of float64, with `jax_enable_x64`, or someone
+    answers for them (`Noise.statement`). Each row is for one step.
     """
     if plan.release != "plain":
         must_be = "plain: on a grid sum and noise are added in whole numbers, by Noise.release(sums), outside of the jitted step"
@@ -58,14 +58,14 @@ class NoiseState(NamedTuple):
 
 
 def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.GradientTransformation:
-    """Takes the place of jax-privacy's transformation of that name, in an execution plan or alone: adds noise to the sum of clipped gradients
-    that comes in, on the plan's grid if it has one, and does not divide.
+    """Takes the place of jax-privacy's transformation of that name, in an execution plan or alone: adds noise to the sum of clipped
+    gradients that comes in, on the plan's grid if it has one, and does not divide.
 
         mine = dataclasses.replace(theirs, noise_addition_transform=noise_addition_transform(noise, sensitivity=gradient.sensitivity()))
 
-    `sensitivity` is how far one example can move that sum: at most the plan's clip norm. The noise is made on the host, by an ordered callback, so
-    that it serves a jitted step; such callbacks run on one device only. The state counts steps: one that does not come next, because a state
-    was used twice or the plan is at its end, is an error, and nothing comes out.
+    `sensitivity` is how far one example can move that sum: at most the plan's clip norm. The noise is made on the host, by an ordered
+    callback, so that it serves a jitted step; such callbacks run on one device only. The state counts steps: one that does not come next,
+    because a state was used twice or the plan is at its end, is an error, and nothing comes out.
     """
     plan = noise.plan
     if not 0 < sensitivity <= plan.clip_norm:
