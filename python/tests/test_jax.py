@@ -17,7 +17,7 @@ jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
 import jax.numpy as jnp  # noqa: E402
-from jax.sharding import NamedSharding  # noqa: E402
+from jax.sharding import AxisType, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import antinoise as an  # noqa: E402
@@ -54,8 +54,8 @@ def rows(plan, count):
     return made
 
 
-def layouts():
-    mesh, params = jax.make_mesh((2, 2), ("x", "y")), tree()
+def layouts(kind=AxisType.Auto):
+    mesh, params = jax.make_mesh((2, 2), ("x", "y"), axis_types=(kind, kind)), tree()
 
     def put(b, w):
         return {
@@ -133,7 +133,7 @@ def loss(params, example):
     return jnp.sum((jnp.tanh((x + params["b"]) @ params["w"]) * params["s"] - y) ** 2)
 
 
-def naive(params, x, y, clip_norm):
+def naive(params, x, y, clip_norm, loss=loss):
     """Example by example, each in a portion of its own, summed by NumPy."""
     total, lengths = np.zeros(DIM), []
     for i in range(len(x)):
@@ -155,14 +155,20 @@ def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
     assert not jax.config.jax_enable_x64
 
 
-@pytest.mark.parametrize("name, params, made", LAYOUTS[2:5], ids=[name for name, *_ in LAYOUTS[2:5]])
-def test_sums_and_releases_of_a_mesh(name, params, made):
-    sums = clipped_sum(loss, params, (X, Y), 1.0)
-    assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0)[0], rtol=1e-4, atol=1e-5)
-    out = np.empty(DIM, np.float32)
-    an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
-    mean = Noise(params, PLAN, key()).release(sums)
-    assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
+def elementwise(params, example):
+    x, y = example
+    return jnp.sum((params["w"] * y - 1) ** 2) * params["s"] + jnp.sum(params["b"] * x)
+
+
+@pytest.mark.parametrize("kind, loss", [(AxisType.Auto, loss), (AxisType.Explicit, elementwise)], ids=["auto", "explicit"])
+def test_sums_and_releases_of_a_mesh(kind, loss):
+    for name, params, _ in list(layouts(kind))[2:5]:
+        sums = clipped_sum(loss, params, (X, Y), 1.0)
+        assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0, loss)[0], rtol=1e-4, atol=1e-5), name
+        out = np.empty(DIM, np.float32)
+        an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
+        mean = Noise(params, PLAN, key()).release(sums)
+        assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
 
 
 def test_one_example_moves_the_sum_by_its_clip_norm():

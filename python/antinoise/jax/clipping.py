@@ -34,8 +34,9 @@ def _gradients(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any)
 def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array) -> Any:
     """Totals and the first `count` gradients, clipped to the length `most`: in double precision, which must be enabled."""
     gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
-    rows = [g.reshape(len(g), -1) for g in jax.tree.leaves(gradients)]
-    lengths = jnp.sqrt(sum(jnp.square(row).sum(1) for row in rows))
+    # Along axes, so that nothing need be laid out otherwise than it is.
+    squares = [jnp.square(g).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
+    lengths = jnp.sqrt(sum(squares))
     factors = jnp.where(lengths <= most, 1.0, most / lengths)
     kept = jnp.isfinite(lengths) & (jnp.arange(len(lengths)) < count)
 
