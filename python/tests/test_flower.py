@@ -407,6 +407,11 @@ def test_a_strategy_that_chooses_nodes_itself_is_refused(path):
     assert strategy.ledger.participations() == []
 
 
+def test_its_statement_says_what_is_assumed(path):
+    statement = wrapped(path).statement
+    assert statement.startswith(PLAN.statement) and "nodes name users rightly" in statement
+
+
 def test_it_is_not_copied(path):
     strategy = wrapped(path)
     for copied in (lambda: pickle.dumps(strategy), lambda: copy.copy(strategy), lambda: copy.deepcopy(strategy)):

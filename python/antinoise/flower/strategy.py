@@ -25,6 +25,11 @@ from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
 from .users import RECORD, AskedUsers, user_record, users_listed
 
+ASSUMED = (
+    "Assumed beside it: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "
+    "of ledger and noise are not put back to an earlier state; reports of rounds stay with who runs the server."
+)
+
 
 @dataclass
 class RoundReport:
@@ -101,6 +106,11 @@ class CorrelatedNoise(Strategy):
     def step(self) -> int:
         """The step that comes next, whatever number Flower gives its round."""
         return self._ledger.step
+
+    @property
+    def statement(self) -> str:
+        """The plan's statement, and what is assumed of a federation beside it."""
+        return f"{self._plan.statement}\n{ASSUMED}\n"
 
     def rounds_left(self, arrays: ArrayRecord) -> int:
         """Rounds for `start` with these arrays: what the plan has left, and one more if the last release is to be handed on again."""
