@@ -9,19 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from .. import Batches, Key, NoiseStream, Plan
+from .._sums import check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, replicas, shared_key, together
 from .release import Part, release
 from .sums import drop_sum, trainable
-
-
-def _margin(examples: int) -> float:
-    """What rounding adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are added: a term meets
-    a rounding of its product and at most one for each other term (docs/training.md)."""
-    roundings = (examples + 2) * 2.0**-53
-    return 2 * examples * roundings / (1 - roundings)
 
 
 def _no_copy() -> NoReturn:
@@ -194,8 +188,7 @@ class CorrelatedNoise:
     def _check_batch(self, examples: int | None) -> None:
         if examples is None or self.step == self._plan.steps:
             return
-        if _margin(examples) * self._plan.clip_norm > self._plan.sum_allowance:
-            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be smaller, for its sum to be exact enough")
+        check_terms(self._plan, self.step, examples)
         if self._batches is not None and examples != (wanted := len(self._batches.at(self.step))):
             raise ValueError(f"batch of step {self.step} is of {examples} examples but must be the plan's, of {wanted}")
 
