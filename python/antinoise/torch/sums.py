@@ -11,11 +11,15 @@ _NAME = "_antinoise_sum"
 
 @dataclass(frozen=True)
 class ClippedSum:
-    """Of a step and a parameter: the sum of its clipped gradients in double precision, how many examples are in it, and clipped to what."""
+    """Of a step and a parameter: the sum of its clipped gradients, how many examples are in it, and clipped to what.
+
+    `total` is in double precision, or in whole points (int64) of a grid of this spacing, to which each gradient was rounded.
+    """
 
     total: Tensor
     examples: int
     clip_norm: float
+    spacing: float | None = None
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -29,11 +33,13 @@ def held_sum(p: nn.Parameter) -> ClippedSum | None:
     return held
 
 
-def leave_sum(p: nn.Parameter, total: Tensor, examples: int, clip_norm: float) -> None:
+def leave_sum(p: nn.Parameter, total: Tensor, examples: int, clip_norm: float, spacing: float | None = None) -> None:
     """Leaves a sum on `p`, or adds it to the one that is there."""
     if (held := held_sum(p)) is not None:
+        if held.spacing != spacing:
+            raise ValueError(f"grid_spacing is {spacing} but must be {held.spacing}, that of the sum so far")
         total, examples, clip_norm = held.total + total, held.examples + examples, max(held.clip_norm, clip_norm)
-    setattr(p, _NAME, ClippedSum(total, examples, clip_norm))
+    setattr(p, _NAME, ClippedSum(total, examples, clip_norm, spacing))
 
 
 def drop_sum(p: nn.Parameter) -> None:
