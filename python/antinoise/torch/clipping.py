@@ -3,76 +3,127 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from .ghost import Loss, ghost_sums
+from .ghost_layers import Unsupported
+from .ghost_parts import Sums
+from .lengths import factors_for, only, portions, squares_of
 from .sums import leave_sum, trainable
-
-# What keeps rounding in lengths and factors from lengthening a clipped gradient: as in docs/training.md.
-_SHORTER = 1 - 2.0**-20
 
 
 def clipped_sum_(
     model: nn.Module,
-    loss: Callable[[Tensor, Tensor], Tensor],
+    loss: Loss,
     x: Tensor,
     y: Tensor,
     clip_norm: float,
     *,
     micro_batch: int = 64,
+    norms: Literal["auto", "ghost", "each"] = "auto",
+    exact: bool = False,
+    grid_spacing: float | None = None,
 ) -> Tensor:
     """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
     is not private.
 
-    Gradients are taken example by example (`torch.func.vmap`), in portions of `micro_batch`, the last one filled up; lengths, factors and
-    sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans allow for. It does so
-    when its gradient is replaced by zero and the others' keep their bits, which is what the statement compares; PyTorch may round a gradient
-    otherwise at another place of its portion, so that where an example is to be *absent*, and others move up, only portions of 1 keep the
-    others' bits. An example whose gradient is not finite adds nothing. A second call before the step adds to the sum.
+    `norms="ghost"` finds the gradients' lengths and their sum without the gradients, in one pass forward and one backward, for models
+    of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules without parameters; `"each"` makes the gradients one by one
+    (`torch.func.vmap`), for any model; `"auto"` does the first where it can. Both take portions of `micro_batch` examples at most.
 
-    `loss(model(x), y)` gets a batch of one example; the model must treat examples apart (no batch normalisation).
+    Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
+    allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
+    the statement compares; PyTorch may round a gradient otherwise at another place of its portion, so that where an example is to be
+    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing. A second
+    call before the step adds to the sum.
+
+    `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
+    same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
+
+    `loss(model(x), y)` is an example's own, whatever the loss does to several; the model must treat examples apart (no batch
+    normalisation), and for `"ghost"` have them in the first dimension throughout.
     """
+    _check(model, x, y, clip_norm, micro_batch, norms)
+    spacing = _spacing(exact, grid_spacing, norms, clip_norm)
+    sums, losses = _sums(model, loss, x, y, clip_norm, micro_batch, norms, spacing)
+    for name, p in trainable(model).items():
+        leave_sum(p, sums[name], len(x), float(clip_norm), spacing)
+    return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
+
+
+def _check(model: nn.Module, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int, norms: str) -> None:
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
     if micro_batch < 1:
         raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
     if len(x) != len(y):
         raise ValueError(f"y is of {len(y)} examples but must be of {len(x)}, as x is")
+    if norms not in ("auto", "ghost", "each"):
+        raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'each'")
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
             raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+
+
+def _spacing(exact: bool, grid_spacing: float | None, norms: str, clip_norm: float) -> float | None:
+    if not exact:
+        if grid_spacing is not None:
+            raise ValueError(f"grid_spacing is {grid_spacing} but must be left out where exact is False")
+        return None
+    if norms == "ghost":
+        raise ValueError("norms is 'ghost' but must be 'each' or 'auto' where exact is True: what is rounded is each gradient")
+    # Double precision rounds to whole multiples of such a number without an error.
+    if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's")
+    if not clip_norm / grid_spacing <= 2**51:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-51 of clip_norm, {clip_norm}")
+    return float(grid_spacing)
+
+
+def _sums(
+    model: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int, norms: str, spacing: float | None
+) -> tuple[Sums, float]:
+    """Of each parameter, and of losses."""
+    if norms != "each" and spacing is None:
+        try:
+            return ghost_sums(model, loss, x, y, clip_norm, micro_batch)
+        except Unsupported:
+            if norms == "ghost":
+                raise
+    return _each(model, loss, x, y, clip_norm, micro_batch, spacing)
+
+
+def _each(
+    model: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int, spacing: float | None
+) -> tuple[Sums, float]:
     parameters = trainable(model)
     fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
 
-    def one(trained: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    def one(trained: Sums, x: Tensor, y: Tensor) -> Tensor:
         return loss(functional_call(model, {**fixed, **trained}, (x.unsqueeze(0),)), y.unsqueeze(0))
 
     of_each = vmap(grad_and_value(one), in_dims=(None, 0, 0), randomness="different")
     trained = {name: p.detach() for name, p in parameters.items()}
-    sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in parameters.items()}
+    dtype = torch.float64 if spacing is None else torch.int64
+    sums = {name: torch.zeros(p.shape, dtype=dtype, device=p.device) for name, p in parameters.items()}
     losses = 0.0
-    for start in range(0, len(x), micro_batch):
-        count = min(micro_batch, len(x) - start)
-        # What fills up the last portion is its first example, left out of every sum.
-        places = torch.arange(micro_batch, device=x.device)
-        places = start + torch.where(places < count, places, torch.zeros_like(places))
+    for places, count in portions(x, micro_batch):
         gradients, values = of_each(trained, x[places], y[places.to(y.device)])
-        gradients = {name: g.to(torch.float64) for name, g in gradients.items()}
-        squares = sum(g.flatten(1).square().sum(1) if g.dim() > 1 else g.square() for g in gradients.values())
-        lengths = torch.as_tensor(squares).sqrt()
-        most = _SHORTER * clip_norm
-        factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
-        finite = torch.isfinite(lengths)
-        finite[count:] = False
-        factors = torch.where(finite, factors, torch.zeros_like(factors))
+        gradients = {name: g[:count].to(torch.float64) for name, g in gradients.items()}
+        lengths = torch.stack([squares_of(g) for g in gradients.values()]).sum(0).sqrt()
+        factors, finite = factors_for(lengths, clip_norm), torch.isfinite(lengths)
         for name, g in gradients.items():
-            # What is not finite is left out, not multiplied by zero.
-            kept = torch.where(finite.view(-1, *[1] * (g.dim() - 1)), g, torch.zeros_like(g))
-            sums[name] += torch.tensordot(factors, kept, dims=1)
+            kept = only(finite, g)
+            sums[name] += torch.tensordot(factors, kept, dims=1) if spacing is None else _points(factors, kept, spacing)
         losses += float(values[:count].detach().to(torch.float64).sum())
-    for name, p in parameters.items():
-        leave_sum(p, sums[name], len(x), float(clip_norm))
-    return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
+    return sums, losses
+
+
+def _points(factors: Tensor, gradients: Tensor, spacing: float) -> Tensor:
+    """The sum of the clipped gradients, each rounded to whole multiples of `spacing`."""
+    clipped = gradients * factors.view(-1, *[1] * (gradients.dim() - 1))
+    return torch.round(clipped / spacing).to(torch.int64).sum(0)

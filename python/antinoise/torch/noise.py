@@ -165,7 +165,7 @@ class CorrelatedNoise:
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
         examples = among_processes(report(self.step, found, error, shared), error)
         assert found is not None
-        self._check_batch(examples)
+        self._check_batch(examples, found.spacing)
         for part in self._parts:
             part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
             if found.spacing is not None:
@@ -185,9 +185,11 @@ class CorrelatedNoise:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
         return collect(self._parameters, self._plan, self._sums_in_grad)
 
-    def _check_batch(self, examples: int | None) -> None:
+    def _check_batch(self, examples: int | None, spacing: float | None) -> None:
         if examples is None or self.step == self._plan.steps:
             return
+        if spacing is not None and examples * (self._plan.clip_norm / spacing + 1) > 2**51:
+            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be smaller, for whole points to be added exactly")
         check_terms(self._plan, self.step, examples)
         if self._batches is not None and examples != (wanted := len(self._batches.at(self.step))):
             raise ValueError(f"batch of step {self.step} is of {examples} examples but must be the plan's, of {wanted}")

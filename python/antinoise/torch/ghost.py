@@ -1,0 +1,152 @@
+"""Sums of clipped gradients from one forward and one backward pass, without the gradients ("ghost clipping", "book-keeping").
+
+A layer's input and its output's gradient say what its examples' gradients are. Both are caught on the way; weights are taken out of the
+backward pass, which would add their gradients up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+from torch.utils._pytree import tree_leaves, tree_map
+
+from .ghost_apart import check_apart, check_output
+from .ghost_layers import Layer, Unsupported, layers_of
+from .ghost_parts import Part, Sums
+from .lengths import factors_for, portions
+from .sums import trainable
+
+Loss = Callable[[Any, Tensor], Tensor]
+
+
+class _Anchor(torch.autograd.Function):
+    """Makes gradients come to an output that has no way to a parameter."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, anchor: Tensor) -> Tensor:
+        ctx.mark_dirty(output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None]:
+        return None, None
+
+
+class _Taps:
+    """Hooks that catch what goes into each layer and what comes back."""
+
+    def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
+        self._model, self._layers, self._parameters = model, layers, trainable(model)
+        self._own: dict[Layer, dict[str, nn.Parameter | None]] = {}
+        self._parts: dict[Layer, list[Part] | None] = {}
+        self._handles: list[Any] = []
+        self._examples, self._anchor = 0, torch.zeros(())
+
+    def __enter__(self) -> _Taps:
+        for layer in self._layers:
+            before, after = partial(self._before, layer), partial(self._after, layer)
+            # Last before the module's own forward and first after it, whichever hooks it has.
+            self._handles.append(layer.module.register_forward_pre_hook(before, with_kwargs=True))
+            self._handles.append(layer.module.register_forward_hook(after, with_kwargs=True, prepend=True))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        for layer in list(self._own):
+            self._give_back(layer)
+
+    def _give_back(self, layer: Layer) -> None:
+        layer.module._parameters.update(self._own.pop(layer))
+
+    def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._own[layer] = dict(module._parameters)
+        for name, p in self._own[layer].items():
+            if p is not None:
+                # A plain tensor for a while: no gradient comes to it.
+                module._parameters[name] = p.detach()  # type: ignore[assignment]
+
+    def _after(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor | None:
+        self._give_back(layer)
+        if not torch.is_grad_enabled():
+            return None
+        if layer in self._parts:
+            raise layer.unsupported("called once in a forward pass")
+        x = args[0] if args else kwargs["input"]
+        layer.check_input(x, output, self._examples)
+        if not output.requires_grad:
+            output = _Anchor.apply(output.clone() if output._is_view() else output, self._anchor)
+        self._parts[layer] = None
+        output.register_hook(partial(self._gradient, layer, x.detach(), x._version))
+        return output
+
+    def _gradient(self, layer: Layer, x: Tensor, version: int, gradient: Tensor) -> None:
+        if x._version != version:
+            raise layer.unsupported("given what is not changed in place later")
+        with torch.autocast(x.device.type, enabled=False):
+            self._parts[layer] = layer.parts(x, gradient)
+
+    def outputs(self, x: Tensor) -> Any:
+        """The model's, of a portion whose gradients come next, or not at all."""
+        self._examples, self._parts = len(x), {}
+        self._anchor = torch.zeros((), device=x.device, requires_grad=True)
+        with torch.enable_grad():
+            return self._model(x.detach())
+
+    def parts(self, losses: Tensor) -> list[Part]:
+        """The gradients of the portion's losses."""
+        # A parameter gets a gradient only where something else than its layer uses it.
+        leaves = [self._anchor, *self._parameters.values()]
+        found = torch.autograd.grad(losses.sum(), leaves, allow_unused=True) if losses.requires_grad else ()
+        for name, gradient in zip(self._parameters, found[1:]):
+            if gradient is not None:
+                raise Unsupported(f"{name} is used outside of its module but must be used there alone, for norms without gradients")
+        for layer, parts in self._parts.items():
+            if parts is None:
+                raise layer.unsupported("one whose output the loss depends on")
+        return [part for parts in self._parts.values() for part in parts or []]
+
+
+def _losses(output: Any, loss: Loss, y: Tensor) -> Tensor:
+    """Each example's loss, whatever the loss does to several."""
+    check_output(tree_leaves(output), len(y))
+
+    def one(output: Any, y: Tensor) -> Tensor:
+        return loss(tree_map(lambda o: o.unsqueeze(0), output), y.unsqueeze(0))
+
+    with torch.enable_grad():
+        values = vmap(one, randomness="different")(output, y)
+    if values.dim() != 1:
+        raise ValueError(f"loss is of shape {tuple(values.shape[1:])} but must be one number")
+    return values
+
+
+def ghost_sums(model: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int) -> tuple[Sums, float]:
+    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example moves them by no more."""
+    layers = layers_of(model)
+    sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in trainable(model).items()}
+    total = 0.0
+    with _Taps(model, layers) as taps:
+        check_apart(model, taps.outputs, x, micro_batch)
+        for places, count in portions(x, micro_batch):
+            losses = _losses(taps.outputs(x[places]), loss, y[places.to(y.device)])
+            _add(sums, taps.parts(losses), count, clip_norm)
+            total += float(losses[:count].detach().to(torch.float64).sum())
+    return sums, total
+
+
+def _add(sums: Sums, parts: list[Part], count: int, clip_norm: float) -> None:
+    """Adds a portion's gradients, clipped: the first `count`."""
+    if not parts:
+        return
+    lengths = torch.stack([part.squares for part in parts]).sum(0).sqrt()
+    factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
+    factors[count:], kept[count:] = 0.0, False
+    everything = bool(kept.all())
+    for part in parts:
+        part.add_to(sums, factors, None if everything else kept)

@@ -1,0 +1,160 @@
+"""What a layer's activations and output gradients say of its examples' gradients: lengths, and weighted sums, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .lengths import in_double, only, some_at_a_time, squares_of
+
+# What it costs to read a gradient that was made, twice, in multiplications.
+_READING = 40
+
+Sums = dict[str, Tensor]
+
+
+class Part(Protocol):
+    """Of one parameter and some examples: the squares of the gradients' lengths, or a little more, and what adds up the gradients."""
+
+    squares: Tensor
+
+    def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
+        """Adds the gradients times the factors, of those that are kept where not all of them are."""
+
+
+@dataclass
+class Made:
+    """A parameter's gradients, one for each example."""
+
+    name: str
+    gradients: Tensor
+    squares: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.squares = squares_of(self.gradients)
+
+    def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
+        into = sums[self.name].view(-1)
+        for some, g in in_double(self.gradients):
+            g = only(None if kept is None else kept[some], g)
+            into.addmv_(g.reshape(len(g), -1).T, factors[some])
+
+
+@dataclass
+class Products:
+    """A matrix's gradients, each the product of two vectors in each of some groups: (groups, examples, inputs) and (groups, examples,
+    outputs)."""
+
+    name: str
+    activations: Tensor
+    gradients: Tensor
+    squares: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        a, g = (torch.linalg.vector_norm(v, dim=-1, dtype=torch.float64) for v in (self.activations, self.gradients))
+        self.squares = (a * g).square().sum(0)
+
+    def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
+        a, g = (v if kept is None else only(kept, v.transpose(0, 1)).transpose(0, 1) for v in (self.activations, self.gradients))
+        into = sums[self.name]
+        into += ((g * factors.unsqueeze(1)).mT @ a.to(torch.float64)).reshape(into.shape)
+
+
+@dataclass
+class Factors:
+    """What a matrix's gradients are made of: (examples, groups, inputs, places) and (examples, groups, outputs, places), the first with
+    inputs and places of several dimensions, as a view of something smaller."""
+
+    activations: Tensor
+    gradients: Tensor
+    inputs: int
+
+    def __post_init__(self) -> None:
+        self.examples, self.groups, outputs, self.places = self.gradients.shape
+        self.width, self.size = self.inputs + outputs, self.inputs * outputs
+
+    def slices(self, each: int) -> Iterator[slice]:
+        """Some examples at a time, where each takes so many numbers in a group."""
+        return some_at_a_time(self.examples, self.groups * each, self.gradients.device)
+
+    def of(self, some: slice) -> tuple[Tensor, Tensor]:
+        """Those of some examples."""
+        a = self.activations[some]
+        return a.reshape(len(a), self.groups, self.inputs, self.places), self.gradients[some]
+
+    def made(self) -> Tensor:
+        """The gradients, in single precision."""
+        found = self.gradients.new_empty(self.examples, self.groups, self.gradients.shape[2], self.inputs)
+        for some in self.slices(self.inputs * self.places):
+            a, g = self.of(some)
+            torch.matmul(g, a.mT, out=found[some])
+        return found
+
+
+@dataclass
+class Pairs:
+    """A matrix's gradients, each the sum over places t of g_t a_t^T. Lengths are those of pairs of places: the sum over s and t of
+    (a_s . a_t) (g_s . g_t)."""
+
+    name: str
+    factors: Factors
+    squares: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        f = self.factors
+        # Pairs may cancel out, rounding does not: the first bounds it in the squares, the second in the terms that `add_to` makes, as
+        # parts of the square of what nothing cancels out in.
+        rounding = (f.width + 2 * f.places + 16) * 2.0**-52 + ((f.places + 4) * 2.0**-31) ** 2
+        found = []
+        for some in f.slices(f.places * max(f.places, f.width)):
+            a, g = (v.to(torch.float64) for v in f.of(some))
+            a, g = a.mT @ a, g.mT @ g
+            uncancelled = (a.diagonal(dim1=-2, dim2=-1) * g.diagonal(dim1=-2, dim2=-1)).sqrt().sum(-1)
+            found.append(((a * g).sum(-1).sum(-1).clamp(min=0) + rounding * uncancelled.square()).sum(1))
+        self.squares = torch.cat(found)
+
+    def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
+        into = sums[self.name]
+        terms: Tensor | None = None
+        # Each example's term is made for itself: in one product of all of them, rounding would depend on what cancels out in others.
+        for some in self.factors.slices(self.factors.size):
+            a, g = (only(None if kept is None else kept[some], v) for v in self.factors.of(some))
+            g, a = g * factors[some].view(-1, 1, 1, 1), a.to(torch.float64)
+            if terms is None:
+                terms = g @ a.mT
+            into += torch.matmul(g, a.mT, out=terms[: len(g)]).sum(0).reshape(into.shape)
+
+
+@dataclass
+class Rows:
+    """A table's gradients: rows of it, each of which an example adds to once."""
+
+    name: str
+    gradients: Tensor
+    example: Tensor
+    row: Tensor
+    examples: int
+    squares: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.squares = self.gradients.new_zeros(self.examples).index_add_(0, self.example, squares_of(self.gradients))
+
+    def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
+        gradients = only(None if kept is None else kept[self.example], self.gradients)
+        sums[self.name].index_add_(0, self.row, gradients * factors[self.example].unsqueeze(1))
+
+
+def matrix(name: str, factors: Factors) -> Part:
+    """A matrix's gradients, in the form that costs less."""
+    f = factors
+    if f.places == 1:
+        return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
+    # In multiplications in single precision: double precision takes twice as long, and its terms are read as well.
+    made, pairs = f.size * (f.places + _READING), 2 * f.places * (f.places * f.width + f.size) + f.size * _READING
+    if made < pairs and (f.size <= 4 * f.places * f.width or f.examples * f.groups * f.size <= 2**22):
+        return Made(name, f.made())
+    return Pairs(name, f)

@@ -1,0 +1,55 @@
+"""Portions of a batch, lengths of gradients, and what they are multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+# What keeps rounding in lengths, factors and terms from lengthening a clipped gradient: docs/python-torch.md.
+_SHORTER = 1 - 2.0**-20
+
+
+def portions(x: Tensor, micro_batch: int) -> Iterator[tuple[Tensor, int]]:
+    """The places of so many examples, and how many of them count: the last portion is filled up with its first example, so that every
+    product has one shape."""
+    for start in range(0, len(x), micro_batch):
+        count = min(micro_batch, len(x) - start)
+        places = torch.arange(micro_batch, device=x.device)
+        yield start + torch.where(places < count, places, torch.zeros_like(places)), count
+
+
+def some_at_a_time(examples: int, each: int, device: torch.device) -> Iterator[slice]:
+    """Examples of so many numbers each, in parts that stay in a processor's cache (that do not take much of another device's memory)."""
+    step = max(1, (2**17 if device.type == "cpu" else 2**26) // max(1, each))
+    for start in range(0, examples, step):
+        yield slice(start, min(start + step, examples))
+
+
+def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Some examples' values at a time, in double precision, each time in the same place."""
+    place = torch.empty(0, dtype=torch.float64, device=values.device)
+    for some in some_at_a_time(len(values), values[:1].numel(), values.device):
+        part = values[some]
+        if place.numel() == 0:
+            place = torch.empty(part.shape, dtype=torch.float64, device=values.device)
+        yield some, place[: len(part)].copy_(part)
+
+
+def squares_of(gradients: Tensor) -> Tensor:
+    """The square of each example's length, in double precision."""
+    found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
+    return torch.cat(found).square()
+
+
+def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:
+    """What gradients of these lengths are multiplied by; 0 where one is not finite."""
+    most = _SHORTER * clip_norm
+    factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
+    return torch.where(torch.isfinite(lengths), factors, torch.zeros_like(factors))
+
+
+def only(kept: Tensor | None, values: Tensor) -> Tensor:
+    """Zero in place of the examples that are not kept: what is not finite is left out, not multiplied by zero."""
+    return values if kept is None else torch.where(kept.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))

@@ -1,0 +1,452 @@
+"""Ghost norms: the same sums as a loop over the examples makes, for every layer that is promised; anything else is refused by name."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from antinoise.torch import clipped_sum_, ghost_parts  # noqa: E402
+from antinoise.torch.ghost_parts import Factors, Made, Pairs, Products  # noqa: E402
+from antinoise.torch.lengths import factors_for  # noqa: E402
+
+loss = functional.cross_entropy
+CLASSES = 3
+
+
+class Mean(nn.Module):
+    """All places' mean."""
+
+    def forward(self, x):
+        return x.flatten(2).mean(2) if x.dim() > 2 else x
+
+
+class Places(nn.Module):
+    """Examples, features, places to examples, places, features."""
+
+    def forward(self, x):
+        return x.flatten(2).mT
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.Linear(6, 6), nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        # What is changed in place is an output: its gradient is the one before.
+        return self.out(torch.tanh(self.inner(x)).add_(x))
+
+
+class Text(nn.Module):
+    """Tokens and their places, with one row of the table for what is no token."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(7, 5, padding_idx=0), nn.Embedding(9, 5)
+        self.norm, self.mix = nn.LayerNorm(5), nn.Linear(5, CLASSES)
+
+    def forward(self, x):
+        places = torch.arange(x.shape[1]).expand(x.shape)
+        return self.mix(self.norm(self.tokens(x) + self.places(places))).mean(1)
+
+
+def convolutions(kind, *shape, **how):
+    out = kind(4, 6, 3, **how)
+    return nn.Sequential(out, nn.Tanh(), nn.GroupNorm(2, 6), Mean(), nn.Linear(6, CLASSES)), (4, *shape)
+
+
+def frozen(model, *names):
+    for name, p in model.named_parameters():
+        p.requires_grad_(name not in names)
+    return model
+
+
+def images(*layers):
+    return nn.Sequential(*layers), (4, 6, 6)
+
+
+# Models that fit, and an example's shape (whole numbers below 7 where it says so).
+MODELS = {
+    "linear": lambda: (nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), (6,)),
+    "without biases": lambda: (nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, CLASSES, bias=False)), (6,)),
+    "biases alone": lambda: (frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "0.weight", "2.weight"), (6,)),
+    "a frozen layer": lambda: (frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "2.weight", "2.bias"), (6,)),
+    "places": lambda: (nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES), Places(), Mean()), (4, 6)),
+    "in place": lambda: (nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.Linear(9, CLASSES), nn.Softplus()), (6,)),
+    "a residual": lambda: (Residual(), (6,)),
+    "conv1d": lambda: convolutions(nn.Conv1d, 9, stride=2, padding=1),
+    "conv2d": lambda: convolutions(nn.Conv2d, 6, 7, padding=(1, 0), dilation=2),
+    "conv3d": lambda: convolutions(nn.Conv3d, 4, 5, 3, padding=1, groups=2, bias=False),
+    "of one place": lambda: convolutions(nn.Conv2d, 3, 3, groups=2),
+    "same": lambda: images(nn.Conv2d(4, 4, (2, 3), padding="same"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
+    "reflect": lambda: images(nn.Conv2d(4, 4, 3, padding=(2, 1), padding_mode="reflect"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
+    "circular": lambda: images(nn.Conv2d(4, 4, 3, padding="same", padding_mode="circular"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
+    "by channel": lambda: images(nn.Conv2d(4, 8, 3, groups=4, stride=(2, 1)), nn.Tanh(), Mean(), nn.Linear(8, CLASSES)),
+    "norms": lambda: images(nn.GroupNorm(4, 4), nn.LayerNorm((6, 6)), nn.GroupNorm(1, 4, affine=False), Mean(), nn.Linear(4, CLASSES)),
+    "a norm of vectors": lambda: (nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4, bias=False), nn.GroupNorm(2, 4), nn.Linear(4, 3)), (6,)),
+    "text": lambda: (Text(), (9,)),
+}
+
+
+def made(name, dtype=torch.float64, examples=13):
+    torch.manual_seed(1)
+    model, shape = MODELS[name]()
+    x = torch.randint(0, 7, (examples, *shape)) if name == "text" else torch.randn(examples, *shape, dtype=dtype)
+    return model.to(dtype), x, torch.randint(0, CLASSES, (examples,))
+
+
+def looped(model, loss, x, y):
+    """Each example's gradient, one backward pass after the other."""
+    found = []
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for a, b in zip(x, y):
+        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
+        found.append(torch.cat([g.reshape(-1) for g in gradients]).double())
+    return torch.stack(found)
+
+
+def clipped(gradients, clip):
+    lengths = gradients.norm(dim=1, keepdim=True)
+    return (gradients * torch.clamp((1 - 2**-20) * clip / lengths, max=1)).sum(0)
+
+
+def median(gradients):
+    """Half of them are longer."""
+    return float(gradients.norm(dim=1).median())
+
+
+def taken(model):
+    """The sum that was left, taken away."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    found = torch.cat([p._antinoise_sum.total.reshape(-1) for p in trained])
+    for p in trained:
+        del p._antinoise_sum
+    return found
+
+
+@pytest.fixture(params=["what costs less", "made", "pairs"])
+def form(request, monkeypatch):
+    """Either form where both are possible; what was used, counted."""
+    used = []
+
+    def forced(name, factors):
+        if factors.places == 1 or request.param == "what costs less":
+            part = matrix(name, factors)
+        else:
+            part = Made(name, factors.made()) if request.param == "made" else Pairs(name, factors)
+        used.append(type(part))
+        return part
+
+    matrix = ghost_parts.matrix
+    monkeypatch.setattr("antinoise.torch.ghost_layers.matrix", forced)
+    return used
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_are_those_of_a_loop(name, form):
+    model, x, y = made(name)
+    gradients = looped(model, loss, x, y)
+    clip = median(gradients)
+    assert clip > 0.01
+    for micro_batch in (1, 4, 64):
+        value = clipped_sum_(model, loss, x, y, clip, micro_batch=micro_batch, norms="ghost")
+        assert torch.allclose(taken(model), clipped(gradients, clip), rtol=1e-9, atol=1e-12)
+        assert torch.allclose(value, loss(model(x), y).double(), rtol=1e-9)
+    assert form or name in ("biases alone",)
+
+
+def test_every_form_is_used(form, request):
+    for name in MODELS:
+        model, x, y = made(name)
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+    wanted = {"what costs less": {Made, Pairs, Products}, "made": {Made, Products}, "pairs": {Pairs, Products}}
+    assert set(form) == wanted[request.node.callspec.params["form"]]
+
+
+@pytest.mark.parametrize("name", ["linear", "conv2d", "places", "text"])
+def test_single_and_half_precision(name):
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 0.1)):
+        model, x, y = made(name, dtype)
+        gradients = looped(model, loss, x, y)
+        clip = median(gradients)
+        clipped_sum_(model, loss, x, y, clip, norms="ghost")
+        found = taken(model)
+        assert found.dtype == torch.float64
+        assert (found - clipped(gradients, clip)).norm() <= tolerance * clip * len(x)
+    model, x, y = made(name, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        clipped_sum_(model, loss, x, y, clip, norms="ghost")
+    assert (taken(model) - clipped(looped(model, loss, x, y), clip)).norm() <= 0.1 * clip * len(x)
+
+
+@pytest.mark.parametrize("name", ["linear", "conv2d", "places", "text"])
+def test_auto_is_ghost_and_each_is_close(name):
+    model, x, y = made(name, torch.float32)
+    sums = []
+    for norms in ("auto", "ghost", "each"):
+        clipped_sum_(model, loss, x, y, 0.3, norms=norms)
+        sums.append(taken(model))
+    assert torch.equal(sums[0], sums[1]) and not torch.equal(sums[0], sums[2])
+    assert torch.allclose(sums[0], sums[2], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["linear", "conv2d", "norms", "places"])
+def test_an_example_moves_the_sum_by_the_clip_norm_at_most(name, form):
+    model, x, y = made(name, torch.float32, 20)
+    x = 10 * x
+    clipped_sum_(model, loss, x, y, 0.1, micro_batch=8, norms="ghost")
+    whole, gradients = taken(model), looped(model, loss, x, y)
+    for absent in range(0, 20, 3):
+        # In its place is one that adds nothing; the others stay in theirs.
+        fewer = x.clone()
+        fewer[absent] = float("nan")
+        clipped_sum_(model, loss, fewer, y, 0.1, micro_batch=8, norms="ghost")
+        moved = whole - taken(model)
+        assert moved.norm() <= 0.1 * (1 + 2**-20)
+        wanted = clipped(gradients[absent : absent + 1], 0.1)
+        assert wanted.norm() > 0 and torch.allclose(moved, wanted, rtol=1e-3, atol=1e-6)
+
+
+def test_what_cancels_out_in_pairs_is_still_clipped():
+    """Four places whose sum is 2^-46 of its terms: double precision sees nothing of it, and it is a hundred clip norms long."""
+    torch.manual_seed(3)
+    a, g = torch.randn(1, 1, 40), torch.randn(1, 1, 30)
+    above_a, above_g = (torch.nextafter(v, torch.full_like(v, 99)) for v in (a, g))
+    activations = torch.stack([a, above_a, a, above_a], 3) * 2.0**28
+    gradients = torch.stack([g, -g, -above_g, above_g], 3) * 2.0**28
+    part = Pairs("weight", Factors(activations, gradients, 40))
+    # In exact arithmetic: the differences are whole multiples of a small power of two.
+    exact = torch.outer((above_g - g)[0, 0].double(), (above_a - a)[0, 0].double()) * 2.0**56
+    assert exact.norm() > 100
+    factors = factors_for(part.squares.sqrt(), 1.0)
+    assert float(factors) * exact.norm() <= 1
+    sums = {"weight": torch.zeros(30, 40, dtype=torch.float64)}
+    part.add_to(sums, factors, None)
+    assert sums["weight"].norm() <= 1
+    # Where nothing cancels out, this costs next to nothing.
+    part = Pairs("weight", Factors(torch.rand(5, 1, 40, 200), torch.rand(5, 1, 30, 200), 40))
+    plain = (part.factors.gradients.double() @ part.factors.activations.double().mT).flatten(1).norm(dim=1)
+    assert (part.squares.sqrt() >= plain).all() and (part.squares.sqrt() <= plain * (1 + 1e-9)).all()
+
+
+def test_what_is_not_finite_adds_nothing(form):
+    for name in ("linear", "conv2d", "places", "norms"):
+        model, x, y = made(name)
+        gradients = looped(model, loss, x, y)
+        x[3, 0], x[0, -1] = float("nan"), float("inf")
+        clipped_sum_(model, loss, x, y, 0.3, micro_batch=5, norms="ghost")
+        kept = [i for i in range(13) if i not in (0, 3)]
+        assert torch.allclose(taken(model), clipped(gradients[kept], 0.3), rtol=1e-9, atol=1e-12), name
+
+
+def test_nothing_is_left_behind():
+    model, x, y = made("conv2d")
+    before = copy.deepcopy(model.state_dict())
+    parameters, state = dict(model.named_parameters()), torch.get_rng_state()
+    next(iter(parameters.values())).grad = marked = torch.ones_like(next(iter(parameters.values())))
+
+    def checked():
+        assert {n: id(p) for n, p in model.named_parameters()} == {n: id(p) for n, p in parameters.items()}
+        assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
+        assert all(torch.equal(before[n], p) for n, p in model.state_dict().items()) and torch.equal(state, torch.get_rng_state())
+        assert torch.equal(marked, torch.ones_like(marked)) and all(p.grad is None for p in list(parameters.values())[1:])
+
+    clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+    checked()
+    with torch.no_grad():
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+    checked()
+    with pytest.raises(ZeroDivisionError):
+        clipped_sum_(model, lambda a, b: 1 / 0, x, y, 1.0, norms="ghost")
+    checked()
+    model.append(nn.Unflatten(1, (2, 5)))
+    with pytest.raises(RuntimeError):
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+    checked()
+
+
+def test_hooks_of_the_user_are_seen_and_dropout_is_drawn():
+    model, x, y = made("linear")
+    model[0].register_forward_pre_hook(lambda module, args: (2 * args[0],))
+    model[0].register_forward_hook(lambda module, args, output: output + 1)
+    gradients = looped(model, loss, x, y)
+    clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-9, atol=1e-12)
+    model.insert(1, nn.Dropout(0.5))
+    sums = []
+    for _ in range(2):
+        clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+        sums.append(taken(model))
+    assert not torch.allclose(*sums, rtol=0.01)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.last.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.first(x)))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.inner(torch.tanh(self.inner(x)))
+
+
+class Outside(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.inner(x) + x @ self.inner.weight
+
+
+class Changed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x):
+        x = x.clone()
+        out = self.inner(x)
+        x.mul_(2)
+        return out + x
+
+
+class Unused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.other = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x):
+        self.other(x)
+        return self.inner(x)
+
+
+class Turned(nn.Module):
+    """Places first: with as many of them as examples in a portion, shapes alone tell nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        return self.inner(x.transpose(0, 1)).mean(0)
+
+
+class Positions(nn.Module):
+    """One embedding of places for all examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.places, self.inner = nn.Embedding(8, 6), nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        return self.inner(x + self.places(torch.arange(8))).mean(1)
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(6))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+VECTORS, PLACES = (13, 6), (13, 8, 6)
+REFUSED = {
+    "tied": (Tied, VECTORS, "last is a Linear but must be one that shares no parameter: it has one of first"),
+    "twice": (Twice, VECTORS, "inner is a Linear but must be called once in a forward pass"),
+    "outside": (Outside, VECTORS, "inner.weight is used outside of its module but must be used there alone"),
+    "changed": (Changed, VECTORS, "inner is a Linear but must be given what is not changed in place later"),
+    "unused": (Unused, VECTORS, "other is a Linear but must be one whose output the loss depends on"),
+    "turned": (Turned, PLACES, "inner is a Linear but must be called with the examples in the first dimension"),
+    "positions": (Positions, PLACES, "places is a Embedding but must be called with the examples in the first dimension"),
+    "own": (lambda: nn.Sequential(nn.Linear(6, 6), Own()), VECTORS, "1 is a Own but must be one of Linear, Conv1d"),
+    "bilinear": (lambda: nn.Sequential(nn.Linear(6, 6), nn.PReLU()), VECTORS, "1 is a PReLU but must be one of Linear, Conv1d"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(name):
+    kind, shape, message = REFUSED[name]
+    torch.manual_seed(1)
+    model, x, y = kind().double(), torch.randn(shape, dtype=torch.float64), torch.randint(0, CLASSES, (13,))
+    for micro_batch in (8, 13):
+        with pytest.raises(ValueError, match=message):
+            clipped_sum_(model, loss, x, y, 0.3, micro_batch=micro_batch, norms="ghost")
+    assert not any(hasattr(p, "_antinoise_sum") for p in model.parameters())
+    trained = [p for n, p in model.named_parameters() if not n.startswith("other")]
+    wanted = []
+    for a, b in zip(x, y):
+        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
+        wanted.append(torch.cat([g.reshape(-1) for g in gradients]))
+    clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
+    found = torch.cat([p._antinoise_sum.total.reshape(-1) for p in trained])
+    assert torch.allclose(found, clipped(torch.stack(wanted), 0.3), rtol=1e-9, atol=1e-12)
+
+
+class Mixed(nn.Module):
+    """One example's output depends on the others: of what it does to one alone, nothing shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        return self.inner(x - x.mean(0, keepdim=True).detach() / 2)
+
+
+def test_a_model_that_mixes_examples_is_refused():
+    torch.manual_seed(1)
+    model, x, y = Mixed(), torch.randn(13, 6), torch.randint(0, CLASSES, (13,))
+    with pytest.raises(ValueError, match="model is a Mixed whose examples change each other's output"):
+        clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    # One by one, there is nothing to mix.
+    clipped_sum_(model, loss, x, y, 0.3)
+    found = taken(model)
+    clipped_sum_(model, loss, x, y, 0.3, norms="each")
+    assert torch.equal(found, taken(model))
+    clipped_sum_(model, loss, x, y, 0.3, micro_batch=1, norms="ghost")
+    assert torch.allclose(found, taken(model), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("norms", ["ghost", "each"])
+def test_no_examples_and_one(norms):
+    model, x, y = made("conv2d")
+    clipped_sum_(model, loss, x[:0], y[:0], 0.3, norms=norms)
+    assert taken(model).abs().max() == 0
+    clipped_sum_(model, loss, x[:1], y[:1], 0.3, norms=norms)
+    assert torch.allclose(taken(model), clipped(looped(model, loss, x[:1], y[:1]), 0.3), rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_wrong_is_named():
+    (model, x, y), (text, tokens, _) = made("linear"), made("text")
+    limited, scaled = copy.deepcopy(text), copy.deepcopy(text)
+    limited.tokens.max_norm, scaled.places.scale_grad_by_freq = 1.0, True
+    turned = nn.Sequential(nn.Linear(6, CLASSES), nn.Flatten(0))
+    over_examples = nn.Sequential(nn.Linear(6, 6), nn.LayerNorm((8, 6)))
+    for wrong, message in (
+        (lambda: clipped_sum_(model, loss, x, y, 1.0, norms="gram"), "norms is 'gram' but must be 'auto', 'ghost' or 'each'"),
+        (lambda: clipped_sum_(limited, loss, tokens, y, 1.0, norms="ghost"), "tokens is a Embedding but must be one without max_norm"),
+        (lambda: clipped_sum_(scaled, loss, tokens, y, 1.0, norms="ghost"), "places is a Embedding but must be one without max_norm"),
+        (lambda: clipped_sum_(turned.double(), loss, x, y, 1.0, norms="ghost"), "output of model is one without the examples in the first"),
+        (lambda: clipped_sum_(over_examples.double(), loss, x, y, 1.0, micro_batch=8, norms="ghost"), "Given normalized_shape"),
+        (
+            lambda: clipped_sum_(model, lambda a, b: a - 1, x, y, 1.0, norms="ghost"),
+            r"loss is of shape \(1, 3\) but must be one number",
+        ),
+    ):
+        with pytest.raises((ValueError, RuntimeError), match=message):
+            wrong()
