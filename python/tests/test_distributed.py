@@ -228,9 +228,18 @@ def test_what_ranks_do_not_agree_on_is_refused_on_all():
     on_ranks(2, refusals)
 
 
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.up, self.down = nn.Linear(6, 9), nn.Linear(9, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(torch.tanh(self.embed(x)))))
+
+
 def small_model():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3)).double()
+    return Small().double()
 
 
 def data():
@@ -238,29 +247,32 @@ def data():
     return TensorDataset(torch.randn(240, 6, generator=generator).double(), torch.randint(0, 3, (240,), generator=generator))
 
 
-def train(folder):
-    plan, model, loss = small_plan(dim=100, examples=240, batch_size=21, epochs=1), small_model(), nn.functional.cross_entropy
+def train(kind, folder):
+    plan, model = small_plan(dim=200, examples=240, batch_size=21, epochs=1), arranged(kind, small_model())
+    loss = nn.functional.cross_entropy
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
     noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
     for x, y in DataLoader(data(), batch_sampler=noise.batch_sampler()):
-        clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=1)
+        clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=4)
         optimizer.step()
         optimizer.zero_grad()
     clipped_sum_(model, loss, *data()[:10], plan.clip_norm)
     with pytest.raises(RuntimeError, match="all 11 steps of this stream have been made"):
         optimizer.step()
     assert noise.step == plan.steps == 11
-    found = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-    torch.save(found, f"{folder}/{dist.get_world_size()}-{dist.get_rank()}")
+    whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters()]
+    found = torch.cat([p.detach().reshape(-1) for p in whole])
+    torch.save(found, f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}")
 
 
-def test_replicas_train_as_one_process_does(tmp_path):
-    for world in (1, 2, 3):
-        on_ranks(world, train, tmp_path)
-    one = torch.load(tmp_path / "1-0")
+def test_processes_train_as_one_does(tmp_path):
+    several = [(2, "replicated"), (3, "replicated"), (3, "fsdp"), (4, "hsdp")]
+    for world, kind in [(1, "replicated"), *several]:
+        on_ranks(world, train, kind, tmp_path)
+    one = torch.load(tmp_path / "replicated-1-0")
     assert not torch.equal(one, torch.cat([p.detach().reshape(-1) for p in small_model().parameters()]))
-    for world in (2, 3):
-        replicas = [torch.load(tmp_path / f"{world}-{rank}") for rank in range(world)]
+    for world, kind in several:
+        replicas = [torch.load(tmp_path / f"{kind}-{world}-{rank}") for rank in range(world)]
         assert all(torch.equal(replicas[0], other) for other in replicas)
         # Sums are added in another order; the noise is the same.
         assert torch.allclose(one, replicas[0], rtol=0, atol=1e-6)
