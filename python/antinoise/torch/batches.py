@@ -23,16 +23,16 @@ class BatchSampler(Sampler[list[int]]):
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
         if not 0 <= start <= plan.steps:
             raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
-        self._batches, self._start, self._noise, self._drawn = Batches(plan, key, run=run), start, None, start
+        self._batches, self._start, self._step, self._drawn = Batches(plan, key, run=run), start, None, start
 
-    _noise: NoiseStream | None
+    _step: Callable[[], int] | None
 
     @classmethod
-    def of_noise(cls, plan: Plan, noise: NoiseStream) -> BatchSampler:
-        """The batches of the run whose noise this is; each pass over them begins at the step that the noise stands at."""
+    def of_noise(cls, plan: Plan, noise: NoiseStream, step: Callable[[], int]) -> BatchSampler:
+        """The batches of the run whose noise this is; each pass over them begins at the step that comes next, which `step` tells."""
         made = cls.__new__(cls)
-        made._batches, made._noise = Batches.of_noise(plan, noise), noise
-        made._start = made._drawn = noise.step
+        made._batches, made._step = Batches.of_noise(plan, noise), step
+        made._start = made._drawn = step()
         return made
 
     @property
@@ -52,16 +52,16 @@ class BatchSampler(Sampler[list[int]]):
 
     def check_followed(self, noise: NoiseStream) -> None:
         """Refuses noise of another run, where these batches are of a key that stays what it is."""
-        if self._noise is None:
+        if self._step is None:
             self.check(noise)
 
     def follow(self, plan: Plan, noise: NoiseStream) -> None:
         """From now on these are the batches of `noise`, if they were made of noise."""
-        if self._noise is not None:
-            self._batches, self._noise, self._drawn = Batches.of_noise(plan, noise), noise, noise.step
+        if self._step is not None:
+            self._batches, self._drawn = Batches.of_noise(plan, noise), self._step()
 
     def _first(self) -> int:
-        return self._start if self._noise is None else self._noise.step
+        return self._start if self._step is None else self._step()
 
     def __iter__(self) -> Iterator[list[int]]:
         rank, world = rank_and_world()
