@@ -7,7 +7,11 @@ from typing import Any, NoReturn
 
 import torch
 from opacus.accountants import IAccountant  # type: ignore[import-untyped]
-from opacus.optimizers import DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping, DPOptimizer  # type: ignore[import-untyped]
+from opacus.optimizers import (  # type: ignore[import-untyped]
+    DistributedDPOptimizer,
+    DistributedDPOptimizerFastGradientClipping,
+    DPOptimizer,
+)
 from torch import Tensor, nn
 
 from . import Plan
@@ -149,7 +153,8 @@ class Steps:
 
     def _before_pass(self, module: nn.Module, inputs: Any) -> None:
         if torch.is_grad_enabled() and any(p.grad_sample is not None for p in self._optimizer.params):
-            raise ValueError("grad_sample is there but must be None before a forward pass: expanded weights would mix two batches' examples")
+            must_be = "None before a forward pass: expanded weights would mix two batches' examples"
+            raise ValueError(f"grad_sample is there but must be {must_be}")
 
     def _as_sum(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         for p in self._optimizer.params:
