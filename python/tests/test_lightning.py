@@ -191,10 +191,10 @@ def test_steps_that_lightning_does_not_see_are_noisy_too(plan):
 REFUSALS = [
     (lambda plan: fit(plan, gradient_clip_val=1.0), "gradient_clip_val of the trainer is 1.0 but must be None: it would clip the noise"),
     (lambda plan: fit(plan, accumulate_grad_batches=2), "accumulate_grad_batches of the trainer is 2 but must be 1"),
-    (lambda plan: fit(plan, loader=DataLoader(data(), batch_size=20)), "batch sampler of the loader is BatchSampler but must be the plan's"),
+    (lambda plan: fit(plan, loader=DataLoader(data(), batch_size=20)), "batch sampler of the loader is BatchSampler but must be"),
     (lambda plan: fit(plan, loader=PrivateTraining(plan, key()).loader(data())), "batch sampler of the loader is EpochSampler but must be"),
     (lambda plan: PrivateTraining(plan, key()).loader(data(), batch_size=10), "batch_size of the loader is 10 but must be the plan's, 20"),
-    (lambda plan: PrivateTraining(plan, key()).loader(data(200)), "data set of the loader is of 200 examples but must be of the plan's 240"),
+    (lambda plan: PrivateTraining(plan, key()).loader(data(200)), "data set of the loader is of 200 examples but must be"),
     (lambda plan: fit(plan, Classifier(share=0.5)), "batch of step 0 is of 10 examples but must be the plan's, of 20"),
     (lambda plan: fit(plan, Plain()), "loss of the training step is one with gradients but must be what clipped_sum_ returns"),
     (lambda plan: fit(plan, Nothing()), "batch of step 0 is of 0 examples but must be the plan's, of 20"),

@@ -352,7 +352,7 @@ def test_batches_do_not_mix(plan):
         (dict(mode="ghost_fsdp"), "grad_sample_mode is ghost_fsdp but must be one of hooks, functorch, ew, no_op, ghost"),
         (dict(loader=DataLoader(data(), batch_size=8)), "batch_size of the loader is 8 but must be the plan's, 20"),
         (dict(loader=DataLoader(data(239), batch_size=20)), "data set of the loader is of 239 examples but must be of the plan's 240"),
-        (dict(loader=weighted()), "sampler of the loader is a WeightedRandomSampler but must be left out: the plan samples"),
+        (dict(loader=weighted()), "sampler of the loader is WeightedRandomSampler but must be left out"),
         (dict(loader=DataLoader(Endless(), batch_size=20)), "data set of the loader is a Endless but must be"),
         (dict(optimizer=torch.optim.SGD(small_model().parameters(), lr=1.0)), "Module parameters are different than optimizer"),
     ],

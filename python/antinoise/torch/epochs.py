@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler
 
 from .. import Batches, Key, Plan
 
@@ -85,10 +85,12 @@ def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler) -
     examples = len(loader.dataset)  # type: ignore[arg-type]
     if examples != plan.examples:
         raise ValueError(f"data set of the loader is of {examples} examples but must be of the plan's {plan.examples}")
-    if loader.batch_size != plan.batch_size:
-        raise ValueError(f"batch_size of the loader is {loader.batch_size} but must be the plan's, {plan.batch_size}")
-    if not isinstance(loader.sampler, (RandomSampler, SequentialSampler)):
-        raise ValueError(f"sampler of the loader is a {type(loader.sampler).__name__} but must be left out: the plan samples")
+    batches = loader.batch_sampler
+    if type(batches) is not BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):
+        found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
+        raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
+    if batches.batch_size != plan.batch_size:
+        raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be the plan's, {plan.batch_size}")
     same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor")
     kept = {name: getattr(loader, name) for name in (*same, "persistent_workers")}
     collate = loader.collate_fn
