@@ -229,6 +229,9 @@ def test_sampled_batches_may_be_empty(mode):
             assert len(x) == len(y) == sizes[run.engine.noise.step]
             run.step(x, y)
     assert run.engine.noise.step == 160 and all(p.isfinite().all() for p in run.model.parameters())
+    run = Run(plan, mode)
+    x, y = data()[: sizes[0] + 1]
+    refused(run, f"batch of step 0 is of {len(x)} examples but must be the plan's, of {sizes[0]}", lambda: run.step(x, y))
 
 
 def test_it_says_what_holds(plan):
@@ -320,7 +323,9 @@ def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
     refused(run, absent, run.inner.step)
     run.optimizer.zero_grad()
     gone = "Per sample gradient is not initialized" if mode == "hooks" else "gradient is absent but must be"
-    Run.step(run, x, y)
+    run.backward(x, y)
+    run.optimizer.step()
+    # Without zero_grad().
     refused(run, gone, run.optimizer.step)
 
 
