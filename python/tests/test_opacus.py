@@ -423,7 +423,7 @@ def process(rank, folder):
         Run(plan)
     with pytest.raises(ValueError, match="plan or key of a process is another but must be the same in all"):
         Run(plan, model=DifferentiallyPrivateDistributedDataParallel(small_model()), seed=5 + rank)
-    for mode in ("hooks", "ghost"):
+    for mode in ("hooks", "functorch", "ew", "ghost"):
         run, sums = Run(plan, mode, model=DifferentiallyPrivateDistributedDataParallel(small_model())), []
         for x, y in run.loader:
             assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[rank::2]][0])
@@ -437,7 +437,7 @@ def process(rank, folder):
 
 def test_processes_join_their_sums_before_the_noise(plan, tmp_path):
     torch.multiprocessing.spawn(process, (tmp_path,), nprocs=2)
-    for mode in ("hooks", "ghost"):
+    for mode in ("hooks", "functorch", "ew", "ghost"):
         first, second = (torch.load(tmp_path / f"{mode}-{rank}") for rank in (0, 1))
         stream = an.NoiseStream(plan, 93, key())
         sums = first["sums"].numpy() + second["sums"].numpy()
