@@ -14,7 +14,6 @@ optimizer sees nothing before.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import torch

@@ -11,111 +11,30 @@ from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
-import opacus.optimizers.optimizer  # noqa: E402
-import opacus.optimizers.optimizer_fast_gradient_clipping  # noqa: E402
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel  # noqa: E402
-from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+from opacus_run import (  # noqa: E402, F401
+    CLIP,
+    WAYS,
+    Run,
+    data,
+    flat,
+    key,
+    mean_of,
+    no_noise_of_opacus,
+    plan,
+    refused,
+    small_model,
+    sum_of,
+    trained,
+)
 from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.opacus import PrivacyEngine  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
-CLIP = 0.7
-WAYS = [("hooks", True), ("functorch", True), ("ew", True), ("ghost", True), ("hooks", False), ("functorch", False), ("ghost", False)]
-
-
-@pytest.fixture(autouse=True)
-def no_noise_of_opacus(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("Opacus made noise")
-
-    for module in (opacus.optimizers.optimizer, opacus.optimizers.optimizer_fast_gradient_clipping):
-        monkeypatch.setattr(module, "_generate_noise", refuse)
-
-
-@pytest.fixture(scope="module")
-def plan():
-    return small_plan(dim=100, clip_norm=CLIP)
-
-
-def key(seed=5):
-    return an.Key.from_seed_insecure(seed)
-
-
-def data(count=240):
-    generator = torch.Generator().manual_seed(2)
-    return TensorDataset(torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator))
-
-
-class Endless(IterableDataset):
-    def __iter__(self):
-        return iter(())
-
-
-def weighted():
-    return DataLoader(data(), batch_size=20, sampler=WeightedRandomSampler([1.0] * 240, 240))
-
-
-def small_model():
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3))
-
-
-class Run:
-    """A model that an engine made private, and what its inner optimizer saw."""
-
-    def __init__(self, plan, mode="hooks", wrap=True, model=None, optimizer=None, loader=None, seed=5, **how):
-        self.model = model or small_model()
-        self.inner = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.5, momentum=0.9)
-        self.engine = PrivacyEngine(plan, key(seed))
-        made = self.engine.make_private(
-            module=self.model,
-            optimizer=self.inner,
-            data_loader=loader if loader is not None else DataLoader(data(), batch_size=plan.batch_size),
-            grad_sample_mode=mode,
-            wrap_model=wrap,
-            **how,
-        )
-        self.module, self.optimizer, self.loader = made[0], made[1], made[-1]
-        self.called = self.module if wrap else self.model
-        self.criterion = made[2] if mode == "ghost" else nn.CrossEntropyLoss(reduction=how.get("loss_reduction", "mean"))
-        self.seen = []
-        self.inner.register_step_pre_hook(lambda *_: self.seen.append(flat(p.grad for p in self.model.parameters())))
-
-    def backward(self, x, y):
-        self.criterion(self.called(x), y).backward()
-
-    def step(self, x, y):
-        self.backward(x, y)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-
-
-def flat(tensors):
-    return torch.cat([t.detach().reshape(-1) for t in tensors])
-
-
-def clipped_sum(model):
-    """Of what Opacus left of each example, one by one."""
-    samples = [p.grad_sample for p in model.parameters()]
-    total = np.zeros(sum(p.numel() for p in model.parameters()))
-    for i in range(len(samples[0])):
-        gradient = np.concatenate([s[i].numpy().reshape(-1) for s in samples]).astype(np.float64)
-        total += gradient * min(1.0, (1 - 2.0**-20) * CLIP / np.linalg.norm(gradient))
-    return total
-
-
-def sum_of(run, mode):
-    return flat(p.grad for p in run.model.parameters()).double().numpy() if mode == "ghost" else clipped_sum(run.model)
-
-
-def mean_of(stream, total, plan):
-    row = np.empty(len(total), np.float32)
-    stream.release(total, row)
-    return torch.from_numpy((row.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
 
 
 @pytest.mark.parametrize("mode, wrap", WAYS)
@@ -252,20 +171,6 @@ def test_it_says_what_holds(plan):
         PrivacyEngine(plan, key()).statement  # noqa: B018
 
 
-def trained(plan, steps, mode, path=None, load=None):
-    run = Run(plan, mode)
-    if load:
-        assert run.engine.load_checkpoint(path=load, module=run.module, optimizer=run.optimizer) == {"mine": 3}
-    while run.engine.noise.step < steps:
-        for x, y in run.loader:
-            if run.engine.noise.step == steps:
-                break
-            run.step(x, y)
-    if path:
-        run.engine.save_checkpoint(path=path, module=run.module, optimizer=run.optimizer, checkpoint_dict={"mine": 3})
-    return run
-
-
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])
 def test_a_run_that_is_resumed_has_the_same_bits(mode, plan, tmp_path):
     path = tmp_path / "state"
@@ -277,109 +182,6 @@ def test_a_run_that_is_resumed_has_the_same_bits(mode, plan, tmp_path):
     assert len(resumed.seen) == STEPS - 7
     assert all(torch.equal(a, b) for a, b in zip(resumed.seen, whole.seen[7:], strict=True))
     assert torch.equal(flat(resumed.model.parameters()), flat(whole.model.parameters()))
-
-
-def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
-    path = tmp_path / "state"
-    trained(plan, 2, "hooks", path)
-    other = Run(small_plan(dim=100, clip_norm=CLIP, epsilon=3))
-    before = copy.deepcopy(other.model.state_dict())
-    with pytest.raises(ValueError, match="plan of the state is another"):
-        other.engine.load_checkpoint(path=path, module=other.module, optimizer=other.optimizer)
-    with pytest.raises(ValueError, match="optimizer is absent but must be as when the state was saved"):
-        other.engine.load_checkpoint(path=path, module=other.module)
-    assert all(torch.equal(before[name], now) for name, now in other.model.state_dict().items())
-    # When all is done, nothing secret is left, and nothing to go on with.
-    trained(plan, STEPS, "hooks", path)
-    assert torch.load(path, weights_only=True)["noise_state_dict"] == {"finished": True}
-    fresh = Run(plan)
-    with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
-        fresh.engine.load_checkpoint(path=path, module=fresh.module, optimizer=fresh.optimizer)
-
-
-def refused(run, message, step):
-    before = copy.deepcopy(run.model.state_dict())
-    made = run.engine.noise.step
-    with pytest.raises(ValueError, match=message):
-        step()
-    assert run.engine.noise.step == made and all(torch.equal(before[n], now) for n, now in run.model.state_dict().items())
-
-
-@pytest.mark.parametrize("mode", ["hooks", "ghost"])
-def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
-    run = Run(plan, mode)
-    x, y = next(iter(run.loader))
-    refused(run, "batch of step 0 is of 19 examples but must be the plan's, of 20", lambda: run.step(x[:19], y[:19]))
-    run.step(x, y)
-    for scheduler in (ExponentialNoise, ExponentialGradClip):
-        run = Run(plan, mode)
-        made = scheduler(run.optimizer, gamma=0.9)
-        made.step()
-        name = "noise_multiplier" if scheduler is ExponentialNoise else "max_grad_norm"
-        refused(run, f"{name} of the optimizer is .* but must be the plan's", lambda run=run: run.step(x, y))
-    run = Run(plan, mode)
-    run.backward(x, y)
-    absent = "gradient of 0.weight is in .grad but must be the sum" if mode == "hooks" else "gradient of 0.weight is in .grad"
-    refused(run, absent, run.inner.step)
-    run.optimizer.zero_grad()
-    gone = "Per sample gradient is not initialized" if mode == "hooks" else "gradient is absent but must be"
-    run.backward(x, y)
-    run.optimizer.step()
-    # Without zero_grad().
-    refused(run, gone, run.optimizer.step)
-
-
-def test_batches_do_not_mix(plan):
-    run = Run(plan, "hooks")
-    x, y = next(iter(run.loader))
-    run.backward(x, y)
-    refused(run, "batch of step 0 is of 40 examples but must be the plan's, of 20", lambda: run.step(x, y))
-    run = Run(plan, "ew")
-    run.backward(x, y)
-    refused(run, "grad_sample is there but must be None before a forward pass", lambda: run.step(x, y))
-    run = Run(plan, "ghost")
-    run.module.max_grad_norm = 2.0
-    refused(run, "max_grad_norm of the module is 2.0 but must be the plan's, 0.7", lambda: run.step(x, y))
-    run = Run(plan, "no_op")
-    for i, p in enumerate(run.model.parameters()):
-        p.grad_sample = torch.zeros(20 - i, *p.shape)
-    refused(run, r"gradients of the parameters are of \[17, 18, 19, 20\] examples but must be of one batch", run.optimizer.step)
-
-
-@pytest.mark.parametrize(
-    "how, message",
-    [
-        (dict(noise_multiplier=1.0), "noise_multiplier is 1.0 but must be left out, or 1.08"),
-        (dict(max_grad_norm=1.0), "max_grad_norm is 1.0 but must be left out, or 0.7 as the plan says"),
-        (dict(poisson_sampling=True), "poisson_sampling is True but must be left out, or False as the plan says"),
-        (dict(clipping="per_layer"), "clipping is per_layer but must be flat"),
-        (dict(noise_generator=torch.Generator()), "noise_generator is given but must be left out"),
-        (dict(mode="ghost_fsdp"), "grad_sample_mode is ghost_fsdp but must be one of hooks, functorch, ew, no_op, ghost"),
-        (dict(loader=DataLoader(data(), batch_size=8)), "batch_size of the loader is 8 but must be the plan's, 20"),
-        (dict(loader=DataLoader(data(239), batch_size=20)), "data set of the loader is of 239 examples but must be of the plan's 240"),
-        (dict(loader=weighted()), "sampler of the loader is WeightedRandomSampler but must be left out"),
-        (dict(loader=DataLoader(Endless(), batch_size=20)), "data set of the loader is a Endless but must be"),
-        (dict(optimizer=torch.optim.SGD(small_model().parameters(), lr=1.0)), "Module parameters are different than optimizer"),
-    ],
-)  # fmt: skip
-def test_what_is_not_the_plans_is_refused(how, message, plan):
-    with pytest.raises(ValueError, match=message):
-        Run(plan, **how)
-
-
-def test_a_refusal_leaves_the_model_as_it_was(plan):
-    model = small_model()
-    with pytest.raises(ValueError, match="dim is 93 but must be from 1 to the plan's dim = 50"):
-        Run(small_plan(dim=50), model=model)
-    with pytest.raises(ValueError, match="parameters of the optimizer are others"):
-        Run(plan, model=model, optimizer=torch.optim.SGD(model[0].parameters(), lr=1.0))
-    assert not any(hasattr(p, "grad_sample") for p in model.parameters())
-    run = Run(plan, model=model)
-    run.step(*next(iter(run.loader)))
-    with pytest.raises(ValueError, match="module is a second one but must be the only one"):
-        run.engine.make_private(module=small_model(), optimizer=run.inner, data_loader=run.loader)
-    with pytest.raises(ValueError, match="target_epsilon is given but must be left to the plan"):
-        run.engine.make_private_with_epsilon(module=model, target_epsilon=3.0)
 
 
 def test_what_the_plan_says_may_be_said_again(plan):
