@@ -18,7 +18,7 @@ from . import Plan
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
 from .torch.noise import CorrelatedNoise
-from .torch.sums import drop_sum, held_sum, leave_sum
+from .torch.sums import drop_sum, leave_sum
 
 MODES = ("hooks", "functorch", "ew", "no_op", "ghost")
 
@@ -70,7 +70,7 @@ class Steps:
     """Stands in for a `DPOptimizer`'s own clipping and noise."""
 
     def __init__(self, plan: Plan, optimizer: DPOptimizer, hooks: Any, noise: CorrelatedNoise, sampler: EpochSampler, mode: str) -> None:
-        self._plan, self._optimizer, self._hooks, self._noise, self._sampler = plan, optimizer, hooks, noise, sampler
+        self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
         optimizer.expected_batch_size = plan.expected_batch_size
         optimizer.add_noise, optimizer.scale_grad = self.finish, lambda: None
         if mode == "ghost":
@@ -79,10 +79,9 @@ class Steps:
             optimizer.clip_and_accumulate = self.take_examples
         if mode == "ew":
             hooks.register_forward_pre_hook(self._before_pass)
-        noise.attach(optimizer.original_optimizer)
-        self._distributed = isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping))
-        if self._distributed:
-            # Sums are joined before the noise, which every process makes alike: there is nothing to reduce after it.
+        noise.attach(optimizer.original_optimizer, sampler)
+        if isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping)):
+            # The noise adds up the processes' sums: there is nothing to reduce after it.
             optimizer.reduce_gradients = lambda: None
         if optimizer.loss_reduction == "sum":
             optimizer.original_optimizer.register_step_pre_hook(self._as_sum)
@@ -118,30 +117,11 @@ class Steps:
             leave_sum(p, total, examples, self._plan.clip_norm)
 
     def finish(self) -> None:
-        """Before the step of a batch: what schedulers could have changed, and that the batch is the plan's."""
-        try:
-            for name, wanted in (("noise_multiplier", self._plan.noise_multiplier), ("max_grad_norm", self._plan.clip_norm)):
-                if (found := getattr(self._optimizer, name)) != wanted:
-                    raise ValueError(f"{name} of the optimizer is {found} but must be the plan's, {wanted}")
-            self._sampler.check(self._joined())
-        except ValueError:
-            self.start()
-            raise
-
-    def _joined(self) -> int:
-        """How many examples are in the step's sum, which becomes that of all processes."""
-        held = [held_sum(p) for p in self._optimizer.params]
-        examples = held[0].examples if held[0] else 0
-        if not self._distributed:
-            return examples
-        count = torch.tensor(examples, device=self._optimizer.params[0].device)
-        torch.distributed.all_reduce(count)
-        for p, of_this in zip(self._optimizer.params, held, strict=True):
-            total = of_this.total if of_this else torch.zeros(p.shape, dtype=torch.float64, device=p.device)
-            torch.distributed.all_reduce(total)
-            drop_sum(p)
-            leave_sum(p, total, int(count), self._plan.clip_norm)
-        return int(count)
+        """Before the step of a batch: what schedulers could have changed."""
+        for name, wanted in (("noise_multiplier", self._plan.noise_multiplier), ("max_grad_norm", self._plan.clip_norm)):
+            if (found := getattr(self._optimizer, name)) != wanted:
+                self.start()
+                raise ValueError(f"{name} of the optimizer is {found} but must be the plan's, {wanted}")
 
     def start(self) -> None:
         """Forgets what an unfinished step has summed: a new pass over the data begins with a whole batch."""

@@ -22,7 +22,7 @@ from .torch.epochs import EpochSampler, planned_loader
 from .torch.examples import clipped_sum_of_
 from .torch.noise import CorrelatedNoise
 from .torch.secret import go_on, save_secret, state_of
-from .torch.sums import drop_sum, held_sum, trainable
+from .torch.sums import drop_sum, trainable
 
 NOISE_NAME = "noise.pt"
 
@@ -42,7 +42,7 @@ class PrivateTrainer(Trainer):
         self,
         *args: Any,
         plan: Plan,
-        key: Key,
+        key: Key | None = None,
         run: str | None = None,
         threads: int | None = None,
         micro_batch: int = 1,
@@ -54,7 +54,7 @@ class PrivateTrainer(Trainer):
         self._micro_batch, self._report = micro_batch, report_losses_unprotected
         self._noise: CorrelatedNoise | None = None
         self._trained: list[nn.Parameter] = []
-        self._sampler = EpochSampler(plan, key, lambda: self.noise.step, run=run, on_start=self._start)
+        self._sampler = EpochSampler(plan, self._start)
         self._refuse()
         # Batches begin where the noise does; to skip some would lose them.
         self.args.ignore_data_skip = True
@@ -100,7 +100,7 @@ class PrivateTrainer(Trainer):
         if self._noise is None:
             trained: Any = self.model
             noise = CorrelatedNoise(trained, self._plan, self._key, run=self._run, threads=self._threads)
-            self._noise, self._trained = noise.attach(optimizer), list(trainable(trained).values())
+            self._noise, self._trained = noise.attach(optimizer, self._sampler), list(trainable(trained).values())
             del self._key
         return optimizer
 
@@ -117,12 +117,6 @@ class PrivateTrainer(Trainer):
             train()
         batch = dict(self._prepare_inputs(inputs))
         loss = clipped_sum_of_(model, self._loss_of_one, batch, self._plan.clip_norm, micro_batch=self._micro_batch)
-        held = held_sum(self._trained[0])
-        try:
-            self._sampler.check(held.examples if held else 0)
-        except ValueError:
-            self._start()
-            raise
         return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
 
     def _loss_of_one(self, model: nn.Module, example: dict[str, Any]) -> Tensor:

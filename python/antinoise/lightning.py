@@ -26,7 +26,7 @@ from . import Key, Plan
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.secret import go_on, state_of
-from .torch.sums import drop_sum, held_sum, trainable
+from .torch.sums import drop_sum, trainable
 
 
 class PrivateTraining(Callback):
@@ -37,9 +37,9 @@ class PrivateTraining(Callback):
     0600. What is published is `model.state_dict()`. A callback serves one model and one run.
     """
 
-    def __init__(self, plan: Plan, key: Key, *, run: str | None = None, threads: int | None = None) -> None:
+    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
         self._plan, self._key, self._run, self._threads = plan, key, run, threads
-        self._sampler = EpochSampler(plan, key, lambda: self.step, run=run, on_start=self._start)
+        self._sampler = EpochSampler(plan, self._start)
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
         self._parameters: list[nn.Parameter] = []
@@ -73,6 +73,7 @@ class PrivateTraining(Callback):
         state, self._state = self._state, None
         if self._noise is None:
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, run=self._run, threads=self._threads)
+            self._noise.draw_from(self._sampler)
             self._module, self._parameters = pl_module, list(trainable(pl_module).values())
             del self._key
             if state is not None:
@@ -152,12 +153,6 @@ class PrivateTraining(Callback):
         self._check_parameters(optimizer)
         if getattr(optimizer, "grad_scale", None) is not None:
             raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
-        held = next((found for p in self._parameters if (found := held_sum(p)) is not None), None)
-        try:
-            self._sampler.check(0 if held is None else held.examples)
-        except ValueError:
-            self._start()
-            raise
         self.noise.add_()
 
 

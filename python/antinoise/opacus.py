@@ -27,26 +27,17 @@ from . import Key, Plan
 from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, MODES, PlanAccountant, Steps
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
+from .torch.processes import rank_and_world
 from .torch.secret import go_on, save_secret, state_of
 
 
-def _processes(module: nn.Module) -> tuple[int, int]:
-    """The number of this process, and of how many."""
-    parts = torch.distributed.get_world_size() if torch.distributed.is_available() and torch.distributed.is_initialized() else 1
-    if (parts > 1) != isinstance(module, DPDDP) or isinstance(module, DDP):
-        wanted = "DifferentiallyPrivateDistributedDataParallel" if parts > 1 else "of one process"
-        raise ValueError(f"module is a {type(module).__name__} in {parts} processes but must be {wanted}")
-    return (torch.distributed.get_rank() if parts > 1 else 0), parts
-
-
-def _check_alike(mine: Any, parts: int) -> None:
-    """Refuses processes that have other plans or keys."""
-    if parts == 1:
-        return
-    found = [None] * parts
-    torch.distributed.all_gather_object(found, mine)
-    if any(theirs != mine for theirs in found):
-        raise ValueError("plan or key of a process is another but must be the same in all: Key.from_file")
+def _check_processes(module: nn.Module) -> int:
+    """Refuses what does not keep examples' gradients apart; how many processes there are."""
+    _, count = rank_and_world()
+    if (count > 1) != isinstance(module, DPDDP) or isinstance(module, DDP):
+        wanted = "DifferentiallyPrivateDistributedDataParallel" if count > 1 else "of one process"
+        raise ValueError(f"module is a {type(module).__name__} in {count} processes but must be {wanted}")
+    return count
 
 
 class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
@@ -55,7 +46,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
     `key` is not kept beyond `make_private`, which serves one model.
     """
 
-    def __init__(self, plan: Plan, key: Key, *, run: str | None = None, threads: int | None = None) -> None:
+    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
         with warnings.catch_warnings():
             # Opacus warns of its generator, which is never asked for a number.
             warnings.simplefilter("ignore")
@@ -105,17 +96,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.
         """
         self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
-        part, parts = _processes(module)
-        sampler = EpochSampler(
-            self._plan,
-            self._key,
-            lambda: self.noise.step,
-            run=self._run,
-            on_start=lambda: self._made()[1].start(),
-            part=part,
-            parts=parts,
-        )
-        _check_alike((self._plan.digest, sampler.first()), parts)
+        processes = _check_processes(module)
+        sampler = EpochSampler(self._plan, lambda: self._made()[1].start())
         made = super().make_private(
             module=module,
             optimizer=optimizer,
@@ -131,7 +113,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         )
         hooks, private = made[:2]
         try:
-            inner = hooks._module.module if parts > 1 else hooks._module
+            inner = hooks._module.module if processes > 1 else hooks._module
             noise = CorrelatedNoise(inner, self._plan, self._key, run=self._run, threads=self._threads)
             self._steps = Steps(self._plan, private, hooks, noise, sampler, grad_sample_mode)
         except ValueError:

@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import clipped_sum_, examples  # noqa: E402
+from antinoise.torch import clipped_sum_, lengths  # noqa: E402
 from antinoise.torch.epochs import EpochSampler, planned_loader  # noqa: E402
 from antinoise.torch.examples import clipped_sum_of_  # noqa: E402
 from antinoise.torch.secret import save_secret  # noqa: E402
@@ -49,7 +49,7 @@ def test_a_sum_of_any_batch_is_that_of_a_pair(micro_batch, tolerance):
     pair, mapping = small_model(), small_model()
     for model in (pair, mapping):
         model[0].bias.requires_grad_(False)
-    wanted = clipped_sum_(pair, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch)
+    wanted = clipped_sum_(pair, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="each")
     found = clipped_sum_of_(mapping, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP, micro_batch=micro_batch)
     assert sums_of(pair).abs().max() > 0.1 and mapping[0].weight._antinoise_sum.examples == 20
     assert torch.allclose(sums_of(pair), sums_of(mapping), rtol=tolerance, atol=tolerance)
@@ -102,10 +102,16 @@ def test_what_is_wrong_is_named():
             clipped_sum_of_(**(dict(model=small_model(), loss=of_mapping, batch={"x": x, "y": y}, clip_norm=CLIP) | how))
 
 
+def epochs(plan, step=lambda: 0, on_start=lambda: None):
+    sampler = EpochSampler(plan, on_start)
+    sampler.follow(plan, an.NoiseStream(plan, 100, key()), step)
+    return sampler
+
+
 def test_a_pass_is_an_epoch_from_the_step_that_comes_next():
     plan, at, started = small_plan(), [0], []
     batches = [batch.tolist() for batch in an.Batches(plan, key())]
-    sampler = EpochSampler(plan, key(), lambda: at[0], on_start=lambda: started.append(at[0]))
+    sampler = epochs(plan, lambda: at[0], lambda: started.append(at[0]))
     assert len(sampler) == 12 and list(sampler) == batches[:12] == list(sampler)
     for at[0], wanted in ((5, batches[5:12]), (12, batches[12:]), (23, batches[23:])):
         assert list(sampler) == wanted
@@ -113,16 +119,16 @@ def test_a_pass_is_an_epoch_from_the_step_that_comes_next():
     at[0] = 24
     with pytest.raises(ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"):
         list(sampler)
-    half = EpochSampler(plan, key(), lambda: 0, part=1, parts=2)
-    assert list(half) == [batch[1::2] for batch in batches[:12]]
+    with pytest.raises(ValueError, match="noise of the batches is not there yet but must be"):
+        list(EpochSampler(plan, lambda: None))
     odd = small_plan(setting="poisson", mechanism="identity", epochs=None, steps=30)
     at[0] = 24
-    assert len(EpochSampler(odd, key(), lambda: at[0])) == 12 and len(list(EpochSampler(odd, key(), lambda: at[0]))) == 6
+    assert len(epochs(odd, lambda: at[0])) == 12 and len(list(epochs(odd, lambda: at[0]))) == 6
 
 
 def test_an_empty_batch_looks_like_others():
     plan = small_plan(setting="poisson", mechanism="identity", batch_size=3, epochs=None, steps=160)
-    sampler = EpochSampler(plan, key(), lambda: 0)
+    sampler = epochs(plan)
     x, y = data()
     rows = [{"x": a, "pair": (b, "word")} for a, b in zip(x, y, strict=True)]
 
@@ -139,7 +145,7 @@ def test_an_empty_batch_looks_like_others():
 
 def test_a_loader_keeps_what_is_not_the_plans():
     plan, rows = small_plan(), TensorDataset(*data())
-    sampler = EpochSampler(plan, key(), lambda: 0)
+    sampler = epochs(plan)
     how = dict(num_workers=1, timeout=7, worker_init_fn=print, prefetch_factor=3, persistent_workers=True, multiprocessing_context="spawn")
     loader = DataLoader(rows, batch_size=20, shuffle=True, **how)
     made = planned_loader(loader, plan, sampler)
@@ -164,6 +170,6 @@ def test_large_models_are_taken_some_examples_at_a_time(monkeypatch):
     (x, y), whole, some = data(20), small_model(), small_model()
     x[3] = float("nan")
     clipped_sum_of_(whole, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
-    monkeypatch.setattr(examples, "_NUMBERS", 100)
+    monkeypatch.setattr(lengths, "some_at_a_time", lambda count, *_: (slice(i, min(i + 3, count)) for i in range(0, count, 3)))
     clipped_sum_of_(some, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
     assert sums_of(whole).abs().max() > 0.1 and torch.allclose(sums_of(whole), sums_of(some), rtol=1e-13, atol=1e-13)

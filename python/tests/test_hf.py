@@ -207,8 +207,13 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made.create_optimizer()
     rows = made.data_collator(data()[:7])
     rows.pop("length")
+    made.training_step(made.model, rows)
+    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be drawn"):
+        made.optimizer.step()
+    next(iter(made._sampler))
+    made.training_step(made.model, rows)
     with pytest.raises(ValueError, match="batch of step 0 is of 7 examples but must be the plan's, of 8"):
-        made.training_step(made.model, rows)
+        made.optimizer.step()
     assert not any(hasattr(p, "_antinoise_sum") for p in made.model.parameters())
     rows["labels"] = rows["labels"][:6]
     with pytest.raises(ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"):

@@ -150,6 +150,8 @@ def test_sampled_batches_may_be_empty(mode):
     assert run.engine.noise.step == 160 and all(p.isfinite().all() for p in run.model.parameters())
     run = Run(plan, mode)
     x, y = data()[: sizes[0] + 1]
+    refused(run, "batch of step 0 is from elsewhere but must be drawn", lambda: run.step(x, y))
+    assert len(next(iter(run.loader))[0]) == sizes[0]
     refused(run, f"batch of step 0 is of {len(x)} examples but must be the plan's, of {sizes[0]}", lambda: run.step(x, y))
 
 
@@ -223,12 +225,12 @@ def process(rank, folder):
     plan = small_plan(dim=100, clip_norm=CLIP)
     with pytest.raises(ValueError, match="module is a Sequential in 2 processes but must be DifferentiallyPrivate"):
         Run(plan)
-    with pytest.raises(ValueError, match="plan or key of a process is another but must be the same in all"):
+    with pytest.raises(ValueError, match="key is .* on rank 1 but must be .*, as on rank 0"):
         Run(plan, model=DifferentiallyPrivateDistributedDataParallel(small_model()), seed=5 + rank)
     for mode in ("hooks", "functorch", "ew", "ghost"):
         run, sums = Run(plan, mode, model=DifferentiallyPrivateDistributedDataParallel(small_model())), []
         for x, y in run.loader:
-            assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[rank::2]][0])
+            assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[10 * rank : 10 * rank + 10]][0])
             run.backward(x, y)
             sums.append(sum_of(run, mode))
             run.optimizer.step()

@@ -36,6 +36,7 @@ def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
         name = "noise_multiplier" if scheduler is ExponentialNoise else "max_grad_norm"
         refused(run, f"{name} of the optimizer is .* but must be the plan's", lambda run=run: run.step(x, y))
     run = Run(plan, mode)
+    x, y = next(iter(run.loader))
     run.backward(x, y)
     absent = "gradient of 0.weight is in .grad but must be the sum" if mode == "hooks" else "gradient of 0.weight is in .grad"
     refused(run, absent, run.inner.step)

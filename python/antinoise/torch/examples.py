@@ -11,11 +11,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .clipping import _SHORTER
+from .lengths import factors_for, in_double, only, squares_of
 from .sums import leave_sum, trainable
 
-# So many numbers are converted to double precision at a time.
-_NUMBERS = 2**21
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
 _Portion = tuple[list[Tensor], Tensor, int]
 
@@ -27,30 +25,19 @@ def clipped_totals(gradients: Sequence[Tensor], clip_norm: float, examples: int 
     moves the sum by at most clip_norm (1 + 2^-20), as in docs/training.md; one whose gradient is not finite adds nothing.
     """
     count = len(gradients[0]) if examples is None else examples
-    parts = [torch.cat([torch.linalg.vector_norm(rows, dim=1) for _, rows in _rows(g, count)]) for g in gradients]
-    lengths = torch.linalg.vector_norm(torch.stack([part.to(parts[0].device) for part in parts]), dim=0)
-    most = _SHORTER * clip_norm
-    factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
-    finite = torch.isfinite(lengths)
-    factors, whole = torch.where(finite, factors, torch.zeros_like(factors)), bool(finite.all())
+    gradients = [g[:count] for g in gradients]
+    first = gradients[0].device
+    lengths = torch.stack([squares_of(g).to(first) for g in gradients]).sum(0).sqrt()
+    factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
+    everything = bool(kept.all())
     totals = []
     for g in gradients:
-        total, f = torch.zeros(math.prod(g.shape[1:]), dtype=torch.float64, device=g.device), factors.to(g.device)
-        for places, rows in _rows(g, count):
-            # What is not finite is left out, not multiplied by zero.
-            kept = rows if whole else rows.masked_fill(~finite[places].to(g.device).unsqueeze(1), 0.0)
-            total += f[places] @ kept
+        total = torch.zeros(math.prod(g.shape[1:]), dtype=torch.float64, device=g.device)
+        for some, part in in_double(g):
+            part = only(None if everything else kept[some].to(g.device), part)
+            total.addmv_(part.reshape(len(part), -1).T, factors[some].to(g.device))
         totals.append(total.view(g.shape[1:]))
     return totals
-
-
-def _rows(gradients: Tensor, count: int) -> Iterator[tuple[slice, Tensor]]:
-    """The first `count` examples' gradients in double precision, some at a time: of all at once there would be another copy."""
-    rows = gradients.reshape(len(gradients), math.prod(gradients.shape[1:]))
-    some = max(_NUMBERS // max(rows.shape[1], 1), 1)
-    for start in range(0, max(count, 1), some):
-        places = slice(start, min(start + some, count))
-        yield places, rows[places].to(torch.float64)
 
 
 def clipped_sum_of_(

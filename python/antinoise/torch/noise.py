@@ -92,7 +92,7 @@ class CorrelatedNoise:
         self._rows = Rows(stream, self._parts, self._plan.grid_spacing, ahead=self._ahead, waiting=waiting)
         external = self._plan.sampler["kind"] == "external"
         if self._sampler is not None:
-            self._sampler.follow(self._plan, stream)
+            self._sampler.follow(self._plan, stream, lambda: self.step)
         self._batches = None if external else Batches.of_noise(self._plan, stream)
 
     @property
@@ -108,8 +108,15 @@ class CorrelatedNoise:
     def batch_sampler(self) -> BatchSampler:
         """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)`, or this process's share of them. They follow
         the run when it is resumed; a step whose batch was not drawn here is refused."""
-        self._sampler = BatchSampler.of_noise(self._plan, self._stream, lambda: self.step)
-        return self._sampler
+        sampler = BatchSampler.following()
+        self.draw_from(sampler)
+        return sampler
+
+    def draw_from(self, batches: BatchSampler) -> None:
+        """From now on each step's batch must be drawn from these."""
+        batches.check(self._stream)
+        batches.follow(self._plan, self._stream, lambda: self.step)
+        self._sampler = batches
 
     def _layout_now(self) -> list[tuple[str, tuple[int, ...], torch.dtype, torch.device]]:
         return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
@@ -121,8 +128,7 @@ class CorrelatedNoise:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
         self._check_parameters(optimizer)
         if batches is not None:
-            batches.check(self._stream)
-            self._sampler = batches
+            self.draw_from(batches)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         return self
 
@@ -171,6 +177,9 @@ class CorrelatedNoise:
                 drop_sum(p)
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
         examples = among_processes(report(self.step, found, error, shared), error)
+        if self._sampler is not None and not self._sums_in_grad:
+            # Nobody clipped anything.
+            examples = examples or 0
         assert found is not None
         self._check_batch(examples, found.spacing)
         for part in self._parts:
@@ -187,10 +196,11 @@ class CorrelatedNoise:
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        found = collect(self._parameters, self._plan, self._sums_in_grad)
         if not self._from_elsewhere and self.step < self._plan.steps:
             if self._sampler is None or self._sampler.drawn <= self.step:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
-        return collect(self._parameters, self._plan, self._sums_in_grad)
+        return found
 
     def _check_batch(self, examples: int | None, spacing: float | None) -> None:
         if examples is None or self.step == self._plan.steps:
@@ -233,7 +243,7 @@ class CorrelatedNoise:
         try:
             stream, waiting = self._stream_of(state)
             if self._sampler is not None:
-                self._sampler.check_followed(stream)
+                self._sampler.check(stream)
         except ValueError as other:
             error = other
         together(error)
