@@ -22,7 +22,7 @@ def check_apart(model: nn.Module, outputs: Callable[[Tensor], Any], x: Tensor, m
     `outputs` is the model, watched; it gets another number of examples than in a portion, so that no other dimension is taken for them.
     """
     count = 2 if micro_batch != 2 else 3
-    kind = (tuple(x.shape[1:]), x.dtype, x.device, model.training, count)
+    kind = (tuple(x.shape[1:]), x.dtype, x.device, count, *((id(module), module.training) for module in model.modules()))
     if micro_batch == 1 or len(x) == 0 or kind in _tried.get(model, ()):
         return
 
