@@ -4,7 +4,8 @@
 #
 #     scripts/python.sh            build and test
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
-#     scripts/python.sh stacks     build, and test antinoise.torch in an environment with PyTorch (5 GB)
+#     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX and Flower, in three environments
+#                                  (8 GB); stacks torch, stacks jax or stacks flower: in one of them
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -38,11 +39,26 @@ in_environment() {
     (cd python/tests && "$python" -m pytest -p no:cacheprovider "$@")
 }
 
+# stack NAME PACKAGES TEST...: the tests of what needs these packages, and the pages that do.
+stack() {
+    local name=$1 packages=$2
+    shift 2
+    [ "$wanted" = "$name" ] || [ "$wanted" = all ] || return 0
+    # Packages are words here.
+    # shellcheck disable=SC2086
+    environment "$name" numpy pytest $packages
+    in_environment "$name" "$@" test_pages.py
+}
+
 if [ "${1-test}" = stacks ]; then
-    environment torch numpy pytest 'torch>=2.1'
-    in_environment torch test_torch.py test_pages.py
+    wanted=${2-all}
+    stack torch 'torch>=2.6 opacus>=1.5 lightning>=2.4 transformers>=4.50 peft accelerate' \
+        test_torch.py test_ghost.py test_distributed.py test_opacus.py test_lightning.py test_hf.py
+    stack jax 'jax>=0.10 optax jax-privacy' test_jax.py
+    # Later versions ask for a certifi that an index may lack.
+    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower.py
     exit
 fi
 environment tests numpy pytest mypy
-in_environment tests --ignore test_torch.py
+in_environment tests
 "$target/python/tests/bin/python" -m mypy --strict --no-error-summary --cache-dir "$target/python/mypy" python/tests/typed.py

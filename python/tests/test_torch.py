@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import BatchSampler, CorrelatedNoise, clipped_sum_  # noqa: E402
+from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_  # noqa: E402
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -45,6 +45,7 @@ def key():
 def made(plan, model=None, **how):
     model = model or small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    how = dict(batches_from_elsewhere=True) | how
     return model, optimizer, CorrelatedNoise(model, plan, key(), **how).attach(optimizer)
 
 
@@ -142,14 +143,15 @@ def test_sums_may_lie_in_grad_where_that_is_said(plan):
 
 
 def run(plan, steps, state=None):
-    model, optimizer, noise = made(plan)
-    x, y = data()
+    """A run with the key of the tests, or one that is resumed, whose key is in its state."""
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    noise = CorrelatedNoise(model, plan, None if state else key()).attach(optimizer)
+    loader = DataLoader(TensorDataset(*data()), batch_sampler=noise.batch_sampler())
     if state:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         noise.load_state_dict(state["noise"])
-    start = noise.step
-    loader = DataLoader(TensorDataset(x, y), batch_sampler=BatchSampler(plan, key(), start=start))
     for a, b in loader:
         if noise.step == steps:
             break
@@ -178,6 +180,64 @@ def test_batches_are_the_plans(plan):
     assert list(BatchSampler(plan, key(), start=20)) == list(batches)[20:]
     with pytest.raises(ValueError, match="start is 25 but must be from 0 to 24"):
         BatchSampler(plan, key(), start=25)
+
+
+def test_batches_belong_to_the_noise(plan):
+    (x, y), (model, optimizer, noise) = data(), made(plan, batches_from_elsewhere=False)
+
+    def step():
+        clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+        optimizer.step()
+
+    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be drawn from batch_sampler"):
+        step()
+    drawn = noise.batch_sampler()
+    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere"):
+        step()
+    assert drawn.token == an.Batches(plan, key()).token == noise._stream.token
+    for at, batch in enumerate(drawn):
+        assert batch == an.Batches(plan, key()).at(at).tolist()
+        if at == 2:
+            break
+        step()
+    state = noise.state_dict()
+    # Each pass begins where the noise stands, and goes on with the run that is resumed.
+    assert next(iter(drawn)) == batch and len(drawn) == STEPS - 2
+    other = CorrelatedNoise(small_model(), plan)
+    followed = other.batch_sampler()
+    assert next(iter(followed)) != an.Batches(plan, key()).at(0).tolist()
+    other.load_state_dict(state)
+    assert followed.token == drawn.token and next(iter(followed)) == batch
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    noise.detach()
+    with pytest.raises(ValueError, match="batches are of another run or key but must be those of the noise"):
+        noise.attach(optimizer, BatchSampler(plan, an.Key.from_seed_insecure(6)))
+    noise.attach(optimizer, BatchSampler(plan, key(), start=2))
+    with pytest.raises(ValueError, match="batches are of another run or key"):
+        noise.load_state_dict(CorrelatedNoise(small_model(), plan).state_dict())
+    assert noise.step == 2
+
+
+def test_a_state_that_was_altered_is_refused(plan):
+    noise = made(plan)[2]
+    noise.add_()
+    state = noise.state_dict()
+    for name, wrong in (("run_key", torch.arange(32, dtype=torch.uint8)), ("steps", torch.tensor([2, 2])), ("commitment", state["plan"])):
+        with pytest.raises(ValueError, match="commitment is .* but must be that of this key"):
+            noise.load_state_dict(state | {name: wrong})
+    with pytest.raises(ValueError, match="step of the state is 25 but must be from 0 to steps = 24"):
+        noise.load_state_dict(state | {"steps": torch.tensor([25, 25])})
+    with pytest.raises(ValueError, match="run_key is one byte over and over"):
+        noise.load_state_dict(state | {"run_key": torch.zeros(32, dtype=torch.uint8)})
+    assert noise.step == 1
+
+
+def test_an_empty_batch_is_a_batch(plan):
+    collate, model = CollateEmpty(TensorDataset(*data())), small_model()
+    x, y = collate([])
+    assert (x.shape, y.shape) == ((0, 6), (0,)) and collate([(x, y)] * 2)[0].shape == (2, 0, 6)
+    clipped_sum_(model, loss, x, y, CLIP)
+    assert not sums_of(model).any() and next(model.parameters())._antinoise_sum.examples == 0
 
 
 def test_what_would_void_the_claim_is_refused(plan):
@@ -271,7 +331,7 @@ def test_frozen_parameters_are_left_alone(plan):
     model[0].requires_grad_(False)
     frozen = copy.deepcopy(model[0].state_dict())
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
-    CorrelatedNoise(model, plan, key()).attach(optimizer)
+    CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True).attach(optimizer)
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     optimizer.step()
     assert all(torch.equal(frozen[name], now) for name, now in model[0].state_dict().items())

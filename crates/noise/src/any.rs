@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result};
+use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
 
 /// A stream of noise, plain or on a grid.
 ///
@@ -86,6 +86,32 @@ impl AnyStream {
     /// As there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         either!(self, stream => stream.save(path))
+    }
+
+    /// Words of state for each output; see [`NoiseStream::state_words`].
+    pub fn state_words(&self) -> usize {
+        either!(self, stream => stream.state_words())
+    }
+
+    /// Writes the state by coordinate; see [`NoiseStream::state`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn state(&mut self, words: &mut [i32]) -> Result<StateAt> {
+        either!(self, stream => stream.state(words))
+    }
+
+    /// Goes on with a state by coordinate; see [`NoiseStream::restore_state`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<()> {
+        either!(self, stream => stream.restore_state(at, words))
+    }
+
+    /// Lends the run's key; see [`NoiseStream::lend_run_key`].
+    pub fn lend_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
+        either!(self, stream => stream.lend_run_key(send))
     }
 
     /// A commitment to all noise of the stream; see [`NoiseStream::commitment`].

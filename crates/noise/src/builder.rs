@@ -16,7 +16,7 @@ use crate::spec::Spec;
 use crate::stream::fingerprint;
 use crate::{
     AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Result, RunId, SeedNoise, Shard,
-    Stream, range,
+    StateAt, Stream, range,
 };
 
 /// What a stream makes, and how; see [`NoiseStream::builder`].
@@ -40,6 +40,7 @@ pub struct StreamBuilder {
     run: RunId,
     context: [u8; 32],
     memory_budget: Option<u64>,
+    state_in_memory: bool,
     look_ahead: usize,
     threads: Option<usize>,
 }
@@ -61,6 +62,7 @@ impl Stream<Plain> {
             run: RunId::default(),
             context: [0; 32],
             memory_budget: None,
+            state_in_memory: false,
             look_ahead: usize::MAX,
             threads: None,
         }
@@ -119,6 +121,14 @@ impl StreamBuilder {
         self
     }
 
+    /// A past that can be stored is stored, whatever memory it takes: then every sharding of the stream has as many
+    /// [words of state](Stream::state_words), and goes on with those of another.
+    #[must_use]
+    pub fn state_in_memory(mut self) -> Self {
+        self.state_in_memory = true;
+        self
+    }
+
     /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, tiles look
     /// ahead at different steps, so that every step takes about the same time; seed noise made again is made for all steps
     /// of a pass when the first of them is asked for.
@@ -170,6 +180,10 @@ impl StreamBuilder {
     /// As [`StreamBuilder::build`] or [`StreamBuilder::build_on_grid`].
     pub fn build_any(self, grid: Option<Grid>, key: impl Borrow<Key>) -> Result<AnyStream> {
         let key = RunKey::new(key.borrow(), &self.run);
+        self.build_run(grid, key)
+    }
+
+    fn build_run(self, grid: Option<Grid>, key: RunKey) -> Result<AnyStream> {
         Ok(match grid {
             None => AnyStream::Plain(Box::new(self.start(Plain, key)?)),
             Some(grid) => {
@@ -219,6 +233,23 @@ impl StreamBuilder {
         })
     }
 
+    /// The stream as it was, in this sharding or another, when [`Stream::state`](crate::Stream::state) wrote `words` at `at`, on `grid`
+    /// where there is one; `run_key` is what [`lend_run_key`](crate::Stream::lend_run_key) lent.
+    ///
+    /// # Errors
+    /// As [`StreamBuilder::build`] and [`Stream::restore_state`](crate::Stream::restore_state).
+    pub fn resume_any_state(
+        self,
+        grid: Option<Grid>,
+        run_key: Key,
+        at: StateAt,
+        words: &[i32],
+    ) -> Result<AnyStream> {
+        let mut stream = self.build_run(grid, RunKey::restored(run_key))?;
+        stream.restore_state(at, words)?;
+        Ok(stream)
+    }
+
     fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {
         let key = RunKey::new(key, &self.run).of_noise(&self.spec.describe(grid));
         SeedNoise::of(&key, self.spec.cipher)
@@ -237,7 +268,8 @@ impl StreamBuilder {
         };
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
-        let limits = Limits { bytes, look_ahead: at_least("look_ahead", self.look_ahead, 1)? };
+        let look_ahead = at_least("look_ahead", self.look_ahead, 1)?;
+        let limits = Limits { bytes, look_ahead, stored: self.state_in_memory };
         let description = spec.describe(mode.grid());
         let engine = Engine::new(Isa::detect(), mode, &spec, &key.of_noise(&description), limits, threads)?;
         Ok(Stream { spec, run, context, description, key, engine, pool })
@@ -255,8 +287,8 @@ impl StreamBuilder {
             );
         }
         let (start, step, steps) = (label.start, label.step, self.spec.steps);
-        if step > steps || start > step {
-            return Err(reader.refuse(format!("step {step} from {start} lies outside 0..={steps}")));
+        if step > steps || start > steps {
+            return Err(reader.refuse(format!("step {step} or {start} lies outside 0..={steps}")));
         }
         let key = RunKey::restored(reader.key()?);
         let mut stream = self.start(mode, key)?;

@@ -1,14 +1,16 @@
 //! Runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
 
-use std::ops::Range;
+use antinoise_mechanism::Grid;
 
+use crate::by_coordinate::{StateAt, copy_in, copy_out, words};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
-use crate::kernel::{HandOut, Kernel, Scratch, ScratchOf, slot};
+use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
+use crate::parts::{Parts, each_tile};
 use crate::placement::{Limits, Numbers};
 use crate::shard::{Tile, Tiles};
-use crate::simd::{AlignedNumbers, Isa, fence, is_large};
+use crate::simd::{AlignedNumbers, Isa, is_large};
 use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
@@ -20,6 +22,8 @@ const SEEK_PASS: usize = 256;
 pub(crate) struct Engine<M: Mode> {
     mode: M,
     flat: FlatRecursion,
+    /// Once it was asked for.
+    points_fit: Option<bool>,
     kernel: Kernel<M::Number>,
     pub(crate) placement: Placement,
     noise_std: f64,
@@ -83,6 +87,7 @@ impl<M: Mode> Engine<M> {
             window: Window::new(KeySource::new(key, spec.cipher), &flat, &placement),
             scratch: (0..threads).map(|_| Scratch::new(isa, at_once, room, replayed)).collect(),
             flat,
+            points_fit: None,
             kernel,
             tiles,
         })
@@ -93,14 +98,69 @@ impl<M: Mode> Engine<M> {
         (&self.past, &self.ahead)
     }
 
+    /// The grid, where there is one.
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        self.mode.grid()
+    }
+
+    /// True when every row is sure to fit in 4 bytes of whole points.
+    pub(crate) fn points_fit(&mut self, spec: &Spec) -> bool {
+        *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
+    }
+
     /// The memory, to be filled as it was after `next` - `start` steps from `start` on.
     pub(crate) fn restore(&mut self, start: usize, next: usize) -> (&mut [M::Number], &mut [M::Row]) {
         self.stagger.restore(start, next);
         (&mut self.past, &mut self.ahead)
     }
 
+    /// Words of 4 bytes that the state has for each output.
+    pub(crate) fn state_words(&self) -> usize {
+        match self.placement.state {
+            State::Stored => self.stored.0 * words::<M::Number>() + self.stored.1 * words::<M::Row>(),
+            State::Regenerated | State::Replayed => 0,
+        }
+    }
+
+    /// Brings all tiles to one step, the second of the two that are returned, and writes the state there by coordinate.
+    pub(crate) fn state(&mut self, out: &mut [i32]) -> StateAt {
+        self.align();
+        if self.state_words() > 0 {
+            let (past, ahead) = out.split_at_mut(self.stored.0 * words::<M::Number>() * self.tiles.outputs);
+            copy_out::<M::Number>(&self.past, self.stored.0, &self.tiles, past);
+            copy_out::<M::Row>(&self.ahead, self.stored.1, &self.tiles, ahead);
+        }
+        StateAt { step: self.stagger.next, made: self.stagger.alignment() }
+    }
+
+    /// Goes on where the state was written.
+    pub(crate) fn restore_state(&mut self, at: StateAt, state: &[i32]) {
+        if self.placement.state != State::Stored {
+            return self.stagger.restore(at.step, at.step);
+        }
+        let (past, ahead) = state.split_at(self.stored.0 * words::<M::Number>() * self.tiles.outputs);
+        copy_in::<M::Number>(past, self.stored.0, &self.tiles, &mut self.past);
+        copy_in::<M::Row>(ahead, self.stored.1, &self.tiles, &mut self.ahead);
+        self.stagger.restore(at.made, at.step);
+    }
+
+    /// Brings all tiles to one step. The next row is the one that it was.
+    fn align(&mut self) {
+        if self.placement.state == State::Stored {
+            let last = self.stagger.alignment();
+            self.make(last, self.stagger.next, &|_, _| last);
+            self.stagger.align();
+        }
+    }
+
     /// Hands out the next row.
-    pub(crate) fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) {
+    pub(crate) fn hand_out<O: Copy + Send + Sync>(
+        &mut self,
+        out: &mut [O],
+        target: <M as HandsOut<O>>::Target<'_>,
+    ) where
+        M: HandsOut<O>,
+    {
         let step = self.stagger.next;
         if self.stagger.is_due(step, self.tiles.count) {
             self.window.prepare(&self.flat, self.placement.state, step..self.stagger.horizon(step));
@@ -110,14 +170,17 @@ impl<M: Mode> Engine<M> {
         let source = self.source(step);
         let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
         let (mode, past_vectors) = (*mode, stored.0);
-        let work = |scratch: &mut ScratchOf<M>, tile: Tile, parts: Parts<'_, M>| {
+        let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, O>| {
             let Parts { past, ahead, out, following } = parts;
-            let target = M::part(target, tile.output, tile.len);
-            let Some(start) = tile.start else { return M::hand_out_padding(target, out) };
+            let target = <M as HandsOut<O>>::part(target, tile.output, tile.len);
+            let Some(coordinates) = tile.coordinates else {
+                return <M as HandsOut<O>>::hand_out_padding(target, out);
+            };
             if stagger.made(tile.number, step) == step {
                 let steps = step..stagger.made(tile.number, step + 1);
                 let fetched = past_of_next(following, stagger.idle(step), past_vectors);
-                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, fetched };
+                let run =
+                    TileRun { coordinates, len: tile.len, past, ahead, steps, first_row: step, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             }
             let how = HandOut { target, ..how };
@@ -175,23 +238,29 @@ impl<M: Mode> Engine<M> {
     fn run_until(&mut self, step: usize) {
         let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };
+        self.make(last, step, &|stagger, tile| stagger.made(tile, step));
+        self.stagger.next = step;
+    }
+
+    /// Makes the noise of each tile up to a step of its own, which is at most `last`; rows from `first_row` on are wanted.
+    fn make(&mut self, last: usize, first_row: usize, until: &(dyn Fn(&Stagger, usize) -> usize + Sync)) {
+        let now = self.stagger.next;
         for first in (now..last).step_by(SEEK_PASS) {
             let end = last.min(first + SEEK_PASS);
             self.window.prepare(&self.flat, self.placement.state, first..end);
             let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
             let (mode, past_vectors) = (*mode, stored.0);
-            let work = |scratch: &mut ScratchOf<M>, tile: Tile, parts: Parts<'_, M>| {
+            let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, f32>| {
                 let Parts { past, ahead, following, .. } = parts;
-                let made = |next: usize| stagger.made(tile.number, next);
-                let steps = first.max(made(now))..end.min(made(step));
-                let Some(start) = tile.start.filter(|_| !steps.is_empty()) else { return };
+                let made = stagger.made(tile.number, now);
+                let steps = first.max(made)..end.min(until(stagger, tile.number));
+                let Some(coordinates) = tile.coordinates.filter(|_| !steps.is_empty()) else { return };
                 let fetched = past_of_next(following, 0, past_vectors);
-                let run = TileRun { start, len: tile.len, past, ahead, steps, first_row: step, fetched };
+                let run = TileRun { coordinates, len: tile.len, past, ahead, steps, first_row, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             };
             each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, &mut []), *stored, &work);
         }
-        self.stagger.next = step;
     }
 }
 
@@ -207,59 +276,6 @@ enum Source {
 fn past_of_next<T>(following: &[T], idle: usize, past_vectors: usize) -> &[T] {
     let following = &following[(idle * past_vectors * TILE).min(following.len())..];
     &following[..(past_vectors * TILE).min(following.len())]
-}
-
-/// What some tiles have in memory, their part of the output, and the past of the tiles that follow.
-struct Parts<'a, M: Mode> {
-    past: &'a mut [M::Number],
-    ahead: &'a mut [M::Row],
-    out: &'a mut [f32],
-    following: &'a [M::Number],
-}
-
-impl<'a, M: Mode> Parts<'a, M> {
-    fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [f32]) -> Self {
-        Self { past, ahead, out, following: &[] }
-    }
-
-    /// Those of the first `outputs` outputs, and the others, where an output has so many numbers of the past and ahead.
-    fn split(self, outputs: usize, stored: (usize, usize)) -> (Self, Self) {
-        let (past, past_rest) = self.past.split_at_mut(outputs * stored.0);
-        let (ahead, ahead_rest) = self.ahead.split_at_mut(outputs * stored.1);
-        // Without output there is nothing to split.
-        let (out, out_rest) = self.out.split_at_mut(outputs.min(self.out.len()));
-        (Self::new(past, ahead, out), Self::new(past_rest, ahead_rest, out_rest))
-    }
-}
-
-/// What is done with a tile.
-type Work<'a, M> = dyn Fn(&mut ScratchOf<M>, Tile, Parts<'_, M>) + Sync + 'a;
-
-/// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
-fn each_tile<M: Mode>(
-    scratch: &mut [ScratchOf<M>],
-    tiles: &Tiles,
-    numbers: Range<usize>,
-    mut parts: Parts<'_, M>,
-    stored: (usize, usize),
-    work: &Work<'_, M>,
-) {
-    if scratch.len() == 1 || numbers.len() <= 1 {
-        for tile in numbers.map(|number| tiles.get(number)) {
-            let (this, rest) = parts.split(tile.len, stored);
-            work(&mut scratch[0], tile, Parts { following: &*rest.past, ..this });
-            parts = rest;
-        }
-        return fence();
-    }
-    let (left, right) = scratch.split_at_mut(scratch.len() / 2);
-    let middle = numbers.start + numbers.len() * left.len() / (left.len() + right.len());
-    let outputs = tiles.get(middle).output - tiles.get(numbers.start).output;
-    let (left_parts, right_parts) = parts.split(outputs, stored);
-    rayon::join(
-        || each_tile(left, tiles, numbers.start..middle, left_parts, stored, work),
-        || each_tile(right, tiles, middle..numbers.end, right_parts, stored, work),
-    );
 }
 
 #[cfg(test)]

@@ -64,8 +64,10 @@
 //! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
 //! range, kernel: what has room in a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
-//! engine, checkpoint: all tiles on all threads; a state in a file
+//! parts, by_coordinate: all tiles on all threads; a state that any sharding goes on with
+//! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
+//! handover: how another sharding goes on
 //! any: the same in either mode
 //! builder: how it is described
 //! bench: timings
@@ -74,15 +76,18 @@
 mod any;
 pub mod bench;
 mod builder;
+mod by_coordinate;
 mod checkpoint;
 mod engine;
 mod error;
 mod flat_recursion;
+mod handover;
 mod kernel;
 mod key;
 mod keystream;
 mod normal;
 mod number;
+mod parts;
 mod placement;
 mod range;
 mod shard;
@@ -95,6 +100,7 @@ mod window;
 pub use antinoise_mechanism::Grid;
 pub use any::AnyStream;
 pub use builder::StreamBuilder;
+pub use by_coordinate::StateAt;
 pub use error::{Error, Result};
 pub use kernel::{Mode, OnGrid, Plain};
 pub use key::{Key, RunId};

@@ -15,10 +15,16 @@ pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
 
     /// The number of these bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
+
+    /// Its bits, in the lower half where it has 4 bytes.
+    fn bits(self) -> u64;
+
+    /// The number of these bits.
+    fn from_bits(bits: u64) -> Self;
 }
 
 macro_rules! numbers {
-    ($($number:ty: $name:ident),*) => {$(
+    ($($number:ty: $name:ident of $bits:ty, $to:expr, $from:expr;)*) => {$(
         impl Number for $number {
             const DTYPE: Dtype = Dtype::$name;
 
@@ -29,11 +35,23 @@ macro_rules! numbers {
             fn from_bytes(bytes: &[u8]) -> Self {
                 Self::from_le_bytes(std::array::from_fn(|i| bytes[i]))
             }
+
+            fn bits(self) -> u64 {
+                u64::from($to(self))
+            }
+
+            fn from_bits(bits: u64) -> Self {
+                $from(bits as $bits)
+            }
         }
     )*};
 }
 
-numbers!(f32: F32, f64: F64, i32: I32);
+numbers! {
+    f32: F32 of u32, f32::to_bits, f32::from_bits;
+    f64: F64 of u64, f64::to_bits, f64::from_bits;
+    i32: I32 of u32, i32::cast_unsigned, u32::cast_signed;
+}
 
 /// A floating-point precision.
 pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {

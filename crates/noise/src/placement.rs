@@ -42,6 +42,8 @@ const GRID_LOOK_AHEAD: usize = 8;
 pub(crate) struct Limits {
     pub(crate) bytes: u64,
     pub(crate) look_ahead: usize,
+    /// A past that can be stored is, whatever memory it takes.
+    pub(crate) stored: bool,
 }
 
 /// How many numbers a vector has, and of what size.
@@ -80,7 +82,7 @@ impl Placement {
         let row = numbers.outputs as u64 * numbers.row_bytes;
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
         let stored = flat.leaf.past_vectors();
-        let is_affordable = stored <= affordable(vector);
+        let is_affordable = limits.stored || stored <= affordable(vector);
         let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
         let made_again = |state| {
             let look_ahead = if rows_fit() { ahead.min(affordable(row)).max(1) } else { 1 };
@@ -120,8 +122,9 @@ impl Placement {
             Leaf::Blt { .. } if is_affordable => {
                 // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
                 let wanted = if numbers.on_grid { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
-                let left = limits.bytes - stored as u64 * vector;
-                let fits = wanted > 1 && apart(wanted) as u64 * row <= left && rows_fit();
+                let left = limits.bytes.saturating_sub(stored as u64 * vector);
+                let has_room = limits.stored || apart(wanted) as u64 * row <= left;
+                let fits = wanted > 1 && has_room && rows_fit();
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }

@@ -98,6 +98,22 @@ pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) 
     most * seed * sum < f64::from(i32::MAX)
 }
 
+/// The same where it need not be sure for rows that differ: such a row does not fit with probability 1e-44 a number.
+pub(crate) fn rows_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
+    if points_fit(flat, spec, grid) {
+        return true;
+    }
+    let per_unit = grid.map_or(f64::INFINITY, |grid| spec.noise_std / grid.spacing());
+    let row = Reach::of(&flat.leaf, &spec.recursion, flat.run_steps).row;
+    let mut positions = (0..spec.steps).map(|step| flat.position(step));
+    positions.all(|position| {
+        let points = per_unit * position.factor.abs();
+        // Rounding moves a seed by half a point of its own step.
+        let seed = LARGEST_NORMAL + 0.5 / (points * flat.leaf.fresh_weight(position.local).abs());
+        points * seed * row < f64::from(i32::MAX)
+    })
+}
+
 fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, InvalidParameter> {
     if (LEAST..=MOST).contains(&deviation) {
         Ok(deviation)

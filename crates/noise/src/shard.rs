@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, between};
 
-use crate::normal::TILE;
+use crate::normal::{Coordinates, Segment, TILE};
+
+/// Shorter ranges that follow one another share tiles.
+const SHORT: usize = TILE / 2;
 
 /// A part of the coordinates 0..dim, as pieces in the order of the output: ranges of coordinates (in any order, of
 /// any size) and padding, whose noise is 0.
@@ -76,18 +79,16 @@ impl Shard {
     /// The shard's tiles, after a check that every coordinate is below `dim` and is made once.
     pub(crate) fn tiles(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
         self.check(dim)?;
-        let (mut count, mut outputs) = (0, 0);
-        let place = |piece: &Piece| {
-            let start = match piece {
-                Piece::Coordinates(range) => Some(range.start),
-                Piece::Padding(_) => None,
-            };
-            let placed = Placed { start, len: piece.len(), first_output: outputs, first_tile: count };
-            (count, outputs) = (count + placed.len.div_ceil(TILE), outputs + placed.len);
-            placed
-        };
-        let pieces = self.pieces.iter().filter(|piece| piece.len() > 0).map(place).collect();
-        Ok(Tiles { pieces, count, outputs })
+        let mut tiles = Tiles::default();
+        let pieces: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.len() > 0).collect();
+        for run in pieces.chunk_by(|a, b| a.is_short() && b.is_short()) {
+            match run {
+                [Piece::Padding(count)] => tiles.place(Held::Padding, *count),
+                [piece @ Piece::Coordinates(range)] => tiles.place(Held::From(range.start), piece.len()),
+                short => tiles.gather(short.iter().filter_map(|piece| piece.segment())),
+            }
+        }
+        Ok(tiles)
     }
 
     fn check(&self, dim: usize) -> std::result::Result<(), InvalidParameter> {
@@ -115,9 +116,10 @@ impl Shard {
         }
     }
 
-    /// The pieces in words that two equal shards share, for checkpoints.
+    /// The pieces in words that two shards with the same tiles share, for checkpoints.
     pub(crate) fn describe(&self) -> String {
-        format!("{:?}", self.pieces)
+        let is_gathered = self.pieces.windows(2).any(|pair| pair.iter().all(Piece::is_short));
+        format!("{:?}{}", self.pieces, if is_gathered { " in shared tiles" } else { "" })
     }
 }
 
@@ -128,42 +130,89 @@ impl Piece {
             Self::Padding(count) => *count,
         }
     }
+
+    fn segment(&self) -> Option<Segment> {
+        match self {
+            Self::Coordinates(range) => Some(Segment { start: range.start, len: self.len() }),
+            Self::Padding(_) => None,
+        }
+    }
+
+    /// True for coordinates that are not worth a tile of their own.
+    fn is_short(&self) -> bool {
+        self.segment().is_some_and(|segment| segment.len < SHORT)
+    }
 }
 
 /// At most [`TILE`] consecutive outputs.
-pub(crate) struct Tile {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Tile<'a> {
     /// Counted over the whole shard.
     pub(crate) number: usize,
-    /// The first coordinate; none for padding.
-    pub(crate) start: Option<u64>,
+    /// None for padding.
+    pub(crate) coordinates: Option<Coordinates<'a>>,
     pub(crate) len: usize,
     /// The first output.
     pub(crate) output: usize,
 }
 
 /// The tiles of a shard: computed when they are asked for, since large shards have more than memory could list.
+#[derive(Default)]
 pub(crate) struct Tiles {
     pieces: Vec<Placed>,
+    /// Of all tiles that several ranges share.
+    segments: Vec<Segment>,
     pub(crate) count: usize,
     pub(crate) outputs: usize,
 }
 
 /// A piece that is not empty, and where it lies in the shard.
 struct Placed {
-    start: Option<u64>,
+    held: Held,
     len: usize,
     first_output: usize,
     first_tile: usize,
 }
 
+enum Held {
+    Padding,
+    /// Coordinates from this one on.
+    From(u64),
+    /// These segments, in one tile.
+    Segments(Range<usize>),
+}
+
 impl Tiles {
+    fn place(&mut self, held: Held, len: usize) {
+        self.pieces.push(Placed { held, len, first_output: self.outputs, first_tile: self.count });
+        (self.count, self.outputs) = (self.count + len.div_ceil(TILE), self.outputs + len);
+    }
+
+    /// Puts as many segments into a tile as it holds.
+    fn gather(&mut self, segments: impl Iterator<Item = Segment>) {
+        let (mut first, mut len) = (self.segments.len(), 0);
+        for segment in segments {
+            if len + segment.len > TILE {
+                self.place(Held::Segments(first..self.segments.len()), len);
+                (first, len) = (self.segments.len(), 0);
+            }
+            self.segments.push(segment);
+            len += segment.len;
+        }
+        self.place(Held::Segments(first..self.segments.len()), len);
+    }
+
     /// Tile `number`, which is below the count.
-    pub(crate) fn get(&self, number: usize) -> Tile {
+    pub(crate) fn get(&self, number: usize) -> Tile<'_> {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];
         let offset = (number - piece.first_tile) * TILE;
         Tile {
             number,
-            start: piece.start.map(|start| start + offset as u64),
+            coordinates: match &piece.held {
+                Held::Padding => None,
+                Held::From(start) => Some(Coordinates::From(start + offset as u64)),
+                Held::Segments(range) => Some(Coordinates::Gathered(&self.segments[range.clone()])),
+            },
             len: TILE.min(piece.len - offset),
             output: piece.first_output + offset,
         }
@@ -178,14 +227,31 @@ mod tests {
     fn tiles_are_the_pieces_cut_one_after_the_other() {
         let shard = Shard::of_range(5..5).and_range(9000..9001).and_padding(1025).and_range(7..2055);
         let tiles = shard.and_padding(0).tiles(10_000).unwrap();
-        let found = (0..tiles.count).map(|i| tiles.get(i)).map(|t| (t.number, t.start, t.len, t.output));
+        let found =
+            (0..tiles.count).map(|i| tiles.get(i)).map(|t| (t.number, t.coordinates, t.len, t.output));
+        let from = |start| Some(Coordinates::From(start));
         let expected = [
-            (0, Some(9000), 1, 0),
+            (0, from(9000), 1, 0),
             (1, None, 1024, 1),
             (2, None, 1, 1025),
-            (3, Some(7), 1024, 1026),
-            (4, Some(1031), 1024, 2050),
+            (3, from(7), 1024, 1026),
+            (4, from(1031), 1024, 2050),
         ];
         assert_eq!((found.collect(), tiles.outputs), (expected.to_vec(), 3074));
+    }
+
+    #[test]
+    fn short_ranges_share_tiles() {
+        let columns =
+            (0..100u64).fold(Shard::default(), |shard, row| shard.and_range(70 * row..70 * row + 30));
+        let tiles = columns.and_range(8000..8511).and_range(20_000..23_000).tiles(30_000).unwrap();
+        let lens: Vec<usize> = (0..tiles.count).map(|i| tiles.get(i).len).collect();
+        assert_eq!(lens, [1020, 1020, 960, 511, 1024, 1024, 952]);
+        let coordinates = |tile: usize| tiles.get(tile).coordinates.unwrap();
+        assert_eq!([0, 29, 30, 1019].map(|j| coordinates(0).at(j)), [0, 29, 70, 33 * 70 + 29]);
+        assert_eq!(
+            (coordinates(1).at(0), coordinates(3).at(510), coordinates(4).at(3)),
+            (34 * 70, 8510, 20_003)
+        );
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Stagger {
     look_ahead: usize,
     /// False where all tiles compute at the same steps.
     staggered: bool,
-    /// The step that every tile was brought to, with nothing made ahead.
+    /// The step that every tile was brought to; the next one, or one after it where the rows until then are made ahead.
     pub(crate) start: usize,
     /// The step that comes next.
     pub(crate) next: usize,
@@ -22,15 +22,15 @@ impl Stagger {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
-    /// As after the steps from `start` to `next`.
+    /// As after the steps from `start` to `next`, or as after [`Stagger::align`].
     pub(crate) fn restore(&mut self, start: usize, next: usize) {
         (self.start, self.next) = (start, next);
     }
 
     /// The step up to which this tile's noise is made when `next` is the step that comes next.
     pub(crate) fn made(&self, tile: usize, next: usize) -> usize {
-        if next == self.start {
-            return next;
+        if next <= self.start {
+            return self.start;
         }
         let since = (next + if self.staggered { tile } else { 0 }) % self.look_ahead;
         self.steps.min(next + (self.look_ahead - since) % self.look_ahead)
@@ -39,6 +39,16 @@ impl Stagger {
     /// The step up to which tiles make their noise at the latest, when `step` is handed out.
     pub(crate) fn horizon(&self, step: usize) -> usize {
         if self.staggered { self.steps.min(step + self.look_ahead) } else { self.made(0, step + 1) }
+    }
+
+    /// The step that all tiles can be brought to, no tile being beyond it: the same for every shard.
+    pub(crate) fn alignment(&self) -> usize {
+        if self.next <= self.start { self.start } else { self.steps.min(self.next + self.look_ahead - 1) }
+    }
+
+    /// All tiles were brought there.
+    pub(crate) fn align(&mut self) {
+        self.start = self.alignment();
     }
 
     /// True when one of so many tiles computes at `step`.

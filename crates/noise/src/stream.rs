@@ -4,12 +4,13 @@ use std::fmt;
 use std::path::Path;
 
 use antinoise_input::{between, hex};
+use antinoise_mechanism::Grid;
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
-use crate::kernel::Target;
+use crate::kernel::{HandsOut, Target};
 use crate::key::RunKey;
 use crate::spec::Spec;
 use crate::{Error, KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId, range};
@@ -80,6 +81,37 @@ impl Stream<OnGrid> {
         }
         self.hand_out(out, Some(sum))
     }
+
+    /// Writes the next row in whole points of the grid into `out`: for whoever rounds a sum to the grid, adds points and multiplies by its
+    /// spacing himself, on another device say. Points and noise must be added in 8 bytes.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Grid, Key, NoiseStream};
+    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
+    /// let stream = || {
+    ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).build_on_grid(grid, Key::from_seed_insecure(7))
+    /// };
+    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
+    /// stream()?.release(&sum, &mut release)?;
+    /// stream()?.next_points_into(&mut points)?;
+    /// for i in 0..3 {
+    ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
+    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
+    /// }
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`GridStream::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
+    pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
+        if !self.engine.points_fit(&self.spec) {
+            let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";
+            let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
+            return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
+        }
+        self.hand_out(out, ())
+    }
 }
 
 impl<M: Mode> Stream<M> {
@@ -90,7 +122,7 @@ impl<M: Mode> Stream<M> {
     /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        self.hand_out(out, M::Target::default())
+        self.hand_out(out, <M as HandsOut<f32>>::Target::default())
     }
 
     /// Makes `step` the next one.
@@ -235,7 +267,14 @@ impl<M: Mode> Stream<M> {
         self.engine.placement
     }
 
-    fn hand_out(&mut self, out: &mut [f32], target: M::Target<'_>) -> Result<()> {
+    fn hand_out<O: Copy + Send + Sync>(
+        &mut self,
+        out: &mut [O],
+        target: <M as HandsOut<O>>::Target<'_>,
+    ) -> Result<()>
+    where
+        M: HandsOut<O>,
+    {
         if out.len() != self.len() {
             return Err(Error::input("output length", out.len(), format!("the shard's {}", self.len())));
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::flat_recursion::{FlatRecursion, Leaf, Position};
 use crate::kernel::{Kernel, LookAhead, ScratchOf, Term, TileSteps, make_circulant, store_rows};
 use crate::keystream::{KeySource, Keystream};
+use crate::normal::Coordinates;
 use crate::simd::BEYOND_CACHE;
 use crate::{Mode, Placement, State};
 
@@ -26,7 +27,7 @@ pub(crate) struct Window {
 
 /// One tile, and which steps of it are made.
 pub(crate) struct TileRun<'a, M: Mode> {
-    pub(crate) start: u64,
+    pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
     pub(crate) past: &'a mut [M::Number],
     /// Rows made ahead, if any are stored apart; without them the last row is left in the scratch.
@@ -93,14 +94,22 @@ impl Window {
         scratch: &mut ScratchOf<M>,
         tile: TileRun<'_, M>,
     ) {
-        let TileRun { start, len, past, ahead, steps, first_row, fetched } = tile;
+        let TileRun { coordinates, len, past, ahead, steps, first_row, fetched } = tile;
         let keystream = |seed: u64| &self.keystreams[(seed - self.first_seed) as usize];
         let mut ahead = LookAhead { rows: ahead, len, first: first_row, beyond_cache: self.beyond_cache };
         if let Kernel::Circulant(convolution) = kernel {
-            return make_circulant(mode, convolution, scratch, &self.positions, keystream, start, &mut ahead);
+            return make_circulant(
+                mode,
+                convolution,
+                scratch,
+                &self.positions,
+                keystream,
+                coordinates,
+                &mut ahead,
+            );
         }
         if matches!(kernel, Kernel::Sum) || !self.terms.is_empty() {
-            scratch.sum(&self.terms, steps.len(), keystream, (start, len));
+            scratch.sum(&self.terms, steps.len(), keystream, (coordinates, len));
             return store_rows(mode, scratch, &self.positions, &mut ahead);
         }
         // What the caches hold need not be fetched.
@@ -115,7 +124,7 @@ impl Window {
             let (now, later) = positions.split_at(count);
             let (fetched_now, fetched_later) = fetched.split_at(fetched.len() * count / positions.len());
             let seeds = &self.keystreams[first.step - self.first_seed as usize..][..count];
-            let steps = TileSteps { kernel, positions: now, seeds, start, len, fetched: fetched_now };
+            let steps = TileSteps { kernel, positions: now, seeds, coordinates, len, fetched: fetched_now };
             mode.run(scratch, &steps, past, &mut ahead);
             (positions, fetched) = (later, fetched_later);
         }

@@ -2,8 +2,10 @@
 
 mod classes;
 
+use std::ops::Range;
+
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, Stream, StreamBuilder};
+use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, StateAt, Stream, StreamBuilder};
 use classes::designs;
 
 const STEPS: usize = 12;
@@ -169,6 +171,15 @@ fn no_way_to_run_changes_a_bit<K: Kind>() {
                 assert!(part[..] == whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
             }
         }
+        for (width, stride) in [(1, 7), (8, 64), (33, 70), (300, 1301), (700, 1500)] {
+            let stripes = stripes(width, stride);
+            let shard = stripes.iter().cloned().fold(Shard::default(), Shard::and_range);
+            let part = rows(K::build(builder(recursion).shard(shard)));
+            let at: Vec<usize> = stripes.into_iter().flatten().map(|j| j as usize).collect();
+            for (part, whole) in part.iter().zip(&whole) {
+                assert!(at.iter().map(|&j| whole[j]).eq(part.iter().copied()), "{name}: stripes of {width}");
+            }
+        }
         let mut sought = K::build(builder(recursion));
         let mut row = vec![0.0; DIM];
         for step in [7, 3, 4, 11, 0, 8] {
@@ -199,6 +210,135 @@ fn no_way_to_run_a_plain_stream_changes_a_bit() {
 #[test]
 fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
     no_way_to_run_changes_a_bit::<OnGrid>();
+}
+
+/// Columns of a matrix with rows of `stride` numbers: the last ones first.
+fn stripes(width: u64, stride: u64) -> Vec<Range<u64>> {
+    (0..DIM as u64 / stride).rev().map(|row| row * stride + 3..row * stride + 3 + width).collect()
+}
+
+/// Ways to deal the coordinates out; the second is not in order, the third are stripes.
+fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
+    let (dim, whole) = (DIM as u64, |range| vec![range]);
+    vec![
+        vec![whole(0..dim)],
+        vec![vec![1000..dim, 0..3], vec![10..1000], vec![3..10]],
+        vec![
+            (0..135).map(|row| 100 * row..100 * row + 13).collect(),
+            (0..135).map(|row| 100 * row + 13..100 * row + 100).collect(),
+        ],
+        vec![whole(0..40), whole(40..1025), whole(1025..dim)],
+    ]
+}
+
+fn parts<K: Kind>(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<Stream<K::Mode>> {
+    let of = |ranges: &Vec<Range<u64>>| ranges.iter().cloned().fold(Shard::default(), Shard::and_range);
+    // With a budget of no bytes, all that can be made again else would be.
+    let start = || builder(recursion).state_in_memory().memory_budget(0);
+    sharding.iter().map(|ranges| K::build(start().shard(of(ranges)))).collect()
+}
+
+/// A vector of each shard's outputs, from or to one over all coordinates.
+fn each_coordinate(sharding: &[Vec<Range<u64>>], mut visit: impl FnMut(usize, usize, usize)) {
+    for (shard, ranges) in sharding.iter().enumerate() {
+        ranges.iter().cloned().flatten().enumerate().for_each(|(j, at)| visit(shard, j, at as usize));
+    }
+}
+
+fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
+    each_recursion(|name, recursion| {
+        let whole = rows(K::build(builder(recursion)));
+        let check = |streams: &mut [Stream<K::Mode>], sharding: &[Vec<Range<u64>>], step: usize| {
+            let mut rows: Vec<Vec<f32>> = streams.iter().map(|stream| vec![0.0; stream.len()]).collect();
+            streams.iter_mut().zip(&mut rows).for_each(|(stream, row)| stream.next_into(row).unwrap());
+            each_coordinate(sharding, |shard, j, at| {
+                assert!(rows[shard][j] == whole[step][at], "{name}: {step}")
+            });
+        };
+        for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
+            let (old, new) = (&shardings()[from], &shardings()[to]);
+            let mut streams = parts::<K>(recursion, old);
+            for step in 0..=STEPS {
+                if step % 4 == from || step == STEPS {
+                    let words = streams[0].state_words();
+                    let mut state = vec![0; words * DIM];
+                    let mut states: Vec<Vec<i32>> =
+                        streams.iter().map(|s| vec![0; s.len() * words]).collect();
+                    let written =
+                        streams.iter_mut().zip(&mut states).map(|(s, state)| s.state(state).unwrap());
+                    let at: Vec<StateAt> = written.collect();
+                    assert!(at.iter().all(|other| *other == at[0]) && at[0].step == step, "{name}: {at:?}");
+                    each_coordinate(old, |shard, j, to| {
+                        let len = states[shard].len() / words.max(1);
+                        (0..words).for_each(|w| state[w * DIM + to] = states[shard][w * len + j]);
+                    });
+                    let mut resumed = parts::<K>(recursion, new);
+                    assert!(resumed.iter().all(|stream| stream.state_words() == words), "{name}");
+                    let mut states: Vec<Vec<i32>> =
+                        resumed.iter().map(|s| vec![0; s.len() * words]).collect();
+                    each_coordinate(new, |shard, j, from| {
+                        let len = states[shard].len() / words.max(1);
+                        (0..words).for_each(|w| states[shard][w * len + j] = state[w * DIM + from]);
+                    });
+                    for (stream, state) in resumed.iter_mut().zip(&states) {
+                        stream.restore_state(at[0], state).unwrap();
+                    }
+                    (step..STEPS).for_each(|step| check(&mut resumed, new, step));
+                }
+                if step < STEPS {
+                    check(&mut streams, old, step);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn any_sharding_goes_on_with_the_state_of_another_plain_stream() {
+    any_sharding_goes_on_with_the_state_of_another::<Plain>();
+}
+
+#[test]
+fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
+    any_sharding_goes_on_with_the_state_of_another::<OnGrid>();
+}
+
+/// Whoever adds a row's whole points to a rounded sum has the release.
+#[test]
+fn whole_points_and_a_rounded_sum_make_the_release() {
+    let (spacing, sum): (f64, Vec<f64>) =
+        (grid().spacing(), (0..DIM).map(|j| (j as f64).sin() / 3.0).collect());
+    let (mut found, mut release) = (0, vec![0.0f32; DIM]);
+    each_recursion(|name, recursion| {
+        let [mut released, mut alone] = [0; 2].map(|_| OnGrid::build(builder(recursion)));
+        let mut points = vec![0; DIM];
+        for step in 0..STEPS {
+            // Between them, rows may be handed out otherwise.
+            if step % 3 == 2 {
+                let mut row = vec![0.0; DIM];
+                released.next_into(&mut release).unwrap();
+                alone.next_into(&mut row).unwrap();
+                assert!(row == release, "{name}: step {step}");
+                continue;
+            }
+            alone.next_points_into(&mut points).unwrap();
+            released.release(&sum, &mut release).unwrap();
+            let whole = |j: usize| (sum[j] / spacing).round_ties_even() as i64 + i64::from(points[j]);
+            assert!(
+                (0..DIM).all(|j| release[j] == (whole(j) as f64 * spacing) as f32),
+                "{name}: step {step}"
+            );
+            found += 1;
+        }
+    });
+    assert!(found > 100);
+    let fine =
+        || builder(&Recursion::Independent).build_on_grid(Grid::new(2f64.powi(-30)).unwrap(), key()).unwrap();
+    let error = fine().next_points_into(&mut vec![0; DIM]).unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().starts_with("grid spacing is 9.31"), "{error}");
+    let mut coarse = OnGrid::build(builder(&Recursion::Independent));
+    assert!(coarse.next_points_into(&mut [0; 3]).unwrap_err().to_string().starts_with("output length is 3"));
+    assert_eq!(coarse.step(), 0);
 }
 
 /// Tiles are computed, not listed: a shard of any size costs no memory by itself.

@@ -1,14 +1,15 @@
 //! Which examples take part in which step.
 
 use antinoise_input::between;
-use antinoise_noise::{Purpose, RunId};
+use antinoise_noise::{KeyedRng, Purpose, RunId};
 use antinoise_plan::{Batches as Sampled, Plan as Numbers};
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::key::{Key, no_copy, run_named};
+use crate::key::{Key, no_copy, run_named, token};
 use crate::plan::Plan;
+use crate::stream::NoiseStream;
 
 /// The batches of a plan's run: the examples of each step, by number from 0, as its trainer draws them.
 ///
@@ -18,8 +19,33 @@ pub struct Batches {
     sampled: Sampled,
     steps: usize,
     plan: [u8; 32],
-    key: Py<Key>,
+    source: Source,
     run: RunId,
+}
+
+/// Whose random numbers they are made of.
+enum Source {
+    Key(Py<Key>),
+    Noise(Py<NoiseStream>),
+}
+
+impl Batches {
+    fn of(py: Python<'_>, plan: &Plan, source: Source, run: RunId) -> Result<Self> {
+        let Numbers { steps, examples, batch_size, sampler, .. } = **plan.verified();
+        let digest = plan.digest_bytes();
+        let mut rng = source.rng(&run, digest, Purpose::DataOrder, 0)?;
+        let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, &mut rng))?;
+        Ok(Self { sampled, steps, plan: digest, source, run })
+    }
+}
+
+impl Source {
+    fn rng(&self, run: &RunId, plan: [u8; 32], purpose: Purpose, step: u64) -> Result<KeyedRng> {
+        match self {
+            Self::Key(key) => key.get().rng(run, plan, purpose, step),
+            Self::Noise(stream) => stream.get().rng(purpose, step),
+        }
+    }
 }
 
 #[pymethods]
@@ -27,18 +53,27 @@ impl Batches {
     #[new]
     #[pyo3(signature = (plan, key, *, run=None))]
     fn new(py: Python<'_>, plan: &Plan, key: Py<Key>, run: Option<&str>) -> Result<Self> {
-        let run = run_named(run)?;
-        let Numbers { steps, examples, batch_size, sampler, .. } = **plan.verified();
-        let digest = plan.digest_bytes();
-        let mut rng = key.get().rng(&run, digest, Purpose::DataOrder, 0)?;
-        let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, &mut rng))?;
-        Ok(Self { sampled, steps, plan: digest, key, run })
+        Self::of(py, plan, Source::Key(key), run_named(run)?)
+    }
+
+    /// The batches of the run whose noise this is: also those of a run that is resumed, whose key nobody else has.
+    #[staticmethod]
+    fn of_noise(py: Python<'_>, plan: &Plan, noise: Py<NoiseStream>) -> Result<Self> {
+        noise.get().check_plan(plan)?;
+        let run = noise.get().run_id();
+        Self::of(py, plan, Source::Noise(noise), run)
+    }
+
+    /// A name for the run that tells nothing of its key: noise of the same run has the same.
+    #[getter]
+    fn token(&self) -> Result<String> {
+        Ok(token(self.source.rng(&self.run, self.plan, Purpose::Token, 0)?))
     }
 
     /// The examples of step `step`, from 0.
     fn at<'py>(&self, py: Python<'py>, step: usize) -> Result<Bound<'py, PyArray1<i64>>> {
         between("step", step, 0, self.steps - 1, "steps - 1")?;
-        let mut rng = self.key.get().rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
+        let mut rng = self.source.rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
         let batch = self.sampled.at(step, &mut rng);
         let numbers: Vec<i64> = batch.into_iter().map(|example| example as i64).collect();
         Ok(numbers.to_pyarray(py))

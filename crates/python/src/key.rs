@@ -5,13 +5,17 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{Key as Secret, KeyedRng, Purpose, RunId};
+use numpy::{PyArray1, PyArrayMethods, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use rand_core::Rng;
+use zeroize::Zeroize;
 
-use crate::errors::Result;
+use crate::errors::{Raised, Result};
 use crate::process::Owner;
+use crate::rows::Arrays;
 
 /// The 256-bit secret that a run's noise and batches come from.
 ///
@@ -80,6 +84,43 @@ fn twice<T: From<InvalidParameter>>(run: &RunId, why: &str) -> T {
     InvalidParameter::new("run", format!("{:?}", run.as_str()), must_be).into()
 }
 
+/// The 32 bytes of a caller, to be written.
+pub fn bytes_to_write<'py>(
+    name: &'static str,
+    given: &Bound<'py, PyAny>,
+) -> Result<PyReadwriteArrayDyn<'py, u8>> {
+    let bytes = Arrays::<u8>::one_to_write(name, given)?;
+    let count = bytes.as_slice().map_err(Raised::failed)?.len();
+    if count == 32 { Ok(bytes) } else { Err(not_a_key(name, count)) }
+}
+
+/// The secret in the 32 bytes of a caller.
+pub fn secret_in(name: &'static str, given: &Bound<'_, PyAny>) -> Result<Secret> {
+    let bytes = Arrays::<u8>::one(name, given)?;
+    let bytes = bytes.as_slice().map_err(Raised::failed)?;
+    if bytes.len() != 32 {
+        return Err(not_a_key(name, bytes.len()));
+    }
+    if bytes.iter().all(|&byte| byte == bytes[0]) {
+        return Err(InvalidParameter::new(name, "one byte over and over", "32 secret bytes").into());
+    }
+    Secret::from_reader(|secret| {
+        secret.copy_from_slice(bytes);
+        Ok(())
+    })
+}
+
+fn not_a_key(name: &str, bytes: usize) -> Raised {
+    InvalidParameter::new(name, format!("{bytes} bytes"), "32").into()
+}
+
+/// A name for the run that a generator's bits are of.
+pub fn token(mut rng: KeyedRng) -> String {
+    let mut bytes = [0; 16];
+    rng.fill_bytes(&mut bytes);
+    hex(&bytes)
+}
+
 /// The name of a run; "0" if there is none.
 pub fn run_named(run: Option<&str>) -> Result<RunId> {
     Ok(run.map_or(Ok(RunId::default()), RunId::new)?)
@@ -110,6 +151,32 @@ impl Key {
     #[staticmethod]
     fn from_seed_insecure(seed: u64) -> Self {
         Self::of(Secret::from_seed_insecure(seed))
+    }
+
+    /// One key for processes that make parts of the same noise: `exchange(bytes)` is called in each with 32 bytes, the key's own where `key` is
+    /// given and zeros elsewhere, and must leave the former in all of them: a broadcast. The bytes are wiped after it; where `key` is given it is what
+    /// is returned.
+    ///
+    ///     key = Key.shared(lambda bytes: torch.distributed.broadcast(torch.from_numpy(bytes), 0), Key.from_os() if rank == 0 else None)
+    #[staticmethod]
+    #[pyo3(signature = (exchange, key=None))]
+    fn shared(py: Python<'_>, exchange: &Bound<'_, PyAny>, key: Option<Py<Self>>) -> Result<Py<Self>> {
+        let bytes = PyArray1::<u8>::zeros(py, 32, false);
+        if let Some(key) = &key {
+            key.get().owner.check("Key")?;
+            let mut lent = bytes.readwrite();
+            let room = lent.as_slice_mut().map_err(Raised::failed)?;
+            key.get().secret.lend(|secret| room.copy_from_slice(secret));
+        }
+        let exchanged = exchange.call1((&bytes,)).map_err(Raised::from);
+        let received = match (exchanged, key) {
+            (Err(error), _) => Err(error),
+            (Ok(_), Some(key)) => Ok(key),
+            (Ok(_), None) => secret_in("bytes of the exchange", &bytes)
+                .and_then(|secret| Ok(Py::new(py, Self::of(secret))?)),
+        };
+        bytes.readwrite().as_slice_mut().map_err(Raised::failed)?.zeroize();
+        received
     }
 
     fn __repr__(&self) -> &'static str {

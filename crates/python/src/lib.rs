@@ -10,7 +10,9 @@
 //! words, process, rows: what texts and lists name; threads, Ctrl-C and forks; one row in arrays that Python owns
 //! accounting, design, command: privacy; mechanisms; the command line
 //! plan, key: both in one value; the secret, and what it has served
-//! batches, stream: who takes part; the noise
+//! wanted: what a stream makes, and how
+//! stream: the noise
+//! batches: who takes part
 //! ```
 
 mod accounting;
@@ -23,6 +25,7 @@ mod plan;
 mod process;
 mod rows;
 mod stream;
+mod wanted;
 mod words;
 
 use pyo3::prelude::pymodule;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use antinoise_input::{InvalidParameter, hex};
-use antinoise_mechanism::PrivacyUnit;
+use antinoise_mechanism::{Grid, PrivacyUnit};
 use antinoise_plan::{
     Accountant, Candidate, Choice, Length, Plan as Numbers, Request, Sampler, VerifiedPlan, choose,
 };
@@ -322,6 +322,12 @@ impl Plan {
     #[getter]
     fn expected_batch_size(&self) -> f64 {
         self.plan.expected_batch_size()
+    }
+
+    /// The distance of the points that releases lie on; None where they are plain.
+    #[getter]
+    fn grid_spacing(&self) -> Result<Option<f64>> {
+        Ok(self.plan.release.grid()?.map(Grid::spacing))
     }
 
     /// The most that one unit can move a step's released sum by, rounding included.

@@ -32,6 +32,23 @@ impl<'py, T: Element> Arrays<'py, T> {
         Ok(Self { name, arrays })
     }
 
+    /// One array, to be read.
+    pub fn one(name: &'static str, given: &Bound<'py, PyAny>) -> Result<PyReadonlyArrayDyn<'py, T>> {
+        Ok(Self::alone(name, given)?.readable()?.remove(0))
+    }
+
+    /// One array, to be written.
+    pub fn one_to_write(
+        name: &'static str,
+        given: &Bound<'py, PyAny>,
+    ) -> Result<PyReadwriteArrayDyn<'py, T>> {
+        Ok(Self::alone(name, given)?.writable()?.remove(0))
+    }
+
+    fn alone(name: &'static str, given: &Bound<'py, PyAny>) -> Result<Self> {
+        Ok(Self { name, arrays: vec![typed(name, &array(name, given)?)?] })
+    }
+
     /// Where the arrays lie: first byte and the one after the last.
     pub fn spans(&self) -> Vec<(usize, usize)> {
         let span = |array: &Bound<'py, PyArrayDyn<T>>| {

@@ -1,23 +1,21 @@
 //! The noise of a plan, row by row.
 
-use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use antinoise_input::{InvalidParameter, hex};
-use antinoise_noise::{
-    AnyStream, Key as Secret, NoiseStream as PlainStream, Placement, RunId, Shard, State, StreamBuilder,
-};
+use antinoise_noise::{AnyStream, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroize::Zeroizing;
 
 use crate::errors::{Raised, Result};
-use crate::key::{Key, no_copy, run_named};
+use crate::key::{Key, bytes_to_write, no_copy, secret_in, token};
 use crate::plan::Plan;
 use crate::process::{Owner, on_threads};
 use crate::rows::{Arrays, refuse_overlap};
+use crate::wanted::{Speed, Wanted};
 
 /// How long a part of a seek should take: Ctrl-C waits for its end.
 const PART: Duration = Duration::from_millis(50);
@@ -36,6 +34,7 @@ pub struct NoiseStream {
     len: usize,
     placement: Placement,
     description: [u8; 32],
+    plan: [u8; 32],
 }
 
 /// A stream in the plan's release, and memory for rows and sums that lie in several places.
@@ -45,53 +44,23 @@ struct Rows {
     sum: Zeroizing<Vec<f64>>,
 }
 
-/// What a stream makes, and how.
-struct Wanted {
-    builder: StreamBuilder,
-    coordinates: Vec<Range<u64>>,
-    run: RunId,
-    own_threads: bool,
-}
-
-impl Wanted {
-    fn new(
-        plan: &Plan,
-        dim: usize,
-        run: Option<&str>,
-        shard: Option<Vec<(u64, u64)>>,
-        limits: (Option<usize>, Option<u64>, Option<usize>),
-    ) -> Result<Self> {
-        let (threads, memory, look_ahead) = limits;
-        let (verified, run) = (plan.verified(), run_named(run)?);
-        verified.check_dim(dim)?;
-        let ranges = shard.unwrap_or_else(|| vec![(0, dim as u64)]);
-        let coordinates: Vec<Range<u64>> = ranges.into_iter().map(|(start, stop)| start..stop).collect();
-        let shard = coordinates.iter().fold(Shard::default(), |shard, range| shard.and_range(range.clone()));
-        let recursion = verified.strategy.recursion()?;
-        let mut builder = PlainStream::builder(recursion, verified.steps, dim, verified.noise_std())
-            .shard(shard)
-            .run(run.clone())
-            .context(plan.digest_bytes());
-        if let Some(threads) = threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(memory) = memory {
-            builder = builder.memory_budget(memory);
-        }
-        if let Some(look_ahead) = look_ahead {
-            builder = builder.look_ahead(look_ahead);
-        }
-        Ok(Self { builder, coordinates, run, own_threads: threads.is_some() })
-    }
-}
-
 impl NoiseStream {
     /// A stream that was made in this process.
-    fn of(noise: AnyStream, run: RunId, own_threads: bool) -> Self {
+    fn of(noise: AnyStream, plan: &Plan, run: RunId, own_threads: bool) -> Self {
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());
         let rows = Mutex::new(Rows { noise, row: Zeroizing::default(), sum: Zeroizing::default() });
-        Self { rows, own_threads, owner: Owner::this(), run, steps, len, placement, description }
+        Self {
+            rows,
+            own_threads,
+            owner: Owner::this(),
+            run,
+            steps,
+            len,
+            placement,
+            description,
+            plan: plan.digest_bytes(),
+        }
     }
 
     /// Lets `work` have the stream while other threads of Python run.
@@ -102,10 +71,37 @@ impl NoiseStream {
     ) -> Result<T> {
         self.owner.check("NoiseStream")?;
         py.detach(|| {
-            let mut rows = self.rows.lock().map_err(|_| Raised::failed("an earlier call failed half way"))?;
-            let rows = &mut *rows;
+            let rows = &mut *self.locked()?;
             Ok(threaded(self.own_threads, || work(rows))??)
         })
+    }
+
+    /// Refuses another plan than the one that this is the noise of.
+    pub fn check_plan(&self, plan: &Plan) -> Result<()> {
+        if plan.digest_bytes() == self.plan {
+            return Ok(());
+        }
+        Err(InvalidParameter::new("plan", "another one", "the plan that the noise was made by").into())
+    }
+
+    /// The run's name.
+    pub fn run_id(&self) -> RunId {
+        self.run.clone()
+    }
+
+    /// Random numbers of the run.
+    pub fn rng(&self, purpose: Purpose, step: u64) -> Result<KeyedRng> {
+        self.owner.check("NoiseStream")?;
+        Ok(self.locked()?.noise.rng(purpose, step))
+    }
+
+    fn committed(&self) -> Result<[u8; 32]> {
+        self.owner.check("NoiseStream")?;
+        Ok(self.locked()?.noise.commitment())
+    }
+
+    fn locked(&self) -> Result<MutexGuard<'_, Rows>> {
+        self.rows.lock().map_err(|_| Raised::failed("an earlier call failed half way"))
     }
 
     fn check_length(&self, name: &str, got: usize) -> Result<()> {
@@ -174,9 +170,12 @@ fn scattered(
 #[pymethods]
 impl NoiseStream {
     /// `run` names the run, "0" if left out; `shard` is a list of (start, stop) ranges of coordinates in the order of the output;
-    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit.
+    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit. With `state_in_memory` a past that can be stored
+    /// is, whatever memory it takes: every sharding then has as many words of state, and goes on with those of another.
     #[new]
-    #[pyo3(signature = (plan, dim, key, *, run=None, shard=None, threads=None, memory=None, look_ahead=None))]
+    #[pyo3(signature = (
+        plan, dim, key, *, run=None, shard=None, threads=None, memory=None, look_ahead=None, state_in_memory=false
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         py: Python<'_>,
@@ -188,15 +187,17 @@ impl NoiseStream {
         threads: Option<usize>,
         memory: Option<u64>,
         look_ahead: Option<usize>,
+        state_in_memory: bool,
     ) -> Result<Self> {
-        let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
+        let speed = Speed { threads, memory, look_ahead, state_in_memory };
+        let wanted = Wanted::new(plan, dim, run, shard, speed)?;
         let grid = plan.verified().release.grid()?;
         let digest = plan.digest_bytes();
         let Wanted { builder, coordinates, run, own_threads } = wanted;
         let build = |secret: &Secret| threaded(own_threads, || builder.build_any(grid, secret));
         let noise =
             py.detach(|| key.make_noise(&run, digest, (dim, coordinates), |secret| Ok(build(secret)??)))?;
-        Ok(Self::of(noise, run, own_threads))
+        Ok(Self::of(noise, plan, run, own_threads))
     }
 
     /// The stream as it was when `save` wrote `path`, which holds its key; the rest must be what it was made with.
@@ -214,16 +215,108 @@ impl NoiseStream {
         memory: Option<u64>,
         look_ahead: Option<usize>,
     ) -> Result<Self> {
-        let wanted = Wanted::new(plan, dim, run, shard, (threads, memory, look_ahead))?;
+        let speed = Speed { threads, memory, look_ahead, state_in_memory: false };
+        let wanted = Wanted::new(plan, dim, run, shard, speed)?;
         let grid = plan.verified().release.grid()?;
         let Wanted { builder, run, own_threads, .. } = wanted;
         let noise = py.detach(|| threaded(own_threads, || builder.resume_any(grid, path)))??;
-        Ok(Self::of(noise, run, own_threads))
+        Ok(Self::of(noise, plan, run, own_threads))
+    }
+
+    /// The stream as it was, in this sharding or another, when `state` wrote `words`, with `state_in_memory`; the steps and the run's key,
+    /// 32 bytes, are those that it told, and the rest must be what it was made with. What is altered is refused where `commitment` is
+    /// the one of then.
+    #[staticmethod]
+    #[pyo3(signature = (
+        words, steps, run_key, plan, dim, *, commitment=None, run=None, shard=None, threads=None, look_ahead=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn resume_state(
+        words: &Bound<'_, PyAny>,
+        steps: (usize, usize),
+        run_key: &Bound<'_, PyAny>,
+        plan: &Plan,
+        dim: usize,
+        commitment: Option<&str>,
+        run: Option<&str>,
+        shard: Option<Vec<(u64, u64)>>,
+        threads: Option<usize>,
+        look_ahead: Option<usize>,
+    ) -> Result<Self> {
+        let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
+        let Wanted { builder, run, own_threads, .. } = Wanted::new(plan, dim, run, shard, speed)?;
+        let grid = plan.verified().release.grid()?;
+        let words = Arrays::<i32>::one("words", words)?;
+        let words = words.as_slice().map_err(Raised::failed)?;
+        let at = StateAt { step: steps.0, made: steps.1 };
+        let secret = secret_in("run_key", run_key)?;
+        let noise = threaded(own_threads, || builder.resume_any_state(grid, secret, at, words))??;
+        let stream = Self::of(noise, plan, run, own_threads);
+        let made = hex(&stream.committed()?);
+        match commitment {
+            Some(told) if told != made => Err(InvalidParameter::new(
+                "commitment",
+                told,
+                "that of this key, plan, run and step: the state is another's",
+            )
+            .into()),
+            _ => Ok(stream),
+        }
+    }
+
+    /// Numbers of 4 bytes that `state` has for each coordinate.
+    #[getter]
+    fn state_words(&self, py: Python<'_>) -> Result<usize> {
+        self.with(py, |rows| Ok(rows.noise.state_words()))
+    }
+
+    /// Writes the state by coordinate into `words`, int32, `state_words` vectors of the shard's length one after the other, and the run's key
+    /// into `run_key`, 32 bytes. Returns the step that comes next and the one that the state was made to. Streams of other shards at the same
+    /// step write the words of their coordinates; whoever has those of all its coordinates goes on by `resume_state`. Both are as secret
+    /// as the key.
+    fn state(&self, words: &Bound<'_, PyAny>, run_key: &Bound<'_, PyAny>) -> Result<(usize, usize)> {
+        let mut words = Arrays::<i32>::one_to_write("words", words)?;
+        let words = words.as_slice_mut().map_err(Raised::failed)?;
+        let mut key = bytes_to_write("run_key", run_key)?;
+        let key = key.as_slice_mut().map_err(Raised::failed)?;
+        self.with(run_key.py(), |rows| {
+            let at = rows.noise.state(words)?;
+            rows.noise.lend_run_key(|secret| key.copy_from_slice(secret));
+            Ok((at.step, at.made))
+        })
+    }
+
+    /// A digest of run, plan and step, keyed by the run's key, which it tells nothing of: what is stored beside a checkpoint tells by it that
+    /// the noise is its own.
+    #[getter]
+    fn commitment(&self) -> Result<String> {
+        Ok(hex(&self.committed()?))
+    }
+
+    /// A name for the run that tells nothing of its key: batches of the same run have the same.
+    #[getter]
+    fn token(&self, py: Python<'_>) -> Result<String> {
+        self.with(py, |rows| Ok(token(rows.noise.rng(Purpose::Token, 0))))
     }
 
     /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.fill(out, ("out", Row::Written), |noise, _, row| noise.next_into(row))
+    }
+
+    /// Writes the next row in whole points of the plan's grid into `out`, int32: for whoever rounds a sum to the grid, adds points in
+    /// int64 and multiplies by `grid_spacing` himself, on another device say. That is what `release` does.
+    fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
+        let mut points = Arrays::<i32>::one_to_write("out", out)?;
+        let points = points.as_slice_mut().map_err(Raised::failed)?;
+        self.check_length("out", points.len())?;
+        self.with(out.py(), |rows| match &mut rows.noise {
+            AnyStream::OnGrid(stream) => stream.next_points_into(points),
+            AnyStream::Plain(_) => {
+                let must_be = "grid: plain noise has no points";
+                Err(InvalidParameter::new("release of the plan", "plain", must_be).into())
+            }
+        })
     }
 
     /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by

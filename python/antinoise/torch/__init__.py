@@ -11,8 +11,9 @@ A model is private when every step of the optimizer sees nothing but the noisy m
 anything else is refused.
 """
 
-from .batches import BatchSampler
+from .batches import BatchSampler, CollateEmpty
 from .clipping import clipped_sum_
 from .noise import CorrelatedNoise
+from .sums import leave_sum
 
-__all__ = ["BatchSampler", "CorrelatedNoise", "clipped_sum_"]
+__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "leave_sum"]

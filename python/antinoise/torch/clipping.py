@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
@@ -12,7 +13,10 @@ from torch.func import functional_call, grad_and_value, vmap
 from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
 from .ghost_parts import Sums
+from .layout import is_sharded
 from .lengths import factors_for, only, portions, squares_of
+from .processes import together
+from .sharded import sharded_sums
 from .sums import leave_sum, trainable
 
 
@@ -44,13 +48,29 @@ def clipped_sum_(
     `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
     same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
 
+    Where processes train together, each adds up its own examples; parameters that FSDP2 shards get the sum over all processes at once, by ghost norms.
+
     `loss(model(x), y)` is an example's own, whatever the loss does to several; the model must treat examples apart (no batch
     normalisation), and for `"ghost"` have them in the first dimension throughout.
     """
-    _check(model, x, y, clip_norm, micro_batch, norms)
-    spacing = _spacing(exact, grid_spacing, norms, clip_norm)
-    sums, losses = _sums(model, loss, x, y, clip_norm, micro_batch, norms, spacing)
-    for name, p in trainable(model).items():
+    parameters = trainable(model)
+    sharded = any(is_sharded(p) for p in parameters.values())
+    error, spacing = None, None
+    try:
+        _check(model, x, y, clip_norm, micro_batch, norms)
+        spacing = _spacing(exact, grid_spacing, norms, clip_norm)
+        if sharded and (norms == "each" or exact):
+            raise ValueError("parameters are sharded but must be whole where gradients are made one by one: norms=\"ghost\" takes them")
+    except ValueError as other:
+        error = other
+    if sharded:
+        together(error)
+        sums, losses = sharded_sums(parameters, partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch), len(x), micro_batch)
+    elif error is not None:
+        raise error
+    else:
+        sums, losses = _sums(model, loss, x, y, clip_norm, micro_batch, norms, spacing)
+    for name, p in parameters.items():
         leave_sum(p, sums[name], len(x), float(clip_norm), spacing)
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
@@ -112,7 +132,7 @@ def _each(
     dtype = torch.float64 if spacing is None else torch.int64
     sums = {name: torch.zeros(p.shape, dtype=dtype, device=p.device) for name, p in parameters.items()}
     losses = 0.0
-    for places, count in portions(x, micro_batch):
+    for places, count in portions(x, micro_batch, len(x), 0):
         gradients, values = of_each(trained, x[places], y[places.to(y.device)])
         gradients = {name: g[:count].to(torch.float64) for name, g in gradients.items()}
         lengths = torch.stack([squares_of(g) for g in gradients.values()]).sum(0).sqrt()

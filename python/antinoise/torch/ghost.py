@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from .ghost_apart import check_apart, check_output
 from .ghost_layers import Layer, Unsupported, layers_of
 from .ghost_parts import Part, Sums
+from .layout import is_sharded
 from .lengths import factors_for, portions
 from .sums import trainable
 
@@ -68,6 +69,8 @@ class _Taps:
         self._own[layer] = dict(module._parameters)
         for name, p in self._own[layer].items():
             if p is not None:
+                if is_sharded(p):
+                    raise layer.unsupported("whole in its forward pass, as FSDP makes it")
                 # A plain tensor for a while: no gradient comes to it.
                 module._parameters[name] = p.detach()  # type: ignore[assignment]
 
@@ -127,14 +130,31 @@ def _losses(output: Any, loss: Loss, y: Tensor) -> Tensor:
     return values
 
 
-def ghost_sums(model: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int) -> tuple[Sums, float]:
-    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example moves them by no more."""
+def ghost_sums(
+    model: nn.Module,
+    loss: Loss,
+    x: Tensor,
+    y: Tensor,
+    clip_norm: float,
+    micro_batch: int,
+    *,
+    at_least: int = 0,
+    agreed: Callable[[bool], bool] = bool,
+) -> tuple[Sums, float]:
+    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example moves them by no more.
+
+    Processes that must run the model together do so in so many portions `at_least`, and are `agreed` on what to try.
+    """
     layers = layers_of(model)
     sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in trainable(model).items()}
     total = 0.0
     with _Taps(model, layers) as taps:
-        check_apart(model, taps.outputs, x, micro_batch)
-        for places, count in portions(x, micro_batch):
+        examples = len(x)
+        if examples == 0 and at_least:
+            # What stands in for examples that are not there: it has no part in any sum.
+            x, y = (v.new_zeros(1, *v.shape[1:]) for v in (x, y))
+        check_apart(model, taps.outputs, x, micro_batch, agreed)
+        for places, count in portions(x, micro_batch, examples, at_least):
             losses = _losses(taps.outputs(x[places]), loss, y[places.to(y.device)])
             _add(sums, taps.parts(losses), count, clip_norm)
             total += float(losses[:count].detach().to(torch.float64).sum())

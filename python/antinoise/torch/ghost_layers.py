@@ -28,7 +28,7 @@ def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str
     assert isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d))
     gradient = gradient.reshape(len(gradient), module.groups, module.out_channels // module.groups, -1)
     windows = _windows(module, x) if "weight" in names else x
-    return _affine(windows, gradient, names, module.weight[0].numel())
+    return _affine(windows, gradient, names, module.weight.numel() // module.out_channels)
 
 
 def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:

@@ -11,11 +11,12 @@ from torch import Tensor
 _SHORTER = 1 - 2.0**-20
 
 
-def portions(x: Tensor, micro_batch: int) -> Iterator[tuple[Tensor, int]]:
-    """The places of so many examples, and how many of them count: the last portion is filled up with its first example, so that every
-    product has one shape."""
-    for start in range(0, len(x), micro_batch):
-        count = min(micro_batch, len(x) - start)
+def portions(x: Tensor, micro_batch: int, examples: int, at_least: int) -> Iterator[tuple[Tensor, int]]:
+    """The places of so many examples, and how many of them count, of the first `examples`: the last portion is filled up with its first example,
+    so that every product has one shape. There are so many portions `at_least`, some of none."""
+    for start in range(0, max(examples, at_least * micro_batch), micro_batch):
+        count = max(0, min(micro_batch, examples - start))
+        start = start if count else 0
         places = torch.arange(micro_batch, device=x.device)
         yield start + torch.where(places < count, places, torch.zeros_like(places)), count
 

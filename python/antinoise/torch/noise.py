@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .. import Key, NoiseStream, Plan
-from .sums import drop_sum, held_sum, trainable
-
-
-def _margin(examples: int) -> float:
-    """What rounding adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are added: a term meets
-    a rounding of its product and at most one for each other term (docs/training.md)."""
-    roundings = (examples + 2) * 2.0**-53
-    return 2 * examples * roundings / (1 - roundings)
-
-
-def _secret_folder() -> TemporaryDirectory[str]:
-    """A folder for its owner alone, where there is one in memory."""
-    memory = "/dev/shm"
-    return TemporaryDirectory(dir=memory if os.access(memory, os.W_OK | os.X_OK) else None)
+from .. import Batches, Key, NoiseStream, Plan
+from .._sums import check_terms
+from .batches import BatchSampler
+from .collected import Collected, among_processes, collect, report
+from .layout import digest_of, like, local_part, ranges_of, stacked_like
+from .processes import agree, replicas, shared_key, together
+from .release import Part, release
+from .sums import drop_sum, trainable
 
 
 def _no_copy() -> NoReturn:
@@ -35,47 +26,96 @@ class CorrelatedNoise:
     """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
 
     What it is added to is the sum that `clipped_sum_` left. Who clips otherwise says `sums_in_grad=True` and leaves in `.grad` the sum of
-    the step's gradients, each clipped to the plan's clip norm: in double precision, where the plan's release is `grid`. `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as
-    secret as it.
+    the step's gradients, each clipped to the plan's clip norm: in double precision, where the plan's release is `grid`.
+
+    Where processes train together (`torch.distributed`), each makes the noise of a part of what it holds, the same bits as one process would make:
+    models may be replicated, sharded (FSDP2, HSDP), tensor parallel or mixtures. Batches are dealt to all processes (`batch_sampler`), which leave
+    the sums over their own examples; sums in `.grad` must be reduced, and laid out as their parameters are. The key is each process's own, from one
+    file, or that of rank 0, which the others get by one broadcast; without a key one is drawn from the operating system.
+
+    Each step's batch must be drawn from `batch_sampler()`, or from a `BatchSampler` of the same key that `attach` is told of: the statement holds
+    for the plan's batches alone. `batches_from_elsewhere=True` says that the caller sees to that: only their sizes are then compared.
+
+    `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as secret as it.
     """
 
     def __init__(
         self,
         model: nn.Module,
         plan: Plan,
-        key: Key,
+        key: Key | None = None,
         *,
         run: str | None = None,
         threads: int | None = None,
         sums_in_grad: bool = False,
+        batches_from_elsewhere: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
+        # Nobody here deals out what an external sampler draws.
+        self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         self._parameters = trainable(model)
-        if not self._parameters:
-            raise ValueError("model is one without trainable parameters but must have some")
-        if plan.unit == "user" and not sums_in_grad:
-            must_be = "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
-            raise ValueError(f"unit of the plan is user but must be {must_be}")
+        together(self._whatever_is_wrong())
         self._layout = self._layout_now()
+        self._digest = digest_of((name, shape) for name, shape, _, _ in self._layout)
+        agree("plan", plan.digest)
+        agree("names and shapes of the trainable parameters", self._digest)
+        agree("sums_in_grad", sums_in_grad)
         self._dim = sum(p.numel() for p in self._parameters.values())
-        self._stream = NoiseStream(plan, self._dim, key, run=run, threads=threads)
-        self._sum = torch.zeros(self._dim, dtype=torch.float64)
-        self._row = torch.zeros(self._dim, dtype=torch.float32)
+        start, ranges = 0, {}
+        for name, p in self._parameters.items():
+            ranges[name] = ranges_of(p, start)
+            start += p.numel()
+        self._parts = [Part(same, self._parameters, ranges) for same in replicas(list(ranges.items()))]
+        self._shard = [pair for part in self._parts for pair in part.ranges]
+        key = shared_key(key, self._parts[0].device)
+        self._sampler: BatchSampler | None = None
+        self._use(NoiseStream(plan, self._dim, key, run=run, shard=self._shard, threads=threads, state_in_memory=True))
+        agree("key", self._stream.token)
         self._handle: Any = None
+
+    def _whatever_is_wrong(self) -> ValueError | None:
+        if not self._parameters:
+            return ValueError("model is one without trainable parameters but must have some")
+        if self._plan.unit == "user" and not self._sums_in_grad:
+            must_be = "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
+            return ValueError(f"unit of the plan is user but must be {must_be}")
+        return None
+
+    def _use(self, stream: NoiseStream) -> None:
+        self._stream = stream
+        external = self._plan.sampler["kind"] == "external"
+        if self._sampler is not None:
+            self._sampler.follow(self._plan, stream)
+        self._batches = None if external else Batches.of_noise(self._plan, stream)
 
     @property
     def step(self) -> int:
         """The step that comes next."""
         return self._stream.step
 
+    @property
+    def coordinates(self) -> int:
+        """How many coordinates this process makes noise for."""
+        return len(self._stream)
+
+    def batch_sampler(self) -> BatchSampler:
+        """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)`, or this process's share of them. They follow
+        the run when it is resumed; a step whose batch was not drawn here is refused."""
+        self._sampler = BatchSampler.of_noise(self._plan, self._stream)
+        return self._sampler
+
     def _layout_now(self) -> list[tuple[str, tuple[int, ...], torch.dtype, torch.device]]:
         return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
 
-    def attach(self, optimizer: torch.optim.Optimizer) -> CorrelatedNoise:
-        """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise."""
+    def attach(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None = None) -> CorrelatedNoise:
+        """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise. `batches` are
+        those that the loader draws, where they were made of the key and not by `batch_sampler`."""
         if self._handle is not None:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
         self._check_parameters(optimizer)
+        if batches is not None:
+            batches.check(self._stream)
+            self._sampler = batches
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         return self
 
@@ -93,96 +133,114 @@ class CorrelatedNoise:
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
+        error = None
         if any(a is not None for a in given):
-            raise ValueError("closure is given but must be left out: it would make gradients after the noise")
-        if getattr(optimizer, "grad_scale", None) is not None:
-            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
-        # One that came later would be moved by its raw gradient.
-        self._check_parameters(optimizer)
-        self.add_()
+            error = ValueError("closure is given but must be left out: it would make gradients after the noise")
+        elif getattr(optimizer, "grad_scale", None) is not None:
+            error = ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        else:
+            try:
+                # One that came later would be moved by its raw gradient.
+                self._check_parameters(optimizer)
+            except ValueError as other:
+                error = other
+        self._add(error)
 
-    def _gathered(self) -> int | None:
-        """Brings the step's sum into one place; tells how many examples are in it, where that is known."""
-        counts: set[int] = set()
-        rest = self._sum
-        for name, p in self._parameters.items():
-            part, rest = rest[: p.numel()], rest[p.numel() :]
-            if (held := held_sum(p)) is not None:
-                if held.clip_norm > self._plan.clip_norm:
-                    raise ValueError(f"clip_norm of the sum is {held.clip_norm} but must be the plan's, {self._plan.clip_norm}")
-                counts.add(held.examples)
-                part.copy_(held.total.reshape(-1))
-                continue
-            if p.grad is None:
-                # A gradient that is missing is zero; its noise is not.
-                part.zero_()
-                continue
-            if not self._sums_in_grad:
-                must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
-                raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
-            if p.grad.dtype != torch.float64 and self._plan.release == "grid":
-                must_be = "torch.float64: a sum in single precision has no bound that the plan's noise covers"
-                raise ValueError(f"gradient of {name} is of dtype {p.grad.dtype} but must be {must_be}")
-            part.copy_(p.grad.reshape(-1))
-        if len(counts) > 1:
-            raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
-        return counts.pop() if counts else None
-
-    def _check_batch(self, count: int | None) -> None:
-        sampler, step = self._plan.sampler, self.step
-        if count is not None and _margin(count) * self._plan.clip_norm > self._plan.sum_allowance:
-            raise ValueError(f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough")
-        if count is None or sampler["kind"] == "external" or step == self._plan.steps:
-            return
-        groups = int(sampler["groups"])
-        start, end = (g * self._plan.examples // groups for g in (step % groups, step % groups + 1))
-        # A sampled batch is a part of its group.
-        if count > end - start or sampler["kind"] == "cyclic" and count < end - start:
-            most = "" if sampler["kind"] == "cyclic" else "at most "
-            raise ValueError(f"batch of step {step} is of {count} examples but must be the plan's, of {most}{end - start}")
-
-    @torch.no_grad()
     def add_(self) -> None:
         """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one."""
-        if self._layout_now() != self._layout:
-            raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        self._add(None)
+
+    @torch.no_grad()
+    def _add(self, error: ValueError | None) -> None:
+        found = None
         try:
-            self._check_batch(self._gathered())
+            if error is None:
+                found = self._found()
+        except ValueError as other:
+            error = other
         finally:
             # Taken, or refused: not for another step.
             for p in self._parameters.values():
                 drop_sum(p)
-        self._stream.release(self._sum, self._row)
-        rest = self._row
-        for p in self._parameters.values():
-            part, rest = rest[: p.numel()], rest[p.numel() :]
-            mean = part.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
-            p.grad = mean.view(p.shape).to(p.device)
+        shared = [part.replicas for part in self._parts if part.replicas.group is not None]
+        examples = among_processes(report(self.step, found, error, shared), error)
+        assert found is not None
+        self._check_batch(examples, found.spacing)
+        for part in self._parts:
+            part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
+            if found.spacing is not None:
+                part.sum.mul_(found.spacing)
+        release(self._stream, self._parts)
+        for part in self._parts:
+            for name, row in zip(part.names, part.hand_out()):
+                p = self._parameters[name]
+                mean = row.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
+                p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
+
+    def _found(self) -> Collected:
+        if self._layout_now() != self._layout:
+            raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        if not self._from_elsewhere and self.step < self._plan.steps:
+            if self._sampler is None or self._sampler.drawn <= self.step:
+                raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
+        return collect(self._parameters, self._plan, self._sums_in_grad)
+
+    def _check_batch(self, examples: int | None, spacing: float | None) -> None:
+        if examples is None or self.step == self._plan.steps:
+            return
+        if spacing is not None and examples * (self._plan.clip_norm / spacing + 1) > 2**51:
+            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be smaller, for whole points to be added exactly")
+        check_terms(self._plan, self.step, examples)
+        if self._batches is not None and examples != (wanted := len(self._batches.at(self.step))):
+            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be the plan's, of {wanted}")
 
     def state_dict(self) -> dict[str, Any]:
-        """Step and noise, as secret as the key: store it where nobody else can read."""
-        with _secret_folder() as folder:
-            path = Path(folder) / "noise"
-            self._stream.save(path)
-            state = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
-        return {"stream": state, "plan": self._plan.digest, "layout": self._shapes()}
-
-    def _shapes(self) -> str:
-        """What a state is bound to: not devices or precisions, which may change when a run is resumed."""
-        return str([(name, shape) for name, shape, _, _ in self._layout])
+        """Step and noise by coordinate, as secret as the key: store it where nobody else can read. Any number of processes, in any layout of the same
+        parameters, goes on with it: tensors are laid out as the parameters are, for `torch.distributed.checkpoint`."""
+        run_key = np.zeros(32, np.uint8)
+        words = np.zeros((self._stream.state_words, len(self._stream)), np.int32)
+        steps = self._stream.state(words, run_key)
+        past, rest = {}, torch.from_numpy(words)
+        for part in self._parts:
+            mine, rest = rest[:, : part.size_of_share], rest[:, part.size_of_share :]
+            for name, whole in zip(part.names, part.all_shares(mine)):
+                p = self._parameters[name]
+                past[name] = stacked_like(p, whole.reshape(len(words), *local_part(p).shape).contiguous())
+        # Numbers as tensors: where a checkpoint is loaded in place, nothing else is filled.
+        return {
+            "steps": torch.tensor(steps),
+            "run_key": torch.from_numpy(run_key),
+            "commitment": _bytes(self._stream.commitment),
+            "plan": _bytes(self._plan.digest),
+            "layout": _bytes(self._digest),
+            "past": past,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was called."""
-        if state["plan"] != self._plan.digest:
-            raise ValueError("plan of the state is another but must be the one that this noise was made by")
-        if state["layout"] != self._shapes():
-            raise ValueError("layout of the state is another model's but must be this one's")
-        with _secret_folder() as folder:
-            path = Path(folder) / "noise"
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(state["stream"].cpu().numpy().tobytes())
-            self._stream = NoiseStream.resume(path, self._plan, self._dim, run=self._run, threads=self._threads)
+        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused."""
+        error, stream = None, None
+        try:
+            stream = self._stream_of(state)
+            if self._sampler is not None:
+                self._sampler.check_followed(stream)
+        except ValueError as other:
+            error = other
+        together(error)
+        assert stream is not None
+        agree("step of the state", stream.step)
+        self._use(stream)
+
+    def _stream_of(self, state: dict[str, Any]) -> NoiseStream:
+        for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
+            if not torch.equal(state[name].cpu(), _bytes(mine)):
+                raise ValueError(f"{name} of the state is {got} but must be what this noise was made for")
+        past = {name: local_part(tensor).cpu() for name, tensor in state["past"].items()}
+        shares = [part.own_share([past[name] for name in part.names]) for part in self._parts]
+        words = torch.cat(shares, 1).contiguous().numpy()
+        first, made = state["steps"].tolist()
+        commitment = state["commitment"].cpu().numpy().tobytes().hex()
+        how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads, commitment=commitment)
+        return NoiseStream.resume_state(words, (first, made), state["run_key"].cpu().numpy(), self._plan, self._dim, **how)
 
     def __copy__(self) -> NoReturn:
         _no_copy()
@@ -192,3 +250,7 @@ class CorrelatedNoise:
 
     def __reduce__(self) -> NoReturn:
         _no_copy()
+
+
+def _bytes(digits: str) -> Tensor:
+    return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 _NAME = "_antinoise_sum"
@@ -34,7 +35,14 @@ def held_sum(p: nn.Parameter) -> ClippedSum | None:
 
 
 def leave_sum(p: nn.Parameter, total: Tensor, examples: int, clip_norm: float, spacing: float | None = None) -> None:
-    """Leaves a sum on `p`, or adds it to the one that is there."""
+    """Leaves a sum on `p`, or adds it to the one that is there: for whoever clips otherwise.
+
+    `total`, float64, is the sum of `examples` gradients, each clipped to `clip_norm`, or of this process's alone where processes train together and
+    each has the whole of `p`; a DTensor is the sum of all, laid out as `p` is. With a `spacing` it is in whole points of that grid, int64.
+    """
+    if total.dtype != (torch.float64 if spacing is None else torch.int64) or total.shape != p.shape:
+        must_be = f"{'torch.float64' if spacing is None else 'torch.int64'} and {tuple(p.shape)}"
+        raise ValueError(f"total is of dtype {total.dtype} and shape {tuple(total.shape)} but must be of {must_be}")
     if (held := held_sum(p)) is not None:
         if held.spacing != spacing:
             raise ValueError(f"grid_spacing is {spacing} but must be {held.spacing}, that of the sum so far")

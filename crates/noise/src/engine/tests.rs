@@ -3,14 +3,21 @@ use antinoise_mechanism::{Grid, Recursion};
 use super::*;
 use crate::{Cipher, OnGrid, Plain, Shard};
 
-/// The rows of coordinates 3, 4, ... on an instruction set, under one key whatever the recursion.
+/// The rows of coordinates 3, 4, ..., and of some more at the end, on an instruction set, under one key whatever the recursion.
 fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Vec<f32> {
-    let (shard, cipher) = (Shard::of_range(3..dim as u64), Cipher::default());
+    let (end, cipher) = (dim as u64, Cipher::default());
+    // The last two share a tile.
+    let shard = Shard::of_range(3..end - 60)
+        .and_padding(1)
+        .and_range(end - 20..end - 1)
+        .and_range(end - 50..end - 20);
+    let outputs = shard.len();
     let spec = Spec { recursion, steps: STEPS, dim, noise_std: 1.0, shard, cipher };
-    let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX };
+    let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX, stored: false };
     let mut engine = Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap();
-    let mut rows = vec![0.5; STEPS * (dim - 3)];
-    rows.chunks_exact_mut(dim - 3).for_each(|row| engine.hand_out(row, M::Target::default()));
+    let mut rows = vec![0.5; STEPS * outputs];
+    rows.chunks_exact_mut(outputs)
+        .for_each(|row| engine.hand_out(row, <M as HandsOut<f32>>::Target::default()));
     rows
 }
 

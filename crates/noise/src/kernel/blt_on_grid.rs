@@ -26,11 +26,11 @@ pub(super) fn run(
     let mut fetched = steps.fetched.chunks(steps.fetched.len().div_ceil(count).max(1));
     let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
-        *z = tile.make_fetching(seed, steps.start, len, fetched.next().unwrap_or_default());
+        *z = tile.make_fetching(seed, steps.coordinates, len, fetched.next().unwrap_or_default());
     }
     let mut grids = [grid; MOST_STEPS];
     grids.iter_mut().zip(steps.positions).for_each(|(grid, position)| *grid = grid.at(position));
-    let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.start + j as u64);
+    let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.coordinates.at(j));
     let made =
         Made { coefficients: blt.coefficients(), grids: &grids[..count], z: &z[..count], exact: &exact };
     if ahead.wants(steps.positions) {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::key::Key;
     use crate::keystream::{Cipher, KeySource};
-    use crate::normal::NormalTile;
+    use crate::normal::{Coordinates, NormalTile};
     use crate::simd::Isa;
 
     const LEN: usize = 1000;
@@ -224,7 +224,7 @@ mod tests {
         let seeds: Vec<_> = (0..MOST_STEPS as u64).map(|step| keys.keystream(step)).collect();
         let z: Vec<Vec<f64>> = seeds
             .iter()
-            .map(|seed| NormalTile::<f64>::new(Isa::detect()).make(seed, 0, LEN).to_vec())
+            .map(|seed| NormalTile::<f64>::new(Isa::detect()).make(seed, Coordinates::From(0), LEN).to_vec())
             .collect();
         let z: Vec<&[f64]> = z.iter().map(Vec::as_slice).collect();
         let exact = |step: usize, j: usize| exact_normal(&seeds[step], j as u64);

@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 use super::{LookAhead, ScratchOf, Steps};
 use crate::flat_recursion::Position;
 use crate::keystream::Keystream;
+use crate::normal::{Coordinates, Segment};
 use crate::number::Real;
 
 /// Coordinates whose seeds are at hand together: even, since coordinates 2i and 2i + 1 share a transform wherever a tile
@@ -13,25 +14,34 @@ use crate::number::Real;
 const SLICE: u64 = 16;
 
 /// Stores z~ of these steps ahead or, if rows are not stored, leaves the last one in the scratch's noise, for the tile of
-/// coordinates from `start` on. O(seeds log seeds) a coordinate and run, and room for a slice of its seeds.
+/// these coordinates. O(seeds log seeds) a coordinate and run, and room for a slice of its seeds.
 pub(crate) fn make_circulant<'a, M: Steps>(
     mode: M,
     convolution: &Convolution,
     scratch: &mut ScratchOf<M>,
     positions: &[Position],
     keystream: impl Fn(u64) -> &'a Keystream,
-    start: u64,
+    coordinates: Coordinates<'_>,
     ahead: &mut LookAhead<'_, M::Row>,
 ) {
-    let (count, end) = (convolution.seeds(), start + ahead.len as u64);
+    let count = convolution.seeds();
     // Once a tile and pass: next to nothing beside the transforms of a whole run.
     let zeros = |count: usize| Zeroizing::new(vec![M::Number::default(); count * SLICE as usize]);
     let (mut seeds, mut made, mut pair) = (zeros(count), zeros(positions.len()), convolution.pair());
     for run in positions.chunk_by(|a, b| a.first_seed == b.first_seed) {
-        for slice in (start & !1..end).step_by(SLICE as usize) {
+        let ranges = coordinates.ranges(ahead.len);
+        let slices = ranges.flat_map(|(output, Segment { start, len })| {
+            let end = start + len as u64;
+            (start & !1..end).step_by(SLICE as usize).map(move |slice| (slice, output, start, end))
+        });
+        for (slice, output, start, end) in slices {
             for (seed, to) in seeds.chunks_exact_mut(SLICE as usize).enumerate() {
                 let keystream = keystream(run[0].first_seed + seed as u64);
-                to.copy_from_slice(scratch.normals[0].make(keystream, slice, SLICE as usize));
+                to.copy_from_slice(scratch.normals[0].make(
+                    keystream,
+                    Coordinates::From(slice),
+                    SLICE as usize,
+                ));
             }
             for j in (0..SLICE as usize).step_by(2) {
                 let z = |seed: usize| [0, 1].map(|i| seeds[seed * SLICE as usize + j + i].widened());
@@ -44,7 +54,8 @@ pub(crate) fn make_circulant<'a, M: Steps>(
             let (first, last) = (slice.max(start), end.min(slice + SLICE));
             let width = (last - first) as usize;
             for (row, position) in made.chunks_exact(SLICE as usize).zip(run) {
-                let (row, at) = (&row[(first - slice) as usize..][..width], (first - start) as usize);
+                let (row, at) =
+                    (&row[(first - slice) as usize..][..width], output + (first - start) as usize);
                 match ahead.range(position.step) {
                     Some(range) => {
                         let row = mode.as_row(scratch.isa, position, row, &mut scratch.row[..width]);

@@ -2,7 +2,7 @@
 
 use crate::flat_recursion::Position;
 use crate::keystream::Keystream;
-use crate::normal::{DoubleDouble, exact_normal};
+use crate::normal::{Coordinates, DoubleDouble, exact_normal};
 use crate::simd::{Isa, per_isa};
 
 /// Seed noise in double precision is nearer than this to the exact normal of its bits (tested).
@@ -84,8 +84,8 @@ impl StepGrid {
 }
 
 /// The exact normal at offset j of a tile.
-pub(super) fn exact_at(keystream: &Keystream, start: u64) -> impl Fn(usize) -> DoubleDouble {
-    move |j| exact_normal(keystream, start + j as u64)
+pub(super) fn exact_at(keystream: &Keystream, at: Coordinates<'_>) -> impl Fn(usize) -> DoubleDouble {
+    move |j| exact_normal(keystream, at.at(j))
 }
 
 per_isa! {
@@ -200,12 +200,12 @@ mod tests {
     fn sums_near_a_middle_are_decided_by_further_digits() {
         let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default()).keystream(0);
         let (weight, grid) = (1.0, StepGrid::new(1024.0));
-        let z = NormalTile::<f64>::new(Isa::detect()).make(&keystream, 0, 512).to_vec();
+        let z = NormalTile::<f64>::new(Isa::detect()).make(&keystream, Coordinates::From(0), 512).to_vec();
         let (mut up, mut down) = (0, 0);
         for tiny in [0.0, 2f64.powi(-50), -2f64.powi(-50), 2f64.powi(-49), -2f64.powi(-49)] {
             let f: Vec<f64> = z.iter().map(|z| 0.5 / 1024.0 - z + tiny).collect();
             let mut out = f.clone();
-            let exact = exact_at(&keystream, 0);
+            let exact = exact_at(&keystream, Coordinates::From(0));
             grid.round(Isa::detect(), weight, &z, &mut out, |out| out.copy_from_slice(&f), &exact);
             for j in 0..512 {
                 let above = exact(j).plus(DoubleDouble::of(f[j])).plus(DoubleDouble::of(-0.5 / 1024.0));

@@ -19,7 +19,7 @@ mod sum;
 pub(crate) use circulant::make_circulant;
 pub(crate) use look_ahead::{LookAhead, slot};
 pub use mode::Mode;
-pub(crate) use mode::{HandOut, ScratchOf, Steps, TileSteps, store_rows};
+pub(crate) use mode::{HandOut, HandsOut, ScratchOf, Steps, TileSteps, store_rows};
 pub use on_grid::OnGrid;
 pub use plain::Plain;
 pub(crate) use plain::Target;

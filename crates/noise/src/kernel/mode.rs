@@ -6,13 +6,13 @@ use super::{Kernel, LookAhead, Scratch};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
-use crate::normal::{Normal, TILE};
+use crate::normal::{Coordinates, Normal, TILE};
 use crate::number::Number;
 use crate::simd::Isa;
 
 /// How a stream computes and hands out its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid), and nothing
 /// else.
-pub trait Mode: Steps {}
+pub trait Mode: HandsOut<f32> {}
 
 /// What a mode does, step by step. A value holds what does not change from step to step.
 pub trait Steps: Copy + Send + Sync + Sized + 'static {
@@ -20,8 +20,6 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     type Number: Normal;
     /// What a row is stored as until it is handed out.
     type Row: Number;
-    /// What a row is written over, which is the default, or added to.
-    type Target<'a>: Copy + Default + Send + Sync;
 
     /// Tiles of noise that a step works in.
     const ROOM: usize;
@@ -53,18 +51,24 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
         noise: &'a [Self::Number],
         room: &'a mut [Self::Row],
     ) -> &'a [Self::Row];
+}
+
+/// Rows that are handed out as numbers of type `O`.
+pub trait HandsOut<O>: Steps {
+    /// What a row is written over, which is the default, or added to.
+    type Target<'a>: Copy + Default + Send + Sync;
 
     /// The part of a target that belongs to the `len` outputs from `output` on.
     fn part<'a>(target: Self::Target<'a>, output: usize, len: usize) -> Self::Target<'a>;
 
     /// Hands out padding, which has no noise.
-    fn hand_out_padding(target: Self::Target<'_>, out: &mut [f32]);
+    fn hand_out_padding(target: Self::Target<'_>, out: &mut [O]);
 
     /// Hands out noise of unit variance.
-    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[Self::Number], out: &mut [f32]);
+    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);
 
     /// Hands out a row that was stored.
-    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [f32]);
+    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
 }
 
 /// What a thread of this mode works in.
@@ -87,7 +91,7 @@ pub struct TileSteps<'a, T> {
     pub(crate) positions: &'a [Position],
     /// Of each step.
     pub(crate) seeds: &'a [Keystream],
-    pub(crate) start: u64,
+    pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
     /// Numbers to be brought into the cache meanwhile.
     pub(crate) fetched: &'a [T],

@@ -4,7 +4,7 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::blt_on_grid::{self, MOST_STEPS};
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
-use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
+use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;
@@ -35,8 +35,6 @@ impl Steps for OnGrid {
     type Number = f64;
     /// Whole points.
     type Row = i32;
-    /// The sum that noise is added to; none for the noise alone.
-    type Target<'a> = Option<&'a [f64]>;
 
     /// The noise and its past's share.
     const ROOM: usize = 2;
@@ -70,11 +68,11 @@ impl Steps for OnGrid {
         let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
         let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
         let (kernel, position, seed) = (steps.kernel, &steps.positions[0], &steps.seeds[0]);
-        let z = scratch.normals[0].make_fetching(seed, steps.start, steps.len, steps.fetched);
+        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
         kernel.recall(isa, position, past, share);
         out.copy_from_slice(share);
         let weight = kernel.weight(position);
-        let exact = exact_at(seed, steps.start);
+        let exact = exact_at(seed, steps.coordinates);
         self.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
         if kernel.keeps_seeds() {
             let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
@@ -88,6 +86,12 @@ impl Steps for OnGrid {
         whole_points(isa, self.at(position).per_unit, noise, room);
         room
     }
+}
+
+/// Releases.
+impl HandsOut<f32> for OnGrid {
+    /// The sum that noise is added to; none for the noise alone.
+    type Target<'a> = Option<&'a [f64]>;
 
     fn part<'a>(target: Self::Target<'a>, output: usize, len: usize) -> Self::Target<'a> {
         target.map(|sum| &sum[output..][..len])
@@ -104,5 +108,24 @@ impl Steps for OnGrid {
 
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
         release_points(isa, self.grid.spacing(), how.target, row, out);
+    }
+}
+
+/// The noise alone in whole points, all of which must fit.
+impl HandsOut<i32> for OnGrid {
+    type Target<'a> = ();
+
+    fn part<'a>((): Self::Target<'a>, _: usize, _: usize) -> Self::Target<'a> {}
+
+    fn hand_out_padding((): Self::Target<'_>, out: &mut [i32]) {
+        out.fill(0);
+    }
+
+    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f64], out: &mut [i32]) {
+        whole_points(isa, how.factor / self.grid.spacing(), noise, out);
+    }
+
+    fn hand_out_row(self, _: Isa, _: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [i32]) {
+        out.copy_from_slice(row);
     }
 }

@@ -4,7 +4,7 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::output::{add_scaled, write_scaled};
 use super::sum::accumulate;
-use super::{HandOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
+use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::simd::Isa;
@@ -28,7 +28,6 @@ impl Mode for Plain {}
 impl Steps for Plain {
     type Number = f32;
     type Row = f32;
-    type Target<'a> = Target;
 
     const ROOM: usize = 1;
 
@@ -54,9 +53,9 @@ impl Steps for Plain {
         let (isa, out) = (scratch.isa, &mut scratch.noise[..steps.len]);
         let (position, seed, kernel) = (&steps.positions[0], &steps.seeds[0], steps.kernel);
         if ahead.rows.is_empty() && kernel.is_independent(position) {
-            return scratch.normals[0].make_into(seed, steps.start, out);
+            return scratch.normals[0].make_into(seed, steps.coordinates, out);
         }
-        let z = scratch.normals[0].make_fetching(seed, steps.start, steps.len, steps.fetched);
+        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
         if let Some(blt) = kernel.fused_blt() {
             blt.step(isa, position, z, past, out);
         } else {
@@ -70,6 +69,10 @@ impl Steps for Plain {
     fn as_row<'a>(self, _: Isa, _: &Position, noise: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
         noise
     }
+}
+
+impl HandsOut<f32> for Plain {
+    type Target<'a> = Target;
 
     fn part<'a>(target: Self::Target<'a>, _: usize, _: usize) -> Self::Target<'a> {
         target

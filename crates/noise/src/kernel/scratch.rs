@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use super::sum::{Term, accumulate};
 use crate::keystream::Keystream;
-use crate::normal::{Normal, NormalTile, TILE};
+use crate::normal::{Coordinates, Normal, NormalTile, TILE};
 use crate::number::Number;
 use crate::simd::{AlignedNumbers, Isa};
 
@@ -35,11 +35,11 @@ impl<T: Normal, R: Number> Scratch<T, R> {
         terms: &[Term],
         rows: usize,
         seed: impl Fn(u64) -> &'a Keystream,
-        (start, len): (u64, usize),
+        (coordinates, len): (Coordinates<'_>, usize),
     ) {
         self.noise[..rows * TILE].fill(T::default());
         for same_seed in terms.chunk_by(|a, b| a.seed == b.seed) {
-            let z = self.normals[0].make(seed(same_seed[0].seed), start, len);
+            let z = self.normals[0].make(seed(same_seed[0].seed), coordinates, len);
             for term in same_seed {
                 let row = &mut self.noise[term.row * TILE..][..len];
                 accumulate(self.isa, T::rounded(term.weight), z, row);

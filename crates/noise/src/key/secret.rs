@@ -83,13 +83,29 @@ impl Key {
         key
     }
 
-    /// The key whose bytes `read` writes where they will stay.
-    pub(crate) fn from_reader<E>(
+    /// The key whose bytes `read` writes where they will stay: what one process [lends](Key::lend) to its peers, say.
+    ///
+    /// ```
+    /// use antinoise_noise::Key;
+    /// let key = Key::from_os()?;
+    /// let same = Key::from_reader(|bytes| Ok::<_, ()>(key.lend(|lent| bytes.copy_from_slice(lent))));
+    /// assert!(same.is_ok());
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn from_reader<E>(
         read: impl FnOnce(&mut [u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<Self, E> {
         let mut key = Self::zeros();
         read(key.0.as_mut_slice())?;
         Ok(key)
+    }
+
+    /// Lends the 32 secret bytes to `send`, which brings them to peers of the same run and keeps no copy.
+    pub fn lend<T>(&self, send: impl FnOnce(&[u8; BYTES]) -> T) -> T {
+        send(&self.0)
     }
 
     /// The key derived from this one for one purpose.

@@ -20,6 +20,8 @@ pub enum Purpose {
     DataOrder,
     /// A model's first parameters.
     Initialization,
+    /// A name for the run that tells nothing of its key: what belongs to it can say so.
+    Token,
 }
 
 impl Purpose {
@@ -28,6 +30,7 @@ impl Purpose {
             Self::BatchSampling => "batch sampling",
             Self::DataOrder => "data order",
             Self::Initialization => "initialization",
+            Self::Token => "token",
         }
     }
 }

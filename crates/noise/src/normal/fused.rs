@@ -6,7 +6,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::transform::{FUSED_GROUPS, Normal};
+use super::transform::{FUSED_GROUPS, Groups, Normal};
 use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
 use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 
@@ -15,24 +15,24 @@ const BATCH: usize = FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
 const BLOCKS_PER_GROUP: u64 = GROUP_BYTES as u64 / 16;
 
-/// Fills `out`, whole batches of groups, with the normals of `keystream`, whose keys are `keys`, from `first_group`
-/// on; `transfer` goes on meanwhile.
+/// Fills `out`, whole batches of groups, with the normals of these groups of `keystream`, whose keys are `keys`;
+/// `transfer` goes on meanwhile.
 pub(super) fn normals<T: Normal>(
     proof: VectorAes,
     keystream: (&Keystream, &RoundKeys),
-    first_group: u64,
+    groups: Groups<'_>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
     // SAFETY: the proof exists only where `Isa` found these features.
-    unsafe { normals_by_vectors(proof.avx512(), keystream, first_group, out, transfer) };
+    unsafe { normals_by_vectors(proof.avx512(), keystream, groups, out, transfer) };
 }
 
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
 fn normals_by_vectors<T: Normal>(
     set: Avx512,
     (keystream, keys): (&Keystream, &RoundKeys),
-    first_group: u64,
+    groups: Groups<'_>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
@@ -40,8 +40,7 @@ fn normals_by_vectors<T: Normal>(
     for (round, key) in rounds.iter_mut().zip(&keys.0) {
         *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
     }
-    let block = (first_group * BLOCKS_PER_GROUP) as i64;
-    let mut counters = _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block);
+    let mut counters = Counters { next: blocks_from(groups.number(0) * BLOCKS_PER_GROUP), groups, batch: 0 };
     let mut bits = Aligned([[0u8; GROUP_BYTES]; BATCH]);
     let mut blocks = begin(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
@@ -67,7 +66,7 @@ fn normals_by_vectors<T: Normal>(
         apply::<10, 14>(&mut blocks, &rounds);
         T::group(set, &bits.0[3], fourth, &mut extremes);
         if T::has_rare(&extremes) {
-            refine(keystream, first_group + (batch * BATCH) as u64, &bits.0, out);
+            refine(keystream, groups, batch * BATCH, &bits.0, out);
         }
         finish(blocks, rounds[14], &mut bits.0);
         transfer.advance(set, &portion);
@@ -88,20 +87,53 @@ fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma")]
-fn refine<T: Normal>(keystream: &Keystream, group: u64, bits: &[[u8; GROUP_BYTES]], out: &mut [T]) {
+fn refine<T: Normal>(
+    keystream: &Keystream,
+    groups: Groups<'_>,
+    first: usize,
+    bits: &[[u8; GROUP_BYTES]],
+    out: &mut [T],
+) {
     for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
-        T::refine(keystream, group + g as u64, bits, out);
+        T::refine(keystream, groups.number(first + g), bits, out);
     }
+}
+
+/// Which blocks come next.
+struct Counters<'a> {
+    groups: Groups<'a>,
+    /// Of consecutive groups.
+    next: __m512i,
+    /// Of listed groups.
+    batch: usize,
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn begin(counters: &mut __m512i, key: __m512i) -> [__m512i; VECTORS] {
+fn blocks_from(block: u64) -> __m512i {
+    let block = block as i64;
+    _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn begin(counters: &mut Counters<'_>, key: __m512i) -> [__m512i; VECTORS] {
     let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
     let mut blocks = [key; VECTORS];
+    if let Groups::Listed(listed) = counters.groups {
+        // After the last batch any will do.
+        let from = (counters.batch * BATCH).min(listed.len() - BATCH);
+        counters.batch += 1;
+        for (pair, group) in blocks.chunks_exact_mut(2).zip(&listed[from..from + BATCH]) {
+            let first = blocks_from(group * BLOCKS_PER_GROUP);
+            pair[0] = _mm512_xor_si512(first, key);
+            pair[1] = _mm512_xor_si512(_mm512_add_epi64(first, four), key);
+        }
+        return blocks;
+    }
     for block in &mut blocks {
-        *block = _mm512_xor_si512(*counters, key);
-        *counters = _mm512_add_epi64(*counters, four);
+        *block = _mm512_xor_si512(counters.next, key);
+        counters.next = _mm512_add_epi64(counters.next, four);
     }
     blocks
 }

@@ -1,5 +1,6 @@
 //! Standard normals from keystreams, by vectorised transforms whose tails are not cut.
 
+mod coordinates;
 mod double;
 mod exact;
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +13,7 @@ mod tests;
 mod tile;
 mod transform;
 
+pub(crate) use coordinates::{Coordinates, Segment};
 pub(crate) use exact::{DoubleDouble, exact_normal};
 pub use seed_noise::SeedNoise;
 pub(crate) use tile::{NormalTile, TILE};

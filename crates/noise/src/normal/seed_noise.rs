@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::coordinates::Coordinates;
 use super::tile::NormalTile;
 use super::transform::Normal;
 use crate::key::Derived;
@@ -67,7 +68,7 @@ fn fill<T: Normal>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start:
     }
     let mut at = start;
     for part in out.chunks_mut(portion::<T>()) {
-        tiles[0].make_into(keystream, at, part);
+        tiles[0].make_into(keystream, Coordinates::From(at), part);
         at += part.len() as u64;
     }
 }

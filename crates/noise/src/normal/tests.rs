@@ -1,3 +1,4 @@
+use super::coordinates::Coordinates;
 use super::tile::{NormalTile, TILE};
 use super::transform::groups;
 use super::{exact, single};
@@ -116,14 +117,14 @@ fn rare_words_are_refined_alike_wherever_a_tile_starts() {
         for start in (0..1u64 << 22).step_by(TILE) {
             let mut bits = vec![0; TILE * 4];
             keystream.fill(start / 32, &mut bits);
-            let made = tile.make(&keystream, start, TILE).to_vec();
-            assert_eq!(portable.make(&keystream, start, TILE), made);
+            let made = tile.make(&keystream, Coordinates::From(start), TILE).to_vec();
+            assert_eq!(portable.make(&keystream, Coordinates::From(start), TILE), made);
             for (i, word) in bits.as_chunks().0.iter().enumerate() {
                 let w = i32::from_le_bytes(*word);
                 let distance = (w ^ w >> 31) as u32;
                 if distance >> 17 == 0 {
                     rare += 1;
-                    assert_eq!(tile.make(&keystream, start + i as u64, 1), &made[i..=i]);
+                    assert_eq!(tile.make(&keystream, Coordinates::From(start + i as u64), 1), &made[i..=i]);
                     let [more, _] = keystream.extra(start + i as u64);
                     assert_eq!(f64::from(made[i].abs()) as f32, single::tail(distance, more) as f32);
                     assert_eq!(made[i] < 0.0, w < 0);

@@ -7,6 +7,26 @@ use crate::simd::{Instructions, per_isa};
 /// Groups of keystream that are made together where bits and normals are made in one loop.
 pub(crate) const FUSED_GROUPS: usize = 4;
 
+/// Groups of a keystream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Groups<'a> {
+    /// Consecutive ones from this one on.
+    From(u64),
+    /// These, a multiple of [`FUSED_GROUPS`] of them.
+    Listed(&'a [u64]),
+}
+
+impl Groups<'_> {
+    /// The i-th of them.
+    #[inline(always)]
+    pub(super) fn number(self, i: usize) -> u64 {
+        match self {
+            Self::From(first) => first + i as u64,
+            Self::Listed(listed) => listed[i],
+        }
+    }
+}
+
 /// A precision that standard normals are made in.
 pub trait Normal: Real {
     /// Normals made from one group of keystream.

@@ -1,0 +1,84 @@
+//! The state by coordinate: the same numbers for every sharding of a stream, so that another one can go on with them.
+//!
+//! In memory each tile has its past vectors one after the other, then its rows made ahead. Here vectors go over all outputs of the
+//! shard, as words of 4 bytes: word w of output j is number w outputs + j. A number of 8 bytes has two, the lower half first.
+
+use crate::number::Number;
+use crate::shard::Tiles;
+
+/// Where the words of a state say that its stream was.
+///
+/// ```
+/// use antinoise_mechanism::Recursion;
+/// use antinoise_noise::{Key, NoiseStream, Shard};
+/// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
+/// let shard = |range| {
+///     let builder = NoiseStream::builder(recursion.clone(), 10, 6, 1.0).shard(Shard::of_range(range));
+///     builder.state_in_memory().build(Key::from_seed_insecure(7))
+/// };
+/// // Two shards write the state of all six coordinates.
+/// let (mut left, mut right) = (shard(0..2)?, shard(2..6)?);
+/// for stream in [&mut left, &mut right] {
+///     let mut row = vec![0.0; stream.len()];
+///     stream.next_into(&mut row)?;
+/// }
+/// let (mut words, mut others) = (vec![0; 2], vec![0; 4]);
+/// let at = left.state(&mut words)?;
+/// assert_eq!((left.state_words(), right.state(&mut others)?), (1, at));
+/// words.extend(others);
+/// // One that has them all goes on.
+/// let (mut whole, mut row, mut rest) = (shard(0..6)?, [0.0; 6], [0.0; 4]);
+/// whole.restore_state(at, &words)?;
+/// whole.next_into(&mut row)?;
+/// right.next_into(&mut rest)?;
+/// assert_eq!(row[2..], rest);
+/// # Ok::<(), antinoise_noise::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateAt {
+    /// The step that comes next.
+    pub step: usize,
+    /// The step that the state belongs to; the rows from `step` to it are part of the state.
+    pub made: usize,
+}
+
+/// Words of a number of this type.
+pub(crate) const fn words<T: Number>() -> usize {
+    size_of::<T>() / size_of::<i32>()
+}
+
+/// Writes `vectors` vectors of `numbers`, tile by tile as the engine has them, by coordinate.
+pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [i32]) {
+    each_place::<T>(vectors, tiles, |number, places| {
+        for (half, place) in places.enumerate() {
+            out[place] = (numbers[number].bits() >> (32 * half)) as i32;
+        }
+    });
+}
+
+/// Reads what [`copy_out`] wrote.
+pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, numbers: &mut [T]) {
+    each_place::<T>(vectors, tiles, |number, places| {
+        let halves =
+            places.enumerate().map(|(half, place)| u64::from(words[place].cast_unsigned()) << (32 * half));
+        numbers[number] = T::from_bits(halves.sum());
+    });
+}
+
+/// Calls `visit` with the place of each number in the engine, and those of its words by coordinate.
+fn each_place<T: Number>(
+    vectors: usize,
+    tiles: &Tiles,
+    mut visit: impl FnMut(usize, std::iter::StepBy<std::ops::Range<usize>>),
+) {
+    let outputs = tiles.outputs;
+    for tile in (0..tiles.count).map(|number| tiles.get(number)) {
+        for vector in 0..vectors {
+            for j in 0..tile.len {
+                let number = tile.output * vectors + vector * tile.len + j;
+                let first = vector * words::<T>() * outputs + tile.output + j;
+                visit(number, (first..first + words::<T>() * outputs).step_by(outputs));
+            }
+        }
+    }
+}

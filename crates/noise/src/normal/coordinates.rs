@@ -1,0 +1,41 @@
+//! Which coordinates a tile has.
+
+/// Consecutive coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+}
+
+/// The coordinates of a tile, in the order of its outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coordinates<'a> {
+    /// Consecutive ones from this one on.
+    From(u64),
+    /// Those of short ranges, one after the other.
+    Gathered(&'a [Segment]),
+}
+
+impl<'a> Coordinates<'a> {
+    /// The coordinate of output j.
+    pub(crate) fn at(self, j: usize) -> u64 {
+        let found = self.ranges(j + 1).last().expect("an output has a coordinate");
+        found.1.start + (j - found.0) as u64
+    }
+
+    /// The ranges of the first `len` outputs, with the first output of each.
+    pub(crate) fn ranges(self, len: usize) -> impl Iterator<Item = (usize, Segment)> + 'a {
+        let (one, listed): (_, &[Segment]) = match self {
+            Self::From(start) => (Some(Segment { start, len }), &[]),
+            Self::Gathered(segments) => (None, segments),
+        };
+        let mut output = 0;
+        let placed = one.into_iter().chain(listed.iter().copied()).map(move |segment| {
+            output += segment.len;
+            (output - segment.len, segment)
+        });
+        placed
+            .take_while(move |(first, _)| *first < len)
+            .map(move |(first, segment)| (first, Segment { len: segment.len.min(len - first), ..segment }))
+    }
+}

@@ -1,0 +1,61 @@
+//! All tiles of a shard, on all threads, each with its part of the memory.
+
+use std::ops::Range;
+
+use crate::Mode;
+use crate::kernel::ScratchOf;
+use crate::shard::{Tile, Tiles};
+use crate::simd::fence;
+
+/// What some tiles have in memory, their part of the output, and the past of the tiles that follow.
+pub(crate) struct Parts<'a, M: Mode, O> {
+    pub(crate) past: &'a mut [M::Number],
+    pub(crate) ahead: &'a mut [M::Row],
+    pub(crate) out: &'a mut [O],
+    pub(crate) following: &'a [M::Number],
+}
+
+impl<'a, M: Mode, O> Parts<'a, M, O> {
+    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [O]) -> Self {
+        Self { past, ahead, out, following: &[] }
+    }
+
+    /// Those of the first `outputs` outputs, and the others, where an output has so many numbers of the past and ahead.
+    fn split(self, outputs: usize, stored: (usize, usize)) -> (Self, Self) {
+        let (past, past_rest) = self.past.split_at_mut(outputs * stored.0);
+        let (ahead, ahead_rest) = self.ahead.split_at_mut(outputs * stored.1);
+        // Without output there is nothing to split.
+        let (out, out_rest) = self.out.split_at_mut(outputs.min(self.out.len()));
+        (Self::new(past, ahead, out), Self::new(past_rest, ahead_rest, out_rest))
+    }
+}
+
+/// What is done with a tile.
+pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
+
+/// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
+pub(crate) fn each_tile<M: Mode, O: Send>(
+    scratch: &mut [ScratchOf<M>],
+    tiles: &Tiles,
+    numbers: Range<usize>,
+    mut parts: Parts<'_, M, O>,
+    stored: (usize, usize),
+    work: &Work<'_, M, O>,
+) {
+    if scratch.len() == 1 || numbers.len() <= 1 {
+        for tile in numbers.map(|number| tiles.get(number)) {
+            let (this, rest) = parts.split(tile.len, stored);
+            work(&mut scratch[0], tile, Parts { following: &*rest.past, ..this });
+            parts = rest;
+        }
+        return fence();
+    }
+    let (left, right) = scratch.split_at_mut(scratch.len() / 2);
+    let middle = numbers.start + numbers.len() * left.len() / (left.len() + right.len());
+    let outputs = tiles.get(middle).output - tiles.get(numbers.start).output;
+    let (left_parts, right_parts) = parts.split(outputs, stored);
+    rayon::join(
+        || each_tile(left, tiles, numbers.start..middle, left_parts, stored, work),
+        || each_tile(right, tiles, middle..numbers.end, right_parts, stored, work),
+    );
+}

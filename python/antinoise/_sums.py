@@ -1,0 +1,35 @@
+"""Sums of clipped contributions, in whatever framework they are made: what docs/training.md proves of them."""
+
+from __future__ import annotations
+
+from . import Plan
+
+# What keeps rounding in lengths and factors from lengthening a clipped contribution.
+SHORTER = 1 - 2.0**-20
+
+
+def margin(terms: int) -> float:
+    """What rounding in double precision adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are
+    added: a term meets a rounding of its product and at most one for each other term."""
+    roundings = (terms + 2) * 2.0**-53
+    return 2 * terms * roundings / (1 - roundings)
+
+
+def check_terms(plan: Plan, step: int, count: int) -> None:
+    """Refuses a sum of more contributions than the plan's allowance for rounding covers."""
+    if margin(count) * plan.clip_norm > plan.sum_allowance:
+        raise ValueError(f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough")
+
+
+def check_batch(plan: Plan, step: int, count: int) -> None:
+    """Refuses a batch that cannot be the plan's at this step."""
+    check_terms(plan, step, count)
+    sampler = plan.sampler
+    if sampler["kind"] == "external" or step >= plan.steps:
+        return
+    groups = int(sampler["groups"])
+    start, end = (g * plan.examples // groups for g in (step % groups, step % groups + 1))
+    # A sampled batch is a part of its group.
+    if count > end - start or sampler["kind"] == "cyclic" and count < end - start:
+        most = "" if sampler["kind"] == "cyclic" else "at most "
+        raise ValueError(f"batch of step {step} is of {count} examples but must be the plan's, of {most}{end - start}")

@@ -1,0 +1,174 @@
+"""Who took part in which step, and what was released: on disk before anyone sees it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import Plan
+
+# "anti", and the version of the tables below.
+_APPLICATION, _VERSION = 0x616E7469, 1
+_TABLES = """
+CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID;
+CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB);
+"""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What came out of a step: the noisy sum, in bytes of float32, and a digest of the model that its updates started from."""
+
+    step: int
+    base: str
+    noisy_sum: bytes
+
+
+def limits_of(plan: Plan) -> tuple[int, int]:
+    """How far apart a user's steps must be, and how many there may be, for the plan's sensitivity."""
+    kind, _, numbers = plan.participation.partition(":")
+    if plan.unit != "user" or plan.sampler["kind"] != "external" or kind != "min-sep":
+        got = f"{plan.participation} of units {plan.unit}"
+        raise ValueError(f'participation of the plan is {got} but must be that of users, from an.plan(setting="federated")')
+    min_sep, most = numbers.split(",")
+    return int(min_sep), int(most)
+
+
+class Ledger:
+    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run, and to one
+    process at a time; only its owner can read it. Every change is on the disk before the call returns."""
+
+    def __init__(self, path: str | os.PathLike[str], plan: Plan, run: str | None = None) -> None:
+        self.path = Path(path)
+        self._min_sep, self._most = limits_of(plan)
+        self._database = self._opened()
+        try:
+            self._bind(plan, run)
+            rows = self._database.execute("SELECT user, COUNT(*), MAX(step) FROM participations GROUP BY user")
+            self._past: dict[str, tuple[int, int]] = {user: (count, last) for user, count, last in rows}
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            mode = stat.S_IMODE(self.path.stat().st_mode)
+            if mode & 0o077:
+                raise ValueError(f"mode of {self.path} is {mode:04o} but must be 0600, its owner's alone") from None
+        # A server may run in another thread than the one that made its strategy; it is one at a time.
+        database = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            # Held until the connection ends, however the process does.
+            database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            database.execute("PRAGMA synchronous = EXTRA")
+            database.execute("BEGIN EXCLUSIVE")
+            self._create_or_check(database)
+            database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            database.close()
+            raise ValueError(f"ledger {self.path} is {error} but must be free: one server at a time counts in it") from None
+        except sqlite3.DatabaseError:
+            database.close()
+            raise ValueError(f"ledger {self.path} is another file but must be a ledger") from None
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _create_or_check(self, database: sqlite3.Connection) -> None:
+        application, version, tables = (
+            database.execute(f"SELECT * FROM {what}").fetchone()[0]
+            for what in ("pragma_application_id", "pragma_user_version", "(SELECT COUNT(*) FROM sqlite_master)")
+        )
+        if (application, version, tables) == (0, 0, 0):
+            for statement in _TABLES.split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {_APPLICATION}")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        elif application != _APPLICATION:
+            raise ValueError(f"ledger {self.path} is another database but must be a ledger")
+        elif version != _VERSION:
+            raise ValueError(f"version of {self.path} is {version} but must be {_VERSION}")
+
+    def _bind(self, plan: Plan, run: str | None) -> None:
+        self.bind("plan", plan.digest)
+        self.bind("run", "0" if run is None else run)
+
+    def bind(self, name: str, value: str) -> None:
+        """Says once for all what the ledger belongs to."""
+        if (held := self.bound(name)) is None:
+            self._database.execute("INSERT INTO run VALUES (?, ?)", (name, value))
+        elif held != value:
+            raise ValueError(f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run")
+
+    def bound(self, name: str) -> str | None:
+        """What was said, if anything was."""
+        row = self._database.execute("SELECT value FROM run WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    @property
+    def step(self) -> int:
+        """The step that comes next: all before it are released."""
+        last = self._database.execute("SELECT MAX(step) FROM releases").fetchone()[0]
+        return 0 if last is None else int(last) + 1
+
+    def eligible(self, users: Iterable[str]) -> list[str]:
+        """Those of the users who may take part in the next step."""
+        step = self.step
+        return [user for user in users if self._may(user, step)]
+
+    def _may(self, user: str, step: int) -> bool:
+        count, last = self._past.get(user, (0, -self._min_sep))
+        return count < self._most and step - last >= self._min_sep
+
+    def charge(self, users: Sequence[str]) -> None:
+        """Writes that these users take part in the next step: all of them or, where one may not, nobody."""
+        step = self.step
+        refused = [user for user in users if not self._may(user, step)]
+        if refused or len(set(users)) < len(users):
+            must_be = f"users who took part less than {self._most} times, {self._min_sep} steps ago or longer, once each"
+            raise ValueError(f"participants of step {step} are {refused or list(users)} but must be {must_be}")
+        self._database.execute("BEGIN")
+        try:
+            self._database.executemany("INSERT INTO participations VALUES (?, ?)", [(user, step) for user in users])
+            self._database.execute("COMMIT")
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        for user in users:
+            self._past[user] = (self._past.get(user, (0, 0))[0] + 1, step)
+
+    def release(self, release: Release) -> None:
+        """Writes what the next step released, in the place of what the last one did."""
+        if release.step != self.step:
+            raise ValueError(f"step of a release is {release.step} but must be {self.step}, which comes next")
+        self._database.execute("BEGIN")
+        try:
+            self._database.execute("UPDATE releases SET noisy_sum = NULL WHERE noisy_sum IS NOT NULL")
+            self._database.execute("INSERT INTO releases VALUES (?, ?, ?)", (release.step, release.base, release.noisy_sum))
+            self._database.execute("COMMIT")
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+
+    def last_release(self) -> Release | None:
+        """What the last step released."""
+        row = self._database.execute("SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1").fetchone()
+        return None if row is None else Release(*row)
+
+    def participations(self) -> list[tuple[str, int]]:
+        """Every user and step, by user and in order."""
+        with closing(self._database.execute("SELECT user, step FROM participations ORDER BY user, step")) as rows:
+            return [(str(user), int(step)) for user, step in rows]
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._database.close()

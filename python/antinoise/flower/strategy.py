@@ -1,0 +1,283 @@
+"""A strategy before which nothing but noisy means comes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from logging import INFO, WARNING
+from pathlib import Path
+from random import SystemRandom
+from typing import Any, NoReturn
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+from flwr.supercore import log
+from numpy.typing import NDArray
+
+from .. import Key, NoiseStream, Plan
+from .._sums import check_terms
+from .ledger import Ledger, Release
+from .shown import messages_to
+from .updates import Malformed, Model, add_clipped
+from .users import RECORD, AskedUsers, user_record, users_listed
+
+ASSUMED = (
+    "Assumed beside it: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "
+    "of ledger and noise are not put back to an earlier state; reports of rounds stay with who runs the server."
+)
+
+
+@dataclass
+class RoundReport:
+    """What became of the users who were asked in a step. It is not private: for who runs the server, not for publication."""
+
+    step: int
+    asked: int
+    used: int = 0
+    not_finite: int = 0
+    malformed: int = 0
+
+    @property
+    def missing(self) -> int:
+        """Users of whom nothing came."""
+        return self.asked - self.used - self.not_finite - self.malformed
+
+
+@dataclass
+class _Round:
+    """A round under way: what it starts from, and who was asked at which node; or what was released before, and is handed on again."""
+
+    model: Model
+    asked: dict[int, list[str]] = field(default_factory=dict)
+    again: Release | None = None
+
+
+class CorrelatedNoise(Strategy):
+    """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped updates and the plan's noise.
+    Whatever it does with that costs no privacy.
+
+    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger before it asks them. What nodes
+    answer is clipped to the plan's clip norm, user by user, summed in double precision, released with the step's noise and divided by the
+    cohort that the plan expects, however many answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
+    `evaluation_is_public`, which says that what clients evaluate on needs no protection.
+
+    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret
+    as the key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step
+    released is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
+    before, the same bits are handed on again, and nobody is asked.
+
+    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is
+    refused.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        plan: Plan,
+        key: Key | None,
+        *,
+        ledger: str | os.PathLike[str] = "ledger.db",
+        run: str | None = None,
+        users: Callable[[Grid], Mapping[str, int]] | None = None,
+        wait: float = 60.0,
+        evaluation_is_public: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        check_terms(plan, 0, plan.batch_size)
+        self._strategy, self._plan, self._key, self._run, self._threads = strategy, plan, key, run, threads
+        self._users, self._wait, self._evaluate = users or AskedUsers(), wait, evaluation_is_public
+        self._ledger = Ledger(ledger, plan, run)
+        self._noise_file = Path(f"{os.fspath(ledger)}.noise")
+        self._stream: NoiseStream | None = None
+        self._round: _Round | None = None
+        self._unsure = False
+        # What the caller may not have saved when an earlier process ended.
+        self._pending = self._ledger.last_release()
+        self.reports: list[RoundReport] = []
+        if key is None and self._ledger.bound("layout") is None:
+            self._ledger.close()
+            raise ValueError("key is None but must be a key: the ledger has not begun")
+
+    @property
+    def step(self) -> int:
+        """The step that comes next, whatever number Flower gives its round."""
+        return self._ledger.step
+
+    @property
+    def statement(self) -> str:
+        """The plan's statement, and what is assumed of a federation beside it."""
+        return f"{self._plan.statement}\n{ASSUMED}\n"
+
+    def rounds_left(self, arrays: ArrayRecord) -> int:
+        """Rounds for `start` with these arrays: what the plan has left, and one more if the last release is to be handed on again."""
+        again = self._pending is not None and self._pending.base == Model(arrays).digest()
+        return self._plan.steps - self.step + again
+
+    @property
+    def ledger(self) -> Ledger:
+        """Who took part."""
+        return self._ledger
+
+    def close(self) -> None:
+        """Lets go of the ledger, for another strategy to go on."""
+        self._stream = self._round = None
+        self._unsure = True
+        self._ledger.close()
+
+    def summary(self) -> None:
+        log(INFO, "\t├──> Correlated noise: (%.4f, %g)-differential privacy of users", self._plan.epsilon, self._plan.delta)
+        log(INFO, "\t│\t└── Step %d of %d, cohort %d, ledger %s", self.step, self._plan.steps, self._plan.batch_size, self._ledger.path)
+        self._strategy.summary()
+
+    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+        if self._unsure:
+            raise RuntimeError("an earlier round failed half way, or the strategy is closed: make another one from its ledger")
+        self._round, model = None, Model(arrays)
+        self._begin_or_resume(model)
+        if self._pending is not None and self._pending.base == model.digest():
+            log(INFO, "Step %d was released before, from this model: its release is handed on again", self._pending.step)
+            self._messages(server_round, arrays, config, grid, {})
+            self._round = _Round(model, again=self._pending)
+            return []
+        if self.step == self._plan.steps:
+            raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
+        asked = self._sampled(grid)
+        messages = self._messages(server_round, arrays, config, grid, asked)
+        self._ledger.charge([user for users in asked.values() for user in users])
+        self._round = _Round(model, asked)
+        return messages
+
+    def _begin_or_resume(self, model: Model) -> None:
+        layout = self._ledger.bound("layout")
+        if layout not in (None, model.layout()):
+            raise ValueError(f"arrays are {model.layout()} but must be the ledger's, {layout}")
+        if self._stream is not None:
+            return
+        if layout is None:
+            assert self._key is not None
+            stream = NoiseStream(self._plan, model.dim, self._key, run=self._run, threads=self._threads)
+            # First the noise, which another start replaces as long as the ledger has not begun.
+            stream.save(self._noise_file)
+            self._ledger.bind("layout", model.layout())
+        else:
+            stream = NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
+            if stream.step > self.step:
+                got = f"{self.step}, while {self._noise_file} is at {stream.step}"
+                raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
+            # Behind by what was released when the last server died.
+            stream.seek(self.step)
+        self._stream, self._key = stream, None
+
+    def _sampled(self, grid: Grid) -> dict[int, list[str]]:
+        """The cohort, by node."""
+        cohort, deadline = self._plan.batch_size, time.monotonic() + self._wait
+        while True:
+            nodes = self._users(grid)
+            eligible = self._ledger.eligible(nodes)
+            if len(eligible) >= cohort:
+                break
+            if time.monotonic() >= deadline:
+                got = f"{len(eligible)} of {len(nodes)} who are connected"
+                raise ValueError(f"users who may take part in step {self.step} are {got} but must be at least the cohort, {cohort}")
+            time.sleep(min(1.0, self._wait))
+        asked: dict[int, list[str]] = {}
+        for user in SystemRandom().sample(sorted(eligible), cohort):
+            asked.setdefault(nodes[user], []).append(user)
+        return asked
+
+    def _messages(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, asked: dict[int, list[str]]
+    ) -> list[Message]:
+        """What the wrapped strategy would send to these nodes, with the users who are asked for."""
+        messages = messages_to(asked, self._strategy, server_round, arrays, config, grid)
+        made = []
+        for message in messages:
+            about = message.metadata
+            content = RecordDict({**message.content, RECORD: users_listed(asked[about.dst_node_id])})
+            made.append(Message(content, about.dst_node_id, about.message_type, ttl=about.ttl, group_id=about.group_id))
+        return made
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        if (now := self._round) is None:
+            raise RuntimeError("aggregate_train was called before configure_train")
+        self._round = None
+        release = now.again or self._released(now, replies)
+        noisy_sum = np.frombuffer(release.noisy_sum, np.float32).astype(np.float64)
+        private = now.model.moved(noisy_sum / self._plan.expected_batch_size)
+        done = self._strategy.aggregate_train(server_round, [self._as_reply(private)])
+        self._pending = None
+        return done
+
+    def _released(self, now: _Round, replies: Iterable[Message]) -> Release:
+        total = self._sum(now, replies)
+        assert self._stream is not None
+        # From here on to the end, a failure leaves it open whether the step's noise is in a release that is written: the ledger knows,
+        # and who makes another strategy from it.
+        self._unsure = True
+        row = np.empty(now.model.dim, np.float32)
+        step = self._stream.step
+        self._stream.release(total, row)
+        release = Release(step, now.model.digest(), row.tobytes())
+        self._ledger.release(release)
+        self._stream.save(self._noise_file)
+        self._unsure = False
+        self._pending = release
+        return release
+
+    def _sum(self, now: _Round, replies: Iterable[Message]) -> NDArray[np.float64]:
+        total = np.zeros(now.model.dim)
+        report = RoundReport(self.step, sum(len(users) for users in now.asked.values()))
+        for reply in replies:
+            # Whoever answers, and however often: a user counts once.
+            users = now.asked.pop(reply.metadata.src_node_id, [])
+            if not reply.has_content():
+                continue
+            for trained in _trained(users, reply.content.array_records):
+                try:
+                    finite = add_clipped(total, now.model.update(trained), self._plan.clip_norm)
+                except Malformed as reason:
+                    log(WARNING, "An update was dropped: %s", reason)
+                    report.malformed += 1
+                    continue
+                report.used += finite
+                report.not_finite += not finite
+        log(INFO, "Step %d: %s", report.step, report)
+        self.reports.append(report)
+        return total
+
+    def _as_reply(self, private: ArrayRecord) -> Message:
+        """The one reply that the wrapped strategy sees."""
+        arrays = getattr(self._strategy, "arrayrecord_key", "arrays")
+        weight = getattr(self._strategy, "weighted_by_key", "num-examples")
+        return Message(RecordDict({arrays: private, "metrics": MetricRecord({weight: 1})}), 0, MessageType.TRAIN)
+
+    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+        return self._strategy.configure_evaluate(server_round, arrays, config, grid) if self._evaluate else []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        return self._strategy.aggregate_evaluate(server_round, replies) if self._evaluate else None
+
+    def __copy__(self) -> NoReturn:
+        _no_copy()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        _no_copy()
+
+    def __reduce__(self) -> NoReturn:
+        _no_copy()
+
+
+def _no_copy() -> NoReturn:
+    raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
+
+
+def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
+    """What a node trained for the users it was asked for."""
+    named = [records[user_record(user)] for user in users if user_record(user) in records]
+    if not named and len(users) == 1 and len(records) == 1:
+        return list(records.values())
+    return named

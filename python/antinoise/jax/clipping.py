@@ -1,0 +1,101 @@
+"""Sums of clipped gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._sums import SHORTER
+
+
+@dataclass(frozen=True)
+class ClippedSum:
+    """The sum of a batch's clipped gradients, a tree of float64, how many examples are in it, and clipped to what. It is no tree of
+    gradients to an optimizer, which must not see it: `Noise.release` makes one."""
+
+    total: Any
+    examples: int
+    clip_norm: float
+
+
+@partial(jax.jit, static_argnums=0)
+def _gradients(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any) -> Any:
+    """Of each example of a portion, in the parameters' precision."""
+    return jax.vmap(jax.grad(loss), in_axes=(None, 0))(params, portion)
+
+
+@jax.jit
+def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array) -> Any:
+    """Totals and the first `count` gradients, clipped to the length `most`: in double precision, which must be enabled."""
+    gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
+    # Along axes, so that nothing need be laid out otherwise than it is.
+    squares = [jnp.square(g).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
+    lengths = jnp.sqrt(sum(squares))
+    factors = jnp.where(lengths <= most, 1.0, most / lengths)
+    kept = jnp.isfinite(lengths) & (jnp.arange(len(lengths)) < count)
+
+    def add(total: jax.Array, g: jax.Array) -> jax.Array:
+        # What is not finite is left out, not multiplied by zero.
+        wide = (-1, *[1] * (g.ndim - 1))
+        terms = jnp.where(kept.reshape(wide), factors.reshape(wide) * g, 0.0)
+        return total + terms.sum(0)
+
+    return jax.tree.map(add, totals, gradients)
+
+
+def _portion(batch: Any, start: int, count: int, micro_batch: int) -> Any:
+    """`count` examples from `start` on, filled up with the first of them: computed alike wherever an example lies, and left out."""
+    places = jnp.where(jnp.arange(micro_batch) < count, start + jnp.arange(micro_batch), start)
+    return jax.tree.map(lambda leaf: leaf[places], batch)
+
+
+def clipped_sum(
+    loss: Callable[[Any, Any], jax.Array],
+    params: Any,
+    batch: Any,
+    clip_norm: float,
+    *,
+    micro_batch: int = 64,
+) -> ClippedSum:
+    """The sum of the gradients of `loss(params, example)`, each clipped to `clip_norm`. `batch` is a tree whose leaves have the examples in
+    their first dimension; `example` is the same tree without it.
+
+    Gradients are taken example by example (`jax.vmap`) in portions of `micro_batch`, the last one filled up, in the precision that `loss`
+    has; lengths, factors and sums are in double precision, which is enabled for them alone. There one example moves the sum by at most
+    clip_norm (1 + 2^-20): what plans allow for. It does so when its gradient is replaced by zero and the others' keep their bits, which is
+    what the statement compares; XLA may round a gradient otherwise at another place of its portion, so that where an example is to be
+    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
+
+    It compiles what it needs, and is called outside of `jax.jit`: in there double precision is off, unless it is on for the whole program.
+    """
+    if not clip_norm > 0 or not math.isfinite(clip_norm):
+        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
+    if micro_batch < 1:
+        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    leaves = jax.tree.leaves((params, batch))
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        raise ValueError("params and batch are traced but must be arrays: call clipped_sum outside of transformations")
+    counts = {len(leaf) for leaf in jax.tree.leaves(batch)}
+    if len(counts) != 1:
+        raise ValueError(f"batch is of {sorted(counts)} examples but must be of one number in all its leaves")
+    for leaf in jax.tree.leaves(params):
+        platforms = {device.platform for device in leaf.devices()} if isinstance(leaf, jax.Array) else set()
+        if platforms - {"cpu", "gpu", "cuda", "rocm"}:
+            # A TPU makes double precision of pairs of single ones: fewer digits and less range than the proof needs.
+            raise ValueError(f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision")
+    examples, batch = counts.pop(), jax.tree.map(jnp.asarray, batch)
+    with jax.enable_x64(True):
+        totals = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=jnp.float64), params)
+        most = jnp.float64(SHORTER * clip_norm)
+    for start in range(0, examples, micro_batch):
+        count = min(micro_batch, examples - start)
+        gradients = _gradients(loss, params, _portion(batch, start, count, micro_batch))
+        with jax.enable_x64(True):
+            totals = _added(totals, gradients, jnp.int64(count), most)
+    return ClippedSum(totals, examples, float(clip_norm))

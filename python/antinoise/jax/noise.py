@@ -1,0 +1,159 @@
+"""A run's noise, laid out as the parameters are."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Key, NoiseStream, Plan
+from .._sums import check_batch
+from .clipping import ClippedSum
+from .layout import Layout
+
+IN_SINGLE = (
+    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it would move exact ones. "
+    "Rounding can nearly double it (docs/training.md)."
+)
+
+
+def refuse_single(dtype: Any, trusted: bool) -> None:
+    """Refuses sums whose rounding nothing covers, unless someone answers for them."""
+    if dtype != np.float64 and not trusted:
+        must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
+        raise ValueError(f"sum is of dtype {dtype} but must be {must_be}")
+
+
+def _no_copy() -> NoReturn:
+    raise TypeError("a Noise cannot be pickled or copied: two of them would release the same noise twice")
+
+
+class Noise:
+    """The noise of a plan's run for a tree of parameters: a process makes each coordinate that its devices hold once,
+    however many hold it, and no bit depends on how they are laid out.
+
+    `release` makes a step's noisy mean of a sum of clipped gradients; for plans whose release is `plain`, `next` makes a row of noise to be
+    added elsewhere. Each is one step, of the plan's `steps`. `key` is not kept. `threads` changes speed and no bit.
+    """
+
+    _layout: Layout
+    _stream: NoiseStream
+
+    def __init__(
+        self,
+        params: Any,
+        plan: Plan,
+        key: Key,
+        *,
+        run: str | None = None,
+        threads: int | None = None,
+        trust_float32_sums: bool = False,
+    ) -> None:
+        self._plan, self._trusted, self._layout = plan, trust_float32_sums, Layout(params)
+        self._stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
+
+    @property
+    def step(self) -> int:
+        """The step that comes next."""
+        return self._stream.step
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def statement(self) -> str:
+        """The plan's statement, and what is assumed of sums beside it."""
+        return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
+
+    def __len__(self) -> int:
+        """Coordinates that this process makes of a row."""
+        return self._layout.held
+
+    def next(self) -> Any:
+        """The next row, in single precision, with the parameters' shapes and shardings: to be added to one step's sums, once."""
+        if self._plan.release != "plain":
+            must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
+            raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
+        row = self._layout.row()
+        self._stream.next_into(row)
+        return self._layout.arrays(row, as_params=False)
+
+    def release(self, sums: ClippedSum | Any) -> Any:
+        """The step's noisy mean, with the parameters' shapes, dtypes and shardings: sum and noise are added on the host, on the plan's grid
+        if it has one, and divided by the expected batch size.
+
+        `sums` is what `clipped_sum` returns. Who clips otherwise gives a tree of float64, NumPy's or JAX's: the sums of gradients that are
+        clipped to the plan's clip norm together.
+        """
+        row = self._layout.row()
+        self._release_into(self._leaves(sums), row)
+        size = self._plan.expected_batch_size
+        # As in double precision, rounded to single. Where single precision holds the divisor, its own division gives the same bits, faster.
+        precision = np.float32 if float(np.float32(size)) == size else np.float64
+        np.divide(row, precision(size), out=row, dtype=precision, casting="same_kind")
+        return self._layout.arrays(row, as_params=True)
+
+    def _leaves(self, sums: ClippedSum | Any) -> list[Any]:
+        if isinstance(sums, ClippedSum):
+            if self._plan.unit == "user":
+                must_be = "example: clipped_sum clips examples; who clips users' gradients gives the tree of their sums"
+                raise ValueError(f"unit of the plan is user but must be {must_be}")
+            if sums.clip_norm > self._plan.clip_norm:
+                raise ValueError(f"clip_norm of the sum is {sums.clip_norm} but must be the plan's, {self._plan.clip_norm}")
+            check_batch(self._plan, self.step, sums.examples)
+            sums = sums.total
+        leaves = self._layout.check("sums", sums)
+        for leaf in leaves:
+            refuse_single(leaf.dtype, self._trusted)
+        return leaves
+
+    def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
+        parts = self._layout.on_host(leaves)
+        self._stream.release([part.astype(np.float64, copy=False) for part in parts], row)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
+        process writes its own."""
+        folder = Path(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / f"layout-{jax.process_index()}.json").write_text(json.dumps(self._layout.shapes()))
+        self._stream.save(_file(folder))
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        params: Any,
+        plan: Plan,
+        *,
+        run: str | None = None,
+        threads: int | None = None,
+        trust_float32_sums: bool = False,
+    ) -> Noise:
+        """Goes on where `save` was called, with parameters of the same names, shapes and shardings."""
+        noise = cls.__new__(cls)
+        noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
+        if json.loads((Path(folder) / f"layout-{jax.process_index()}.json").read_text()) != noise._layout.shapes():
+            raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
+        where = dict(run=run, shard=noise._layout.ranges, threads=threads)
+        noise._stream = NoiseStream.resume(_file(Path(folder)), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        return noise
+
+    def __copy__(self) -> NoReturn:
+        _no_copy()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        _no_copy()
+
+    def __reduce__(self) -> NoReturn:
+        _no_copy()
+
+
+def _file(folder: Path) -> Path:
+    return folder / f"noise-{jax.process_index()}"

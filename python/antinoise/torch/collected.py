@@ -1,0 +1,139 @@
+"""What a step's noise is added to: found on the parameters, checked here and against the other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from .. import Plan
+from .layout import is_sharded, local_part
+from .processes import Replicas, exchanged
+from .sums import ClippedSum, held_sum
+
+
+@dataclass
+class Collected:
+    """The sums of a step, as far as this process has them."""
+
+    sums: dict[str, Tensor] = field(default_factory=dict)
+    """Of each parameter, what this process holds of its coordinates."""
+    unreduced: set[str] = field(default_factory=set)
+    """Those that are sums over this process's examples alone."""
+    examples: int | None = None
+    """How many of this process are in it; None where nobody says."""
+    spacing: float | None = None
+    """Of the grid whose whole points the sums are; None for double precision."""
+
+    @property
+    def kind(self) -> str:
+        """How it was clipped, in words."""
+        if self.examples is None:
+            return "in .grad"
+        return "in double precision" if self.spacing is None else f"in whole points of {self.spacing}"
+
+
+def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool) -> Collected:
+    """Finds the sums, refusing what no bound is known for."""
+    held = {name: held_sum(p) for name, p in parameters.items()}
+    clipped = {name: found for name, found in held.items() if found is not None}
+    made = Collected()
+    if clipped:
+        _check_clipped(clipped, len(parameters), plan)
+        first = next(iter(clipped.values()))
+        made.examples, made.spacing = first.examples, first.spacing
+    dtype = torch.float64 if made.spacing is None else torch.int64
+    for name, p in parameters.items():
+        if name in clipped:
+            total = clipped[name].total
+            if not is_sharded(total):
+                made.unreduced.add(name)
+            elif getattr(p, "placements", None) != total.placements:  # type: ignore[attr-defined]
+                raise ValueError(f"sum of {name} is laid out otherwise but must be as its parameter is")
+            made.sums[name] = local_part(total)
+        elif p.grad is None:
+            # A gradient that is missing is zero; its noise is not.
+            made.sums[name] = torch.zeros(local_part(p).shape, dtype=dtype, device=p.device)
+        elif clipped:
+            raise ValueError(f"gradient of {name} is in .grad but must be in the sum that was clipped, as the others are")
+        else:
+            made.sums[name] = _checked_gradient(name, p, p.grad, plan, sums_in_grad)
+    return made
+
+
+def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Plan) -> None:
+    most = max(found.clip_norm for found in clipped.values())
+    if most > plan.clip_norm:
+        raise ValueError(f"clip_norm of the sum is {most} but must be the plan's, {plan.clip_norm}")
+    counts = {found.examples for found in clipped.values()}
+    if len(counts) > 1:
+        raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
+    spacings = {found.spacing for found in clipped.values()}
+    if len(spacings) > 1 or not spacings <= {None, plan.grid_spacing}:
+        raise ValueError(f"grid_spacing of the sums is {spacings} but must be the plan's, {plan.grid_spacing}, or none")
+    if len(clipped) < parameters and None not in spacings:
+        raise ValueError(f"sums are of {len(clipped)} parameters but must be of all {parameters}, for their sensitivity to be exact")
+
+
+def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, plan: Plan, sums_in_grad: bool) -> Tensor:
+    if not sums_in_grad:
+        must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
+        raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
+    if grad.dtype != torch.float64 and plan.release == "grid":
+        must_be = "torch.float64: a sum in single precision has no bound that the plan's noise covers"
+        raise ValueError(f"gradient of {name} is of dtype {grad.dtype} but must be {must_be}")
+    if getattr(grad, "placements", None) != getattr(p, "placements", None):
+        places = getattr(grad, "placements", "whole")
+        raise ValueError(f"gradient of {name} is {places} but must be reduced and laid out as its parameter is")
+    return local_part(grad).to(torch.float64)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a process tells the others of a step."""
+
+    error: str | None
+    step: int
+    kind: str
+    examples: int | None
+    # Of sums that others have too: who, the parameter, and a number that differs where a bit does.
+    shared: tuple[tuple[tuple[int, ...], str, int], ...]
+
+
+def report(step: int, found: Collected | None, error: ValueError | None, shared: Sequence[Replicas]) -> Report:
+    """What this process tells: `shared` are the parameters of which others hold the same."""
+    if found is None:
+        return Report(str(error), step, "", None, ())
+    names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
+    sums = tuple((ranks, name, _bits(found.sums[name])) for ranks, name in names)
+    return Report(None if error is None else str(error), step, found.kind, found.examples, sums)
+
+
+def _bits(sum: Tensor) -> int:
+    """A number that tells sums apart: equal bits give equal numbers."""
+    words = sum.reshape(-1).contiguous().view(torch.int64)
+    # Weights that wrap around, so that what is moved is seen.
+    places = torch.arange(1, len(words) + 1, device=words.device) * 0x9E3779B97F4A7C1
+    return int((words * (2 * places + 1)).sum()) if len(words) else 0
+
+
+def among_processes(mine: Report, error: ValueError | None) -> int | None:
+    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known."""
+    reports = exchanged(mine)
+    if error is not None:
+        raise error
+    for rank, told in enumerate(reports):
+        if told.error is not None:
+            raise ValueError(f"{told.error} (rank {rank})")
+    for name, found in {"step": [r.step for r in reports], "sum": [r.kind for r in reports if r.examples != 0]}.items():
+        if len(set(found)) > 1:
+            raise ValueError(f"{name} is {found} on the ranks but must be the same on all")
+    sums: dict[tuple[tuple[int, ...], str], int] = {}
+    for told in reports:
+        for ranks, name, bits in told.shared:
+            if sums.setdefault((ranks, name), bits) != bits:
+                raise ValueError(f"gradient of {name} is another on another rank but must be reduced: the same on all that hold it")
+    counts = [told.examples for told in reports if told.examples is not None]
+    return sum(counts) if counts else None

@@ -1,0 +1,200 @@
+"""What tests of antinoise.flower share: a grid in one process, users whose training is a formula, and a server that dies where it is told to.
+
+python federated.py FOLDER ATTEMPT POINT STEP      a server that is killed at this point of this step, or ends if POINT is "none"
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAvg
+from flwr.supercore.task_identity import TaskIdentity
+
+import antinoise as an
+from antinoise.flower import CorrelatedNoise, asked_users, held_users, user_record
+
+# Outside of an app, messages have nobody whom they are from.
+TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
+
+DIM = 7
+COHORT = 4
+SEED = 5
+
+
+def federated_plan(**other):
+    how = dict(examples=40, batch_size=COHORT, steps=8, epsilon=8, delta=1e-5, clip_norm=0.5, dim=DIM)
+    return an.plan(**(how | dict(setting="federated", min_sep=3, max_participations=2) | other))
+
+
+def key():
+    return an.Key.from_seed_insecure(SEED)
+
+
+def arrays_of(row, dtype=np.float32):
+    w, b = np.asarray(row[:6], dtype).reshape(2, 3), np.asarray(row[6], dtype)
+    return ArrayRecord({"w": Array(w), "b": Array(b)})
+
+
+def row_of(arrays):
+    return np.concatenate([np.ravel(array.numpy()) for array in arrays.values()])
+
+
+START = arrays_of(np.linspace(-1, 1, DIM))
+
+
+def trained(user, row):
+    """A user's model: a function of its name and of the model that it got; lengths of updates are from 0.1 to 2 or so."""
+    made = np.random.default_rng(list(hashlib.sha256(user.encode()).digest()))
+    return (row + made.normal(size=DIM) * made.uniform(0.05, 0.8) - 0.1 * row).astype(np.float32)
+
+
+def clipped(update, clip_norm):
+    return update * min(1.0, clip_norm / np.linalg.norm(update))
+
+
+class FakeGrid:
+    """Nodes that answer at once: each has users, a few or one. `change` makes other replies of those to train."""
+
+    def __init__(self, users=40, nodes=10, change=None):
+        self.nodes = {100 + n: [f"user-{u}" for u in range(users) if u % nodes == n] for n in range(nodes)}
+        self.change, self.asked, self.questions = change, [], 0
+
+    def get_node_ids(self):
+        return list(self.nodes)
+
+    def answer(self, message):
+        node = message.metadata.dst_node_id
+        if message.metadata.message_type == "query.users":
+            self.questions += 1
+            return held_users(message, self.nodes[node])
+        assert message.metadata.message_type == "train"
+        row = row_of(message.content["arrays"])
+        records = {user_record(user): arrays_of(trained(user, row)) for user in asked_users(message)}
+        return Message(RecordDict({**records, "metrics": MetricRecord({"num-examples": 7, "secret": 1.0})}), reply_to=message)
+
+    def send_and_receive(self, messages, *, timeout=None):
+        messages = list(messages)
+        replies = [reply for reply in map(self.answer, messages) if reply is not None]
+        if not any(message.metadata.message_type == "train" for message in messages):
+            return replies
+        self.asked.append(sorted(user for message in messages for user in asked_users(message)))
+        return replies if self.change is None else self.change(replies)
+
+
+class Seen(FedAvg):
+    """Keeps what it sees."""
+
+    def __init__(self, **how):
+        super().__init__(fraction_evaluate=0.0, **how)
+        self.seen = []
+
+    def aggregate_train(self, server_round, replies):
+        replies = list(replies)
+        self.seen.append(replies)
+        return super().aggregate_train(server_round, replies)
+
+
+def naive_means(plan, cohorts, run=None, start=START):
+    """What a strategy must see, step by step, from the cohorts alone: users one by one, a stream of the same key."""
+    stream, row, out = an.NoiseStream(plan, DIM, key(), run=run), row_of(start), np.empty(DIM, np.float32)
+    for cohort in cohorts:
+        total = sum((clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort), np.zeros(DIM))
+        stream.release(np.asarray(total), out)
+        row = (row.astype(float) + out.astype(float) / plan.expected_batch_size).astype(np.float32)
+        yield row
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def serve(folder, attempt, point, step):
+    """Trains, saves the model after each round, and dies where it is told to."""
+    saved, log = folder / "model.npy", folder / "log.jsonl"
+
+    def note(**what):
+        with log.open("a") as file:
+            file.write(json.dumps(what | {"attempt": attempt}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def around(owner, name, where):
+        """Dies before or after a call."""
+        done = getattr(owner, name)
+
+        def call(*given, **named):
+            if (point, step) == (f"before {where}", strategy.ledger.step):
+                die()
+            at = strategy.ledger.step
+            result = done(*given, **named)
+            if (point, step) == (f"after {where}", at):
+                die()
+            return result
+
+        setattr(owner, name, call)
+
+    class Noted(Seen):
+        def aggregate_train(self, server_round, replies):
+            replies = list(replies)
+            # The step that was released last is what it sees.
+            note(kind="seen", step=strategy.ledger.step - 1, row=row_of(replies[0].content["arrays"]).tolist())
+            if (point, step) == ("in the strategy", strategy.ledger.step - 1):
+                die()
+            return super().aggregate_train(server_round, replies)
+
+    class Noting(FakeGrid):
+        def send_and_receive(self, messages, *, timeout=None):
+            messages = list(messages)
+            if users := [user for message in messages for user in asked_users(message)]:
+                note(kind="asked", step=strategy.ledger.step, users=users)
+            return super().send_and_receive(messages, timeout=timeout)
+
+    class InTheDatabase:
+        """Dies in the middle of a transaction, when the release is written and not committed."""
+
+        def __init__(self, database):
+            self._database = database
+
+        def execute(self, statement, *given):
+            done = self._database.execute(statement, *given)
+            if statement.startswith("INSERT INTO releases") and given[0][0] == step:
+                die()
+            return done
+
+        def __getattr__(self, name):
+            return getattr(self._database, name)
+
+    # The first server dies before the ledger has begun.
+    strategy = CorrelatedNoise(Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", wait=0)
+    around(strategy.ledger, "bind", "the beginning")
+    around(strategy.ledger, "charge", "the charge")
+    around(strategy.ledger, "release", "the release")
+    around(strategy, "_sum", "the sum")
+    around(strategy, "_as_reply", "the reply")
+    if point == "in the database":
+        strategy.ledger._database = InTheDatabase(strategy.ledger._database)
+    model = arrays_of(np.load(saved)) if saved.exists() else START
+
+    def save(server_round, arrays):
+        if (point, step) == ("before the model is saved", strategy.ledger.step - 1):
+            die()
+        np.save(folder / "new.npy", row_of(arrays))
+        os.replace(folder / "new.npy", saved)
+        if (point, step) == ("after the model is saved", strategy.ledger.step - 1):
+            die()
+        return MetricRecord({})
+
+    rounds = strategy.rounds_left(model)
+    strategy.start(grid=Noting(), initial_arrays=model, num_rounds=rounds, train_config=ConfigRecord({}), evaluate_fn=save)
+    strategy.close()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -1,0 +1,278 @@
+"""Processes that train together: each makes a part of the noise, and together they make the bits of one."""
+
+import datetime
+import os
+import socket
+
+import numpy as np
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+import torch.distributed.checkpoint as dcp  # noqa: E402
+import torch.multiprocessing as mp  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.distributed.fsdp import fully_shard  # noqa: E402
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor  # noqa: E402
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import antinoise as an  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
+
+MECHANISMS = ["blt:2", "banded-toeplitz:4"]
+WORLDS = {
+    1: ["replicated", "fsdp", "tp"],
+    2: ["replicated", "fsdp", "fsdp-columns", "hsdp", "tp", "fsdp+tp"],
+    4: ["fsdp", "fsdp-columns", "hsdp", "tp", "fsdp+tp"],
+}
+
+
+class Net(nn.Module):
+    """Little of it divides evenly."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.up, self.down = nn.Embedding(13, 8), nn.Linear(8, 11), nn.Linear(11, 5, bias=False)
+        self.norm, self.conv, self.scale = nn.LayerNorm(5), nn.Conv2d(3, 5, 3), nn.Parameter(torch.ones(1))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+
+
+def net():
+    torch.manual_seed(0)
+    return Net().double()
+
+
+DIM = sum(p.numel() for p in net().parameters() if p.requires_grad)
+
+
+def plan_of(mechanism):
+    return small_plan(dim=DIM, mechanism=mechanism)
+
+
+def key_here():
+    """Rank 0 has it, the others get it."""
+    return an.Key.from_seed_insecure(5) if dist.get_rank() == 0 else None
+
+
+def arranged(kind, model=None):
+    model, world = model or net(), dist.get_world_size()
+    if kind == "replicated":
+        return model
+    mesh = init_device_mesh("cpu", (world,))
+    if kind == "fsdp":
+        for part in (model.embed, model.up):
+            fully_shard(part, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+    if kind == "fsdp-columns":
+        # Columns must divide evenly.
+        return fully_shard(model, mesh=mesh, shard_placement_fn=lambda p: Shard(int(p.ndim == 2 and p.shape[1] % world == 0)))
+    if kind == "tp":
+        return parallelize_module(model, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("data", "inner"))
+    if kind == "hsdp":
+        return fully_shard(model, mesh=mesh)
+    parallelize_module(model, mesh["inner"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    for name, p in list(model.named_parameters()):
+        if not isinstance(p, DTensor):
+            place, _, last = name.rpartition(".")
+            whole = distribute_tensor(p.data, mesh["inner"], [Replicate()])
+            setattr(model.get_submodule(place), last, nn.Parameter(whole, requires_grad=p.requires_grad))
+    return fully_shard(model, mesh=mesh["data"])
+
+
+def trained(model):
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def sums(step):
+    generator = torch.Generator().manual_seed(step)
+    return torch.randn(DIM, generator=generator, dtype=torch.float64)
+
+
+def leave(model, whole):
+    """The sum of a step, laid out as the parameters are."""
+    for p, part in zip(trained(model), whole.split([p.numel() for p in trained(model)])):
+        part = part.view(p.shape)
+        p.grad = distribute_tensor(part, p.device_mesh, p.placements, src_data_rank=None) if isinstance(p, DTensor) else part.clone()
+
+
+def gathered(model):
+    return torch.cat([(p.grad.full_tensor() if isinstance(p, DTensor) else p.grad).reshape(-1) for p in trained(model)])
+
+
+def means(plan, steps):
+    """What one process with the whole model makes."""
+    stream, found = an.NoiseStream(plan, DIM, an.Key.from_seed_insecure(5)), []
+    for step in range(steps):
+        row = np.empty(DIM, np.float32)
+        stream.release(sums(step).numpy(), row)
+        found.append(torch.from_numpy(row).double() / plan.expected_batch_size)
+    return found
+
+
+def walk(model, noise, plan, steps):
+    """Every rank must have the bits of one process at these steps."""
+    wanted = means(plan, steps.stop)
+    for step in steps:
+        leave(model, sums(step))
+        noise.add_()
+        assert torch.equal(gathered(model), wanted[step]), step
+
+
+def noise_of(model, plan, **how):
+    how = dict(sums_in_grad=True, batches_from_elsewhere=True, key=key_here()) | how
+    return CorrelatedNoise(model, plan, **how)
+
+
+def started(rank, world, port, work, *arguments):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60))
+    work(*arguments)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def on_ranks(world, work, *arguments):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mp.spawn(started, (world, port, work, *arguments), nprocs=world)
+
+
+def every_layout(kinds):
+    world = dist.get_world_size()
+    for kind in kinds:
+        for mechanism in MECHANISMS:
+            model, plan = arranged(kind), plan_of(mechanism)
+            noise = noise_of(model, plan)
+            made = [None] * world
+            dist.all_gather_object(made, noise.coordinates)
+            # Each coordinate once, and nobody more than a share of what is held, rounded up for each shape.
+            assert sum(made) == DIM and max(made) <= DIM / world + 60, (kind, made)
+            walk(model, noise, plan, range(3))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_layout_makes_the_bits_of_one_process(world):
+    on_ranks(world, every_layout, WORLDS[world])
+
+
+def saved(kind, folder):
+    for mechanism in MECHANISMS:
+        model, plan = arranged(kind), plan_of(mechanism)
+        noise = noise_of(model, plan)
+        walk(model, noise, plan, range(5))
+        dcp.save({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
+        # Saving changes nothing.
+        walk(model, noise, plan, range(5, 7))
+
+
+def resumed(kind, folder):
+    for mechanism in MECHANISMS:
+        model, plan = arranged(kind), plan_of(mechanism)
+        noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
+        dcp.load({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
+        assert noise.step == 5
+        walk(model, noise, plan, range(5, STEPS))
+
+
+def test_any_number_of_processes_goes_on(tmp_path):
+    on_ranks(4, saved, "fsdp+tp", tmp_path / "four")
+    for world, kind in ((1, "replicated"), (2, "hsdp"), (3, "fsdp")):
+        on_ranks(world, resumed, kind, tmp_path / "four")
+    on_ranks(2, saved, "replicated", tmp_path / "two")
+    on_ranks(3, resumed, "tp", tmp_path / "two")
+
+
+def refused(message, work):
+    """In every process, at once."""
+    with pytest.raises(ValueError, match=message):
+        work()
+
+
+def refusals():
+    rank, plan, model = dist.get_rank(), plan_of("blt:2"), arranged("fsdp")
+    other = small_plan(dim=DIM, mechanism="blt:2", epsilon=3)
+    refused("plan is .* on rank 1 but must be .*, as on rank 0", lambda: noise_of(model, other if rank == 1 else plan))
+    last = nn.Linear(7, 11 + rank).double()
+    refused("names and shapes of the trainable parameters is .* on rank 1", lambda: noise_of(last, plan))
+    refused("model is one without trainable parameters", lambda: noise_of(nn.Tanh() if rank == 1 else model, plan))
+    own = an.Key.from_seed_insecure(5 + rank)
+    refused("key is .* on rank 1 but must be", lambda: noise_of(model, plan, key=own))
+    refused("key is given on ranks \\[1\\] but must be on all of 2, on rank 0", lambda: noise_of(model, plan, key=own if rank == 1 else None))
+    noise = noise_of(model, plan)
+    for p in trained(model):
+        p.grad = DTensor.from_local(torch.zeros(p.shape, dtype=p.dtype), p.device_mesh, [Partial()], run_check=False)
+    refused("gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.add_)
+    leave(model, sums(0))
+    if rank == 1:
+        leave_sum(model.up.weight, model.up.weight.grad, 20, plan.clip_norm)
+    refused("gradient of .* is in .grad but must be in the sum that was clipped", noise.add_)
+    whole = net()
+    noise = noise_of(whole, plan)
+    leave(whole, sums(rank))
+    refused("gradient of .* is another on another rank but must be reduced", noise.add_)
+    assert noise.step == 0
+    # What was refused left nothing behind.
+    walk(whole, noise, plan, range(2))
+    state = noise.state_dict()
+    refused("plan of the state is another", lambda: noise.load_state_dict(state | ({"plan": state["layout"]} if rank == 1 else {})))
+    walk(whole, noise, plan, range(2, 4))
+
+
+def test_what_ranks_do_not_agree_on_is_refused_on_all():
+    on_ranks(2, refusals)
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.up, self.down = nn.Linear(6, 9), nn.Linear(9, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(torch.tanh(self.embed(x)))))
+
+
+def small_model():
+    torch.manual_seed(1)
+    return Small().double()
+
+
+def data():
+    generator = torch.Generator().manual_seed(2)
+    return TensorDataset(torch.randn(240, 6, generator=generator).double(), torch.randint(0, 3, (240,), generator=generator))
+
+
+def train(kind, folder):
+    plan, model = small_plan(dim=200, examples=240, batch_size=21, epochs=1), arranged(kind, small_model())
+    loss = nn.functional.cross_entropy
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
+    for x, y in DataLoader(data(), batch_sampler=noise.batch_sampler()):
+        clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=4)
+        optimizer.step()
+        optimizer.zero_grad()
+    clipped_sum_(model, loss, *data()[:10], plan.clip_norm)
+    with pytest.raises(RuntimeError, match="all 11 steps of this stream have been made"):
+        optimizer.step()
+    assert noise.step == plan.steps == 11
+    whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters()]
+    found = torch.cat([p.detach().reshape(-1) for p in whole])
+    torch.save(found, f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}")
+
+
+def test_processes_train_as_one_does(tmp_path):
+    several = [(2, "replicated"), (3, "replicated"), (3, "fsdp"), (4, "hsdp")]
+    for world, kind in [(1, "replicated"), *several]:
+        on_ranks(world, train, kind, tmp_path)
+    one = torch.load(tmp_path / "replicated-1-0")
+    assert not torch.equal(one, torch.cat([p.detach().reshape(-1) for p in small_model().parameters()]))
+    for world, kind in several:
+        replicas = [torch.load(tmp_path / f"{kind}-{world}-{rank}") for rank in range(world)]
+        assert all(torch.equal(replicas[0], other) for other in replicas)
+        # Sums are added in another order; the noise is the same.
+        assert torch.allclose(one, replicas[0], rtol=0, atol=1e-6)

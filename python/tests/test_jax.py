@@ -1,0 +1,406 @@
+"""Noise, sums and transformations for JAX, against loops over examples and streams of NumPy. Four devices, made of one processor."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import small_plan
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+os.environ["JAX_PLATFORMS"] = "cpu"
+jax = pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.sharding import AxisType, NamedSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+import antinoise as an  # noqa: E402
+from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform  # noqa: E402
+from antinoise.jax.layout import Layout, ranges_of  # noqa: E402
+
+DIM = 8 * 12 + 8 + 1
+PLAN = small_plan(dim=DIM)
+PLAIN = small_plan(dim=DIM, release="plain")
+UNEVEN = small_plan(dim=DIM, examples=250)  # a batch size that single precision does not hold
+
+
+def key():
+    return an.Key.from_seed_insecure(3)
+
+
+def tree():
+    made = np.random.default_rng(0)
+    return {n: jnp.asarray(made.normal(size=s), jnp.float32) for n, s in (("b", (8,)), ("s", ()), ("w", (8, 12)))}
+
+
+def flat(tree):
+    return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.size > 0 and a.tobytes() == b.tobytes()
+
+
+def rows(plan, count):
+    stream, made = an.NoiseStream(plan, DIM, key()), np.empty((count, DIM), np.float32)
+    for row in made:
+        stream.next_into(row)
+    return made
+
+
+def layouts(kind=AxisType.Auto):
+    mesh, params = jax.make_mesh((2, 2), ("x", "y"), axis_types=(kind, kind)), tree()
+
+    def put(b, w):
+        return {
+            "b": jax.device_put(params["b"], NamedSharding(mesh, b)),
+            "s": jax.device_put(params["s"], NamedSharding(mesh, P())),
+            "w": jax.device_put(params["w"], NamedSharding(mesh, w)),
+        }
+
+    yield "one device", params, DIM
+    yield "replicated", put(P(), P()), DIM
+    yield "rows over four", put(P(("x", "y")), P(("x", "y"))), DIM
+    yield "blocks", put(P("x"), P("x", "y")), DIM
+    yield "columns, replicated", put(P(), P(None, "y")), DIM
+    yield "columns turned", put(P("y"), P(None, ("y", "x"))), DIM
+
+
+LAYOUTS = list(layouts())
+
+
+@pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
+def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_once(name, params, made):
+    noise, wanted = Noise(params, PLAIN, key()), rows(PLAIN, 3)
+    assert len(noise) == made
+    for step in range(3):
+        row = noise.next()
+        assert same(flat(row), wanted[step])
+        for got, leaf in zip(jax.tree.leaves(row), jax.tree.leaves(params), strict=True):
+            assert got.shape == leaf.shape and got.sharding == leaf.sharding
+    assert noise.step == 3
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAIN, UNEVEN], ids=["grid", "plain", "uneven"])
+@pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
+def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
+    noise, stream, out = Noise(params, plan, key()), an.NoiseStream(plan, DIM, key()), np.empty(DIM, np.float32)
+    for step in range(3):
+        sums = {n: np.random.default_rng(step).normal(size=p.shape) for n, p in params.items()}
+        if step == 2:  # arrays of JAX, laid out otherwise
+            with jax.enable_x64(True):
+                sums = jax.tree.map(jnp.asarray, sums)
+        stream.release(flat(sums).astype(np.float64), out)
+        mean = noise.release(sums)
+        assert same(flat(mean), (out.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
+        assert all(m.sharding == p.sharding for m, p in zip(jax.tree.leaves(mean), jax.tree.leaves(params), strict=True))
+
+
+def test_means_have_the_parameters_precision():
+    params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), tree())
+    mean = Noise(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params))
+    stream, out = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
+    stream.release(np.ones(DIM), out)
+    assert {leaf.dtype for leaf in jax.tree.leaves(mean)} == {jnp.dtype(jnp.bfloat16)}
+    assert same(flat(mean), (out.astype(np.float64) / 20).astype(np.float32).astype(jnp.bfloat16))
+
+
+def test_ranges_are_those_of_numpy():
+    made, seen = np.random.default_rng(1), 0
+    for _ in range(300):
+        shape = tuple(int(n) for n in made.integers(1, 8, size=made.integers(0, 4)))
+        box = tuple((int(a), int(made.integers(a, n + 1))) for n, a in ((n, made.integers(0, (n + 1) // 2)) for n in shape))
+        index = np.arange(7, 7 + int(np.prod(shape))).reshape(shape)[tuple(slice(*part) for part in box)].ravel()
+        ranges = ranges_of(7, shape, box)
+        assert np.array_equal(np.concatenate([np.arange(*r) for r in ranges]) if ranges else [], index)
+        seen += len(index)
+    assert seen > 300
+    assert Layout(tree()).ranges == [(0, DIM)]
+
+
+X = np.random.default_rng(4).normal(size=(20, 8)).astype(np.float32) * 3
+Y = np.random.default_rng(5).normal(size=(20, 12)).astype(np.float32)
+
+
+def loss(params, example):
+    x, y = example
+    return jnp.sum((jnp.tanh((x + params["b"]) @ params["w"]) * params["s"] - y) ** 2)
+
+
+def naive(params, x, y, clip_norm, loss=loss):
+    """Example by example, each in a portion of its own, summed by NumPy."""
+    total, lengths = np.zeros(DIM), []
+    for i in range(len(x)):
+        g = flat(jax.grad(loss)(params, (x[i], y[i]))).astype(np.float64)
+        lengths.append(np.linalg.norm(g))
+        total += g * min(1.0, clip_norm / lengths[-1])
+    return total, lengths
+
+
+@pytest.mark.parametrize("micro_batch", [1, 7, 64])
+def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
+    clip_norm = float(np.median(naive(tree(), X, Y, 1.0)[1]))
+    total, lengths = naive(tree(), X, Y, clip_norm)
+    assert sum(length > clip_norm for length in lengths) == 10
+    got = clipped_sum(loss, tree(), (X, Y), clip_norm, micro_batch=micro_batch)
+    assert (got.examples, got.clip_norm) == (20, clip_norm)
+    assert {leaf.dtype for leaf in jax.tree.leaves(got.total)} == {np.dtype(np.float64)}
+    assert np.allclose(flat(got.total), total, rtol=1e-4, atol=1e-5)
+    assert not jax.config.jax_enable_x64
+
+
+def elementwise(params, example):
+    x, y = example
+    return jnp.sum((params["w"] * y - 1) ** 2) * params["s"] + jnp.sum(params["b"] * x)
+
+
+@pytest.mark.parametrize("kind, loss", [(AxisType.Auto, loss), (AxisType.Explicit, elementwise)], ids=["auto", "explicit"])
+def test_sums_and_releases_of_a_mesh(kind, loss):
+    for name, params, _ in list(layouts(kind))[2:5]:
+        sums = clipped_sum(loss, params, (X, Y), 1.0)
+        assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0, loss)[0], rtol=1e-4, atol=1e-5), name
+        out = np.empty(DIM, np.float32)
+        an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
+        mean = Noise(params, PLAN, key()).release(sums)
+        assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
+
+
+def test_one_example_moves_the_sum_by_its_clip_norm():
+    for clip_norm in (0.1, 3.0):
+        whole = flat(clipped_sum(loss, tree(), (X, Y), clip_norm, micro_batch=1).total)
+        for i in range(3):
+            rest = [n for n in range(20) if n != i]
+            without = flat(clipped_sum(loss, tree(), (X[rest], Y[rest]), clip_norm, micro_batch=1).total)
+            moved = np.linalg.norm(whole - without)
+            assert (1 - 2**-19) * clip_norm < moved <= clip_norm * (1 + 2**-20)
+
+
+def test_sums_are_in_double_precision():
+    """One large coordinate and many small gradients, which single precision loses next to it."""
+    params = {"w": jnp.zeros(2, jnp.float32)}
+    x = np.full((600, 2), 1e-9, np.float32)
+    x[0] = (1.0, 0)
+    got = clipped_sum(lambda p, x: p["w"] @ x, params, x, 2.0).total["w"]
+    assert abs(float(np.asarray(got)[0]) - (1 + 599 * float(np.float32(1e-9)))) < 1e-14
+
+
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, 3e38])
+def test_what_is_not_finite_adds_nothing(wrong):
+    x = X.copy()
+    x[3], rest = wrong, [n for n in range(20) if n != 3]
+    want = flat(clipped_sum(loss, tree(), (X[rest], Y[rest]), 1.0).total)
+    got = flat(clipped_sum(lambda p, e: loss(p, e) * jnp.where(jnp.abs(e[0]).max() > 1e5, jnp.inf, 1.0), tree(), (x, Y), 1.0).total)
+    assert np.isfinite(got).all() and np.abs(got).max() > 0.1 and np.allclose(got, want, atol=1e-5)
+
+
+def test_an_empty_batch_is_a_sum_of_zeros():
+    got = clipped_sum(loss, tree(), (X[:0], Y[:0]), 1.0)
+    assert got.examples == 0 and not flat(got.total).any() and flat(got.total).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: clipped_sum(loss, tree(), (X, Y), 0.0), "clip_norm is 0.0 but must be a finite number above 0"),
+        (lambda: clipped_sum(loss, tree(), (X, Y), np.inf), "clip_norm is inf but must be a finite number above 0"),
+        (lambda: clipped_sum(loss, tree(), (X, Y), 1.0, micro_batch=0), "micro_batch is 0 but must be at least 1"),
+        (lambda: clipped_sum(loss, tree(), (X, Y[:3]), 1.0), r"batch is of \[3, 20\] examples but must be of one number"),
+        (lambda: jax.jit(lambda p: clipped_sum(loss, p, (X, Y), 1.0).total)(tree()), "params and batch are traced but must be arrays"),
+        (lambda: Noise({"w": np.zeros(3)}, PLAN, key()), r"\['w'\] is <class 'numpy.ndarray'> but must be a jax.Array"),
+        (lambda: Noise({"w": jnp.zeros(3, jnp.int32)}, PLAN, key()), r"\['w'\] is of dtype int32 but must be of a floating one"),
+        (lambda: Noise({}, PLAN, key()), "params is a tree without numbers but must have some"),
+        (lambda: Noise(tree(), PLAN, key()).next(), "release of the plan is grid but must be plain"),
+        (lambda: Noise(tree(), PLAN, key()).release(tree()), "sum is of dtype float32 but must be float64: sums in less precision"),
+        (lambda: Noise(tree(), PLAN, key()).release([np.zeros(DIM)]), "sums is a tree .* but must be the parameters'"),
+        (
+            lambda: Noise(tree(), PLAN, key()).release({"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}),
+            r"\['s'\] of sums is of shape \(1,\) but must be of \(\)",
+        ),
+        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)), "clip_norm of the sum is 1.5 but must be the plan's, 1.0"),
+        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)), "batch of step 0 is of 19 examples but must be the plan's"),
+        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)), "but must be smaller, for its sum to be exact enough"),
+        (
+            lambda: Noise(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(ClippedSum(None, 20, 1.0)),
+            "unit of the plan is user but must be example",
+        ),
+        (lambda: add_noise(PLAN), "release of the plan is grid but must be plain"),
+        (
+            lambda: noise_addition_transform(Noise(tree(), PLAN, key()), sensitivity=1.1),
+            "sensitivity is 1.1 but must be above 0 and at most",
+        ),
+        (lambda: noise_addition_transform(Noise(LAYOUTS[2][1], PLAN, key()), sensitivity=1), "pieces but must be on one device"),
+    ],
+)
+def test_what_is_wrong_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_sums_in_single_precision_are_taken_from_who_answers_for_them():
+    noise, stream, out = Noise(tree(), PLAN, key(), trust_float32_sums=True), an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
+    stream.release(flat(tree()).astype(np.float64), out)
+    assert same(flat(noise.release(tree())), (out.astype(np.float64) / 20).astype(np.float32))
+    assert noise.statement.startswith(PLAN.statement) and "Assumed, not proved: that one example moves the sums" in noise.statement
+    assert Noise(tree(), PLAN, key()).statement == PLAN.statement
+
+
+def test_a_whole_training_sees_the_noisy_mean_alone():
+    params, secret = tree(), key()
+    noise, optimizer = Noise(params, PLAN, secret), optax.sgd(0.1)
+    state, x, y = optimizer.init(params), np.tile(X, (12, 1)), np.tile(Y, (12, 1))
+    stream, own, out = an.NoiseStream(PLAN, DIM, key()), flat(params), np.empty(DIM, np.float32)
+    for examples in an.Batches(PLAN, secret):
+        sums = clipped_sum(loss, params, (x[examples], y[examples]), PLAN.clip_norm)
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            optax.apply_updates(params, optimizer.update(sums, state, params)[0])
+        stream.release(flat(sums.total), out)
+        updates, state = optimizer.update(noise.release(sums), state, params)
+        params = optax.apply_updates(params, updates)
+        own = own + np.float32(-0.1) * (out.astype(np.float64) / 20).astype(np.float32)
+    assert noise.step == PLAN.steps and np.allclose(flat(params), own, rtol=1e-6, atol=1e-6)
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        noise.release(jax.tree.map(lambda p: np.zeros(p.shape), params))
+
+
+def test_noise_enters_a_jitted_step_as_an_argument():
+    for dtype, trust in ((jnp.float64, False), (jnp.float32, True)):
+        with jax.enable_x64(dtype == jnp.float64):
+            params, noise = tree(), Noise(tree(), PLAIN, key())
+            tx = optax.chain(add_noise(PLAIN, trust_float32_sums=trust), optax.scale(-1.0))
+            sums = jax.tree.map(partial(jnp.asarray, dtype=dtype), params)
+            updates, _ = jax.jit(tx.update)(sums, tx.init(params), params, noise=noise.next())
+        want = -((flat(sums) + rows(PLAIN, 1)[0].astype(dtype)) / 20).astype(np.float32)
+        assert flat(updates).dtype == np.float32 and np.allclose(flat(updates), want, rtol=1e-6)
+        assert np.array_equal(flat(updates), want) or dtype == jnp.float32
+
+
+def test_a_step_without_its_noise_is_refused():
+    params, tx = tree(), add_noise(PLAIN, trust_float32_sums=True)
+    row = Noise(params, PLAIN, key()).next()
+    for given, message in (
+        ({}, "noise is absent but must be the step's row"),
+        ({"noise": {"w": row["w"]}}, "noise is a tree .* but must be the sums'"),
+        ({"noise": row | {"w": row["w"][0]}}, r"noise is of shape \(12,\) but must be of the sums', \(8, 12\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tx.update(params, tx.init(params), params, **given)
+    with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):
+        add_noise(PLAIN).update(params, optax.EmptyState(), params, noise=row)
+    with jax.enable_x64(True):
+        double = jax.tree.map(lambda p: p.astype(jnp.float64), params)
+    with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):  # what JAX would make of it
+        jax.jit(add_noise(PLAIN).update)(double, optax.EmptyState(), params, noise=row)
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
+@pytest.mark.parametrize("double", [False, True])
+def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
+    with jax.enable_x64(double):
+        params = tree()
+        noise, stream = Noise(params, plan, key(), trust_float32_sums=not double), an.NoiseStream(plan, DIM, key())
+        tx = noise_addition_transform(noise, sensitivity=1.0)
+        state, update, out = tx.init(params), jax.jit(tx.update), np.empty(DIM, np.float32)
+        for step in range(3):
+            sums = jax.tree.map(lambda p, step=step: p.astype(jnp.float64 if double else jnp.float32) * (step + 1), params)
+            got, state = update(sums, state)
+            stream.release(flat(sums).astype(np.float64), out)
+            assert same(flat(got), out.astype(np.float64) if double else out) and int(state.step) == step + 1 == noise.step
+
+
+def test_the_transformation_refuses_a_step_again_and_one_past_the_last():
+    params = tree()
+    noise = Noise(params, PLAN, key(), trust_float32_sums=True)
+    tx = noise_addition_transform(noise, sensitivity=1.0)
+    first, update = tx.init(params), jax.jit(tx.update)
+    _, state = update(params, first)
+    jax.effects_barrier()
+    with pytest.raises(Exception, match="step is 0 but must be 1, which comes next"):
+        jax.block_until_ready(update(params, first))
+    for _ in range(PLAN.steps - 1):
+        _, state = update(params, state)
+    jax.effects_barrier()
+    with pytest.raises(Exception, match="all 24 steps of this stream have been made"):
+        jax.block_until_ready(update(params, state))
+    assert noise.step == PLAN.steps
+    with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):
+        tx = noise_addition_transform(Noise(params, PLAN, key()), sensitivity=1.0)
+        jax.jit(tx.update)(params, tx.init(params))
+
+
+@pytest.mark.parametrize("layout", [0, 3])
+def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
+    params, whole = LAYOUTS[layout][1], rows(PLAIN, 5)
+    noise = Noise(params, PLAIN, key(), run="a")
+    made = [flat(noise.next()) for _ in range(2)]
+    noise.save(tmp_path / "state")
+    made += [flat(noise.next()) for _ in range(3)]
+    later = Noise.resume(tmp_path / "state", params, PLAIN, run="a")
+    assert later.step == 2
+    for step in range(2, 5):
+        assert same(flat(later.next()), made[step]) and not same(made[step], whole[step])
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "state" / "noise-0").stat().st_mode & 0o777 == 0o600
+    swapped = {"b": params["s"], "s": params["b"], "w": params["w"]}
+    with pytest.raises(ValueError, match="params is a tree of other names or shapes"):
+        Noise.resume(tmp_path / "state", swapped, PLAIN, run="a")
+    for how in (dict(plan=PLAN, run="a"), dict(plan=PLAIN, run="b")):
+        with pytest.raises(ValueError, match="not a checkpoint of this stream"):
+            Noise.resume(tmp_path / "state", params, **how)
+
+
+def test_it_is_not_copied_and_a_key_makes_it_once():
+    secret = an.Key.from_os()
+    noise = Noise(tree(), PLAN, secret)
+    for copied in (lambda: pickle.dumps(noise), lambda: copy.copy(noise), lambda: copy.deepcopy(noise)):
+        with pytest.raises(TypeError, match="two of them would release the same noise twice"):
+            copied()
+    with pytest.raises(ValueError, match="a name that is new to this key"):
+        Noise(tree(), PLAN, secret)
+
+
+def test_rows_are_not_written_again():
+    """Arrays of a CPU may be the memory that the noise was made in."""
+    params, noise = {"w": jnp.zeros(DIM)}, Noise({"w": jnp.zeros(DIM)}, PLAIN, key())
+    made = [noise.next()["w"] for _ in range(4)]
+    assert same(np.stack(made), rows(PLAIN, 4)) and params["w"].sum() == 0
+
+
+SCRIPT = """
+import dataclasses, jax, jax.numpy as jnp, numpy as np, antinoise as an
+from jax_privacy.experimental import execution_plan
+from antinoise.jax import Noise, noise_addition_transform
+config = execution_plan.BandMFExecutionPlanConfig.default(
+    num_bands=2, iterations=8, strategy_optimization_steps=5, epsilon=None, delta=None, noise_multiplier=1.0, sampling_prob=0.5)
+theirs = config.plan
+params = {"w": jnp.zeros(4), "b": jnp.zeros(())}
+gradient = theirs.clipped_grad(lambda p, x, y: ((x @ p["w"] + p["b"] - y) ** 2).mean(), argnums=0, batch_argnums=(1, 2))
+plan = an.plan(examples=40, batch_size=10, steps=8, epsilon=4, delta=1e-5, setting="poisson", mechanism="banded-toeplitz:2",
+               clip_norm=gradient.sensitivity(), dim=5)
+key = an.Key.from_seed_insecure(1)
+noise = Noise(params, plan, key, trust_float32_sums=True)
+mine = dataclasses.replace(theirs, noise_addition_transform=noise_addition_transform(noise, sensitivity=gradient.sensitivity()))
+x, y = np.random.default_rng(0).normal(size=(40, 4)).astype("f"), np.ones(40, "f")
+state, update = mine.noise_addition_transform.init(params), jax.jit(mine.noise_addition_transform.update)
+stream, out, steps = an.NoiseStream(plan, 5, an.Key.from_seed_insecure(1)), np.empty(5, "f"), 0
+flat = lambda tree: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+for examples in an.Batches(plan, key):
+    sums = gradient(params, x[examples], y[examples])
+    noisy, state = update(sums, state)
+    stream.release(flat(sums).astype("d"), out)
+    assert np.array_equal(flat(noisy), out) and np.abs(out).max() > 0
+    params = jax.tree.map(lambda p, n: p - 0.01 * n, params, noisy)
+    steps += 1
+assert steps == 8
+"""
+
+
+def test_jax_privacy_takes_the_transformation():
+    pytest.importorskip("jax_privacy")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=300, env=os.environ)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Times rows of correlated noise for JAX: antinoise.jax beside jax-privacy, both BLTs of order 4, on the same cores.
+
+    python scripts/python/compare_jax_privacy.py [--dim 10000000] [--threads 1] [--rounds 9]
+
+Run it with a Python that has antinoise, jax, optax and jax-privacy. Each contestant has a process of its own, bound to the same `--threads`
+cores; they take turns, a row of each in every round, while the others wait, so that a busy moment of the machine harms all alike. Printed
+are the median and the least and greatest time of a row, in nanoseconds a coordinate, and the median of the rounds' ratios.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+THEIRS = "jax-privacy's BLT, jitted, float32"
+
+
+def of_antinoise(what: str, dim: int, threads: int) -> Callable[[], object]:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    import antinoise as an
+    from antinoise.jax import Noise
+
+    release = "grid" if "grid" in what else "plain"
+    plan = an.plan(100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism="blt:4", release=release)
+    if "NumPy" in what:
+        stream, row = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), np.empty(dim, np.float32)
+        return lambda: stream.next_into(row)
+    noise = Noise(jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads)
+    if release == "plain":
+        return lambda: jax.block_until_ready(noise.next())
+    sums = np.zeros(dim)
+    return lambda: jax.block_until_ready(noise.release(sums))
+
+
+def of_jax_privacy(dim: int) -> Callable[[], object]:
+    import jax
+    import jax.numpy as jnp
+    from jax_privacy import noise_addition
+    from jax_privacy.matrix_factorization import buffered_toeplitz
+
+    with jax.enable_x64(True):
+        blt = buffered_toeplitz.BufferedToeplitz.build(buf_decay=[0.9, 0.8, 0.7, 0.6], output_scale=[0.1, 0.1, 0.1, 0.1])
+        matrix = blt.inverse_as_streaming_matrix()
+        transform = noise_addition.matrix_factorization_privatizer(matrix, stddev=1.0, prng_key=0, dtype=jnp.float32)
+        gradient = jnp.zeros(dim, jnp.float32)
+        # It makes the state again in the same memory.
+        update, state = jax.jit(transform.update, donate_argnums=(1,)), [transform.init(gradient)]
+
+    def step() -> None:
+        with jax.enable_x64(True):
+            noisy, state[0] = update(gradient, state[0])
+            jax.block_until_ready((noisy, state[0]))
+
+    return step
+
+
+CONTESTANTS = [
+    THEIRS,
+    "antinoise, plain, into NumPy memory",
+    "antinoise, plain, a jax.Array",
+    "antinoise, a release on the grid, a jax.Array",
+]
+
+
+def contest(what: str, dim: int, threads: int) -> None:
+    """Makes a row for each line that comes in, and answers with its time."""
+    make = of_jax_privacy(dim) if what == THEIRS else of_antinoise(what, dim, threads)
+    for _ in range(3):
+        make()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        make()
+        print((time.perf_counter() - start) / dim * 1e9, flush=True)
+
+
+def compare(dim: int, threads: int, rounds: int) -> None:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": str(threads)}
+    if threads == 1:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    running = {}
+    for what in CONTESTANTS:
+        command = [sys.executable, "-W", "ignore", __file__, "--contestant", what, "--dim", str(dim), "--threads", str(threads)]
+        running[what] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert running[what].stdout.readline() == "ready\n"
+    times: dict[str, list[float]] = {what: [] for what in CONTESTANTS}
+    for _ in range(rounds):
+        for what, process in running.items():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            times[what].append(float(process.stdout.readline()))
+    for process in running.values():
+        process.stdin.close()
+        process.wait()
+    print(f"{dim} coordinates, {threads} thread(s), {rounds} rounds; nanoseconds a coordinate: median (least to greatest)")
+    for what, found in times.items():
+        ratio = median(theirs / ours for theirs, ours in zip(times[THEIRS], found, strict=True))
+        print(f"{what:48} {median(found):7.2f} ({min(found):.2f} to {max(found):.2f})  {ratio:5.1f}x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dim", type=int, default=10_000_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--contestant", choices=CONTESTANTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.contestant:
+        contest(options.contestant, options.dim, options.threads)
+    else:
+        compare(options.dim, options.threads, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
