@@ -432,6 +432,15 @@ def test_a_model_that_mixes_examples_is_refused():
     model, x, y = Mixed(), torch.randn(13, 6), torch.randint(0, CLASSES, (13,))
     with pytest.raises(ValueError, match="model is a Mixed whose examples change each other's output"):
         clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    # It is not taken for one that treats them apart because nothing showed, or because a part of it did.
+    fresh = Mixed()
+    clipped_sum_(fresh, loss, x[:1].expand(13, 6), y, 0.3, norms="ghost")
+    changed = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
+    clipped_sum_(changed, loss, x, y, 0.3, norms="ghost")
+    changed[1] = Mixed()
+    for mixed in (fresh, changed):
+        with pytest.raises(ValueError, match="whose examples change each other's output"):
+            clipped_sum_(mixed, loss, x, y, 0.3, norms="ghost")
     # One by one, there is nothing to mix.
     clipped_sum_(model, loss, x, y, 0.3)
     found = taken(model)
