@@ -96,11 +96,12 @@ def _spacing(exact: bool, grid_spacing: float | None, norms: str, clip_norm: flo
         return None
     if norms == "ghost":
         raise ValueError("norms is 'ghost' but must be 'each' or 'auto' where exact is True: what is rounded is each gradient")
-    # Double precision rounds to whole multiples of such a number without an error.
+    # By such a number, double precision divides without an error.
     if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
         raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's")
-    if not clip_norm / grid_spacing <= 2**51:
-        raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-51 of clip_norm, {clip_norm}")
+    # Then 2^16 examples, more than one sum may have, make less than 2^51 points: noise takes that many.
+    if clip_norm > 2**34 * grid_spacing:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-34 of clip_norm, {clip_norm}")
     return float(grid_spacing)
 
 

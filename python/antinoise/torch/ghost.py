@@ -83,7 +83,7 @@ class _Taps:
         x = args[0] if args else kwargs["input"]
         layer.check_input(x, output, self._examples)
         if not output.requires_grad:
-            output = _Anchor.apply(output.clone() if output._is_view() else output, self._anchor)
+            output = _Anchor.apply(output, self._anchor)
         self._parts[layer] = None
         output.register_hook(partial(self._gradient, layer, x.detach(), x._version))
         return output
@@ -91,8 +91,7 @@ class _Taps:
     def _gradient(self, layer: Layer, x: Tensor, version: int, gradient: Tensor) -> None:
         if x._version != version:
             raise layer.unsupported("given what is not changed in place later")
-        with torch.autocast(x.device.type, enabled=False):
-            self._parts[layer] = layer.parts(x, gradient)
+        self._parts[layer] = layer.parts(x, gradient)
 
     def outputs(self, x: Tensor) -> Any:
         """The model's, of a portion whose gradients come next, or not at all."""
@@ -105,7 +104,9 @@ class _Taps:
         """The gradients of the portion's losses."""
         # A parameter gets a gradient only where something else than its layer uses it.
         leaves = [self._anchor, *self._parameters.values()]
-        found = torch.autograd.grad(losses.sum(), leaves, allow_unused=True) if losses.requires_grad else ()
+        found: tuple[Tensor | None, ...] = ()
+        if losses.requires_grad:
+            found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
         for name, gradient in zip(self._parameters, found[1:]):
             if gradient is not None:
                 raise Unsupported(f"{name} is used outside of its module but must be used there alone, for norms without gradients")

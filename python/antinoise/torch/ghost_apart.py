@@ -21,10 +21,11 @@ def check_apart(
     """Refuses a model where layers do not have the examples in the first dimension, or where an example's output has other bits beside
     another example. Each example for itself would be safe with it; of several, what is clipped would not be an example's gradient.
 
-    `agreed` tells whether any of the processes that must run the model together says so. `outputs` is the model, watched; it gets another number of examples than in a portion, so that no other dimension is taken for them.
+    `outputs` is the model, watched; it gets another number of examples than in a portion, so that no other dimension is taken for them.
+    `agreed` tells whether any of the processes that must run the model together says so.
     """
     count = 2 if micro_batch != 2 else 3
-    kind = (tuple(x.shape[1:]), x.dtype, x.device, model.training, count)
+    kind = (tuple(x.shape[1:]), x.dtype, x.device, count, *((id(module), module.training) for module in model.modules()))
     if not agreed(micro_batch > 1 and len(x) > 0 and kind not in _tried.get(model, ())):
         return
 

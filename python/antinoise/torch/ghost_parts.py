@@ -11,9 +11,6 @@ from torch import Tensor
 
 from .lengths import in_double, only, some_at_a_time, squares_of
 
-# What it costs to read a gradient that was made, twice, in multiplications.
-_READING = 40
-
 Sums = dict[str, Tensor]
 
 
@@ -114,7 +111,7 @@ class Pairs:
             a, g = (v.to(torch.float64) for v in f.of(some))
             a, g = a.mT @ a, g.mT @ g
             uncancelled = (a.diagonal(dim1=-2, dim2=-1) * g.diagonal(dim1=-2, dim2=-1)).sqrt().sum(-1)
-            found.append(((a * g).sum(-1).sum(-1).clamp(min=0) + rounding * uncancelled.square()).sum(1))
+            found.append(((a * g).sum(-1).sum(-1) + rounding * uncancelled.square()).sum(1))
         self.squares = torch.cat(found)
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
@@ -149,12 +146,11 @@ class Rows:
 
 
 def matrix(name: str, factors: Factors) -> Part:
-    """A matrix's gradients, in the form that costs less."""
+    """A matrix's gradients: made where they take no more room than a few times what they are made of, or little; else as pairs, which
+    take twice the multiplications, in double precision."""
     f = factors
     if f.places == 1:
         return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
-    # In multiplications in single precision: double precision takes twice as long, and its terms are read as well.
-    made, pairs = f.size * (f.places + _READING), 2 * f.places * (f.places * f.width + f.size) + f.size * _READING
-    if made < pairs and (f.size <= 4 * f.places * f.width or f.examples * f.groups * f.size <= 2**22):
+    if f.size <= 4 * f.places * f.width or f.examples * f.groups * f.size <= 2**22:
         return Made(name, f.made())
     return Pairs(name, f)

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Times a private step of the small CNN in PyTorch: clipped_sum_ beside Opacus, in one process, in turns.
+
+    PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 50]
+
+The model is that of antinoise-train, `Model::cnn` on 28x28 images: 26,010 parameters; images are random, a batch has 500. A step is: clip,
+sum, add noise (torch's in every way, since it is clipping that is compared), step of SGD with momentum. Each round takes every way once, in
+an order of its own; what counts is a way's time over that of Opacus's ghost clipping in the same round: median, and middle half.
+Where Opacus is not installed, its ways are left out and times are over those of a step without privacy.
+"""
+import argparse
+import copy
+import random
+import statistics
+import time
+import warnings
+
+import torch
+from torch import nn
+
+from antinoise.torch import clipped_sum_
+from antinoise.torch.sums import drop_sum, held_sum
+
+BATCH, CLIP_NORM = 500, 1.0
+loss = nn.functional.cross_entropy
+
+
+def cnn():
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 8, 2, padding=3), nn.MaxPool2d(2, 1), nn.Tanh(),
+        nn.Conv2d(16, 32, 4, 2), nn.MaxPool2d(2, 1), nn.Tanh(),
+        nn.Flatten(), nn.Linear(512, 32), nn.Tanh(), nn.Linear(32, 10),
+    )  # fmt: skip
+    assert sum(p.numel() for p in model.parameters()) == 26010
+    return model
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+
+
+def plain(model, images, labels):
+    optimizer = sgd(model)
+
+    def step():
+        optimizer.zero_grad()
+        loss(model(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def own(norms, micro_batch, model, images, labels):
+    optimizer = sgd(model)
+
+    def step():
+        clipped_sum_(model, loss, images, labels, CLIP_NORM, micro_batch=micro_batch, norms=norms)
+        for p in model.parameters():
+            total = held_sum(p).total
+            p.grad = ((total + torch.randn_like(total)) / BATCH).to(p.dtype)
+            drop_sum(p)
+        optimizer.step()
+
+    return step
+
+
+def opacus(mode, model, images, labels):
+    from opacus import PrivacyEngine
+
+    data = torch.utils.data.TensorDataset(images, labels)
+    private, optimizer, *rest = PrivacyEngine().make_private(
+        module=model,
+        optimizer=sgd(model),
+        criterion=nn.CrossEntropyLoss(),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=CLIP_NORM,
+        grad_sample_mode=mode,
+        poisson_sampling=False,
+    )
+    criterion = rest[0] if mode == "ghost" else nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad()
+        criterion(private(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--micro-batch", type=int, default=50)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    random.seed(0)
+    model, images, labels = cnn(), torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % 10
+    ways = {
+        "antinoise ghost": lambda *how: own("ghost", options.micro_batch, *how),
+        "antinoise each": lambda *how: own("each", options.micro_batch, *how),
+        "Opacus ghost": lambda *how: opacus("ghost", *how),
+        "Opacus hooks": lambda *how: opacus("hooks", *how),
+        "without privacy": plain,
+    }
+    steps = {}
+    for name, make in ways.items():
+        try:
+            steps[name] = make(copy.deepcopy(model), images, labels)
+        except ImportError:
+            print(f"left out: {name}")
+    times = {name: [] for name in steps}
+    for round in range(options.rounds + 2):
+        for name in random.sample(list(steps), len(steps)):
+            start = time.perf_counter()
+            steps[name]()
+            if round >= 2:
+                times[name].append(1e3 * (time.perf_counter() - start))
+    base = "Opacus ghost" if "Opacus ghost" in steps else "without privacy"
+    print(f"a step of the CNN, batch {BATCH}, {options.threads} threads, {options.rounds} rounds")
+    print(f"{'':16}  median ms  over {base} (middle half)")
+    for name, found in times.items():
+        low, middle, high = statistics.quantiles([own / other for own, other in zip(found, times[base])])
+        print(f"{name:16}  {statistics.median(found):9.1f}  {middle:.2f} ({low:.2f} to {high:.2f})")
+
+
+if __name__ == "__main__":
+    main()
