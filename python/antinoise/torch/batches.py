@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -81,10 +81,10 @@ class CollateEmpty:
     """For `DataLoader(..., collate_fn=CollateEmpty(data))`: a sampled batch may have no example, which must be a batch of 0 all the same, for its
     step has noise. It makes of no example what `collate` makes of one, with nothing in it."""
 
-    def __init__(self, data: Any, collate: Callable[[Sequence[Any]], Any] = default_collate) -> None:
+    def __init__(self, data: Any, collate: Callable[[list[Any]], Any] = default_collate) -> None:
         self._data, self._collate = data, collate
 
-    def __call__(self, examples: Sequence[Any]) -> Any:
+    def __call__(self, examples: list[Any]) -> Any:
         return self._collate(examples) if examples else _none_of(self._collate([self._data[0]]))
 
 
