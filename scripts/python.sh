@@ -46,15 +46,19 @@ stack() {
     [ "$wanted" = "$name" ] || [ "$wanted" = all ] || return 0
     # Packages are words here.
     # shellcheck disable=SC2086
-    environment "$name" numpy pytest $packages
+    environment "$name" numpy pytest mypy $packages
     in_environment "$name" "$@" test_pages.py
+    (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy" "${typed[@]}")
 }
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
+    typed=(antinoise/torch antinoise/{opacus,_opacus,lightning,hf}.py)
     stack torch 'torch>=2.6 opacus>=1.5 lightning>=2.4 transformers>=4.50 peft accelerate' \
-        test_torch.py test_ghost.py test_distributed.py test_opacus.py test_lightning.py test_hf.py
+        test_{torch,ghost,exact,examples,distributed,opacus,opacus_refusals,lightning,hf}.py
+    typed=(antinoise/jax)
     stack jax 'jax>=0.10 optax jax-privacy' test_jax.py
+    typed=(antinoise/flower)
     # Later versions ask for a certifi that an index may lack.
     stack flower 'flwr[simulation]>=1.41,<1.42' test_flower.py
     exit

@@ -1,6 +1,7 @@
 """Processes that train together: each makes a part of the noise, and together they make the bits of one."""
 
 import datetime
+import multiprocessing
 import os
 import socket
 
@@ -21,6 +22,9 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
+
+# Imported once, not by each process.
+multiprocessing.set_forkserver_preload(["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "antinoise.torch", "pytest"])
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
 WORLDS = {
@@ -140,7 +144,7 @@ def on_ranks(world, work, *arguments):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    mp.spawn(started, (world, port, work, *arguments), nprocs=world)
+    mp.start_processes(started, (world, port, work, *arguments), nprocs=world, start_method="forkserver")
 
 
 def every_layout(kinds):
@@ -164,7 +168,7 @@ def test_every_layout_makes_the_bits_of_one_process(world):
 def saved(kind, folder):
     for mechanism in MECHANISMS:
         model, plan = arranged(kind), plan_of(mechanism)
-        noise = noise_of(model, plan)
+        noise = noise_of(model, plan, ahead=mechanism == "blt:2")
         walk(model, noise, plan, range(5))
         dcp.save({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
         # Saving changes nothing.
@@ -174,7 +178,7 @@ def saved(kind, folder):
 def resumed(kind, folder):
     for mechanism in MECHANISMS:
         model, plan = arranged(kind), plan_of(mechanism)
-        noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
+        noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True, ahead=kind == "hsdp")
         dcp.load({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
         assert noise.step == 5
         walk(model, noise, plan, range(5, STEPS))

@@ -142,11 +142,11 @@ def test_sums_may_lie_in_grad_where_that_is_said(plan):
     assert torch.equal(torch.cat([p.grad.reshape(-1) for p in model.parameters()]), torch.from_numpy(released.astype(np.float64) / 20))
 
 
-def run(plan, steps, state=None):
+def run(plan, steps, state=None, **how):
     """A run with the key of the tests, or one that is resumed, whose key is in its state."""
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-    noise = CorrelatedNoise(model, plan, None if state else key()).attach(optimizer)
+    noise = CorrelatedNoise(model, plan, None if state else key(), **how).attach(optimizer)
     loader = DataLoader(TensorDataset(*data()), batch_sampler=noise.batch_sampler())
     if state:
         model.load_state_dict(state["model"])
@@ -172,6 +172,48 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
         made(other)[2].load_state_dict(whole["noise"])
     with pytest.raises(ValueError, match="layout of the state is another model's"):
         made(plan, nn.Linear(6, 3))[2].load_state_dict(whole["noise"])
+
+
+@pytest.mark.parametrize("kind", ["grid", "plain"])
+def test_noise_that_is_made_ahead_has_the_same_bits(kind):
+    plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
+    whole, ahead = run(plan, STEPS), run(plan, STEPS, ahead=True)
+    assert all(torch.equal(p, ahead["model"][name]) for name, p in whole["model"].items())
+    # A row that waits is a part of the state, whoever goes on.
+    for first, then in ((True, True), (True, False), (False, True)):
+        state = run(plan, 7, ahead=first)
+        assert state["noise"]["steps"][2] == first and state["noise"]["steps"][0] == 7 + first
+        resumed = run(plan, STEPS, state, ahead=then)
+        assert all(torch.equal(p, resumed["model"][name]) for name, p in whole["model"].items()), (first, then)
+    model, optimizer, noise = made(plan, ahead=True)
+    for _ in range(STEPS):
+        optimizer.step()
+        optimizer.zero_grad()
+    assert noise.step == STEPS
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("wild", [float("nan"), float("inf"), -float("inf")])
+def test_sums_that_are_not_finite_are_refused(plan, wild):
+    model, optimizer, noise = made(plan, small_model(torch.float64), sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    model[2].bias.grad[1] = wild
+    with pytest.raises(ValueError, match="sum of 2.bias is not finite but must be one of clipped gradients"):
+        optimizer.step()
+    assert noise.step == 0
+
+
+@pytest.mark.parametrize("wild", [1e300, -1e300, 2.0**60, 1e9])
+def test_wild_sums_are_released_alike(plan, wild):
+    at_once, ahead = (made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead) for ahead in (False, True))
+    for model, optimizer, _ in (at_once, ahead):
+        for p in model.parameters():
+            p.grad = torch.full_like(p, wild)
+        optimizer.step()
+    for p, q in zip(at_once[0].parameters(), ahead[0].parameters()):
+        assert torch.equal(p.grad, q.grad) and p.grad.isfinite().all()
 
 
 def test_batches_are_the_plans(plan):
@@ -222,11 +264,11 @@ def test_a_state_that_was_altered_is_refused(plan):
     noise = made(plan)[2]
     noise.add_()
     state = noise.state_dict()
-    for name, wrong in (("run_key", torch.arange(32, dtype=torch.uint8)), ("steps", torch.tensor([2, 2])), ("commitment", state["plan"])):
+    for name, wrong in (("run_key", torch.arange(32, dtype=torch.uint8)), ("steps", torch.tensor([2, 2, 0])), ("commitment", state["plan"])):
         with pytest.raises(ValueError, match="commitment is .* but must be that of this key"):
             noise.load_state_dict(state | {name: wrong})
     with pytest.raises(ValueError, match="step of the state is 25 but must be from 0 to steps = 24"):
-        noise.load_state_dict(state | {"steps": torch.tensor([25, 25])})
+        noise.load_state_dict(state | {"steps": torch.tensor([25, 25, 0])})
     with pytest.raises(ValueError, match="run_key is one byte over and over"):
         noise.load_state_dict(state | {"run_key": torch.zeros(32, dtype=torch.uint8)})
     assert noise.step == 1

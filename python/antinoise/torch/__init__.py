@@ -1,7 +1,7 @@
 """Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
 
-    loader = DataLoader(data, batch_sampler=BatchSampler(plan, key))
     noise = CorrelatedNoise(model, plan, key).attach(optimizer)
+    loader = DataLoader(data, batch_sampler=noise.batch_sampler())
     for x, y in loader:
         clipped_sum_(model, loss, x, y, plan.clip_norm)
         optimizer.step()
@@ -13,7 +13,8 @@ anything else is refused.
 
 from .batches import BatchSampler, CollateEmpty
 from .clipping import clipped_sum_
+from .examples import clipped_sum_of_
 from .noise import CorrelatedNoise
 from .sums import leave_sum
 
-__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "leave_sum"]
+__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "clipped_sum_of_", "leave_sum"]

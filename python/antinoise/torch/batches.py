@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.data import Sampler, default_collate
 
 from .. import Batches, Key, NoiseStream, Plan
@@ -17,71 +16,83 @@ class BatchSampler(Sampler[list[int]]):
     """The plan's batches, for `DataLoader(data, batch_sampler=...)`, whose data must be the plan's examples, in one order. Where processes train
     together, each gets its share of every batch.
 
-    `start` is the first step, for a run that is resumed.
+    `start` is the first step, for a run that is resumed. `CorrelatedNoise.batch_sampler()` makes one that follows the noise.
     """
 
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
         if not 0 <= start <= plan.steps:
             raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
-        self._batches, self._start, self._noise, self._drawn = Batches(plan, key, run=run), start, None, start
-
-    _noise: NoiseStream | None
+        self._batches: Batches | None = Batches(plan, key, run=run)
+        self._start = self._drawn = start
+        # Of the noise that is followed: the step that comes next.
+        self._step: Callable[[], int] | None = None
 
     @classmethod
-    def of_noise(cls, plan: Plan, noise: NoiseStream) -> BatchSampler:
-        """The batches of the run whose noise this is; each pass over them begins at the step that the noise stands at."""
+    def following(cls) -> BatchSampler:
+        """Batches of the noise that `follow` tells of; each pass over them begins at the step that comes next there."""
         made = cls.__new__(cls)
-        made._batches, made._noise = Batches.of_noise(plan, noise), noise
-        made._start = made._drawn = noise.step
+        made._batches, made._start, made._drawn, made._step = None, 0, 0, None
         return made
+
+    def check(self, noise: NoiseStream) -> None:
+        """Refuses to be the batches of another run's noise, where they were made of a key."""
+        if self._batches is not None and self._step is None and self._batches.token != noise.token:
+            raise ValueError("batches are of another run or key but must be those of the noise")
+
+    def follow(self, plan: Plan, noise: NoiseStream, step: Callable[[], int]) -> None:
+        """From now on these are the batches of `noise`, if they were not made of a key."""
+        if self._batches is None or self._step is not None:
+            self._batches, self._step, self._drawn = Batches.of_noise(plan, noise), step, step()
 
     @property
     def token(self) -> str:
         """A name for the run and its key."""
-        return self._batches.token
+        return self._made().token
 
     @property
     def drawn(self) -> int:
         """The step whose batch is drawn next."""
         return self._drawn
 
-    def check(self, noise: NoiseStream) -> None:
-        """Refuses to be the batches of another run's noise."""
-        if self.token != noise.token:
-            raise ValueError("batches are of another run or key but must be those of the noise")
-
-    def check_followed(self, noise: NoiseStream) -> None:
-        """Refuses noise of another run, where these batches are of a key that stays what it is."""
-        if self._noise is None:
-            self.check(noise)
-
-    def follow(self, plan: Plan, noise: NoiseStream) -> None:
-        """From now on these are the batches of `noise`, if they were made of noise."""
-        if self._noise is not None:
-            self._batches, self._noise, self._drawn = Batches.of_noise(plan, noise), noise, noise.step
+    def _made(self) -> Batches:
+        if self._batches is None:
+            raise ValueError("noise of the batches is not there yet but must be: it is made before they are drawn")
+        return self._batches
 
     def _first(self) -> int:
-        return self._start if self._noise is None else self._noise.step
+        return self._start if self._step is None else self._step()
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def _shares(self, first: int, last: int) -> Iterator[list[int]]:
+        """This process's share of the batches of steps `first` to `last` - 1."""
         rank, world = rank_and_world()
-        for step in range(self._first(), len(self._batches)):
-            batch = self._batches.at(step)
+        for step in range(first, last):
+            batch = self._made().at(step)
             self._drawn = step + 1
             yield batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()
 
+    def __iter__(self) -> Iterator[list[int]]:
+        return self._shares(self._first(), len(self._made()))
+
     def __len__(self) -> int:
-        return len(self._batches) - self._first()
+        return len(self._made()) - self._first()
 
 
 class CollateEmpty:
     """For `DataLoader(..., collate_fn=CollateEmpty(data))`: a sampled batch may have no example, which must be a batch of 0 all the same, for its
-    step has noise."""
+    step has noise. It makes of no example what `collate` makes of one, with nothing in it."""
 
-    def __init__(self, data: Any, collate: Callable[[Sequence[Any]], Any] = default_collate) -> None:
+    def __init__(self, data: Any, collate: Callable[[list[Any]], Any] = default_collate) -> None:
         self._data, self._collate = data, collate
 
-    def __call__(self, examples: Sequence[Any]) -> Any:
-        if examples:
-            return self._collate(examples)
-        return tree_map(lambda x: x[:0] if isinstance(x, Tensor) else x, self._collate([self._data[0]]))
+    def __call__(self, examples: list[Any]) -> Any:
+        return self._collate(examples) if examples else _none_of(self._collate([self._data[0]]))
+
+
+def _none_of(batch: Any) -> Any:
+    if isinstance(batch, Tensor):
+        return batch[:0]
+    if isinstance(batch, Mapping):
+        return {name: _none_of(part) for name, part in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return [_none_of(part) for part in batch]
+    raise ValueError(f"batch is one with a {type(batch).__name__} but must be made of tensors, for an empty one to be made")

@@ -52,7 +52,7 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
                 made.unreduced.add(name)
             elif getattr(p, "placements", None) != total.placements:  # type: ignore[attr-defined]
                 raise ValueError(f"sum of {name} is laid out otherwise but must be as its parameter is")
-            made.sums[name] = local_part(total)
+            made.sums[name] = _finite(name, local_part(total))
         elif p.grad is None:
             # A gradient that is missing is zero; its noise is not.
             made.sums[name] = torch.zeros(local_part(p).shape, dtype=dtype, device=p.device)
@@ -87,7 +87,13 @@ def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, plan: Plan, sums
     if getattr(grad, "placements", None) != getattr(p, "placements", None):
         places = getattr(grad, "placements", "whole")
         raise ValueError(f"gradient of {name} is {places} but must be reduced and laid out as its parameter is")
-    return local_part(grad).to(torch.float64)
+    return _finite(name, local_part(grad).to(torch.float64))
+
+
+def _finite(name: str, sum: Tensor) -> Tensor:
+    if sum.is_floating_point() and not bool(torch.isfinite(sum).all()):
+        raise ValueError(f"sum of {name} is not finite but must be one of clipped gradients")
+    return sum
 
 
 @dataclass(frozen=True)

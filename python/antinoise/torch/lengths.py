@@ -41,7 +41,7 @@ def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
 def squares_of(gradients: Tensor) -> Tensor:
     """The square of each example's length, in double precision."""
     found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
-    return torch.cat(found).square()
+    return torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
 
 
 def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:

@@ -14,7 +14,8 @@ from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, replicas, shared_key, together
-from .release import Part, release
+from .release import Part
+from .rows import Rows
 from .sums import drop_sum, trainable
 
 
@@ -36,6 +37,9 @@ class CorrelatedNoise:
     Each step's batch must be drawn from `batch_sampler()`, or from a `BatchSampler` of the same key that `attach` is told of: the statement holds
     for the plan's batches alone. `batches_from_elsewhere=True` says that the caller sees to that: only their sizes are then compared.
 
+    With `ahead` the noise of the next step is made on a thread of its own while the model works, and waits in the host's memory (pinned where the model
+    is on an accelerator, which then adds it to the sum). Its bits are the same.
+
     `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as secret as it.
     """
 
@@ -49,8 +53,10 @@ class CorrelatedNoise:
         threads: int | None = None,
         sums_in_grad: bool = False,
         batches_from_elsewhere: bool = False,
+        ahead: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
+        self._ahead = ahead
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         self._parameters = trainable(model)
@@ -65,7 +71,7 @@ class CorrelatedNoise:
         for name, p in self._parameters.items():
             ranges[name] = ranges_of(p, start)
             start += p.numel()
-        self._parts = [Part(same, self._parameters, ranges) for same in replicas(list(ranges.items()))]
+        self._parts = [Part(same, self._parameters, ranges, ahead=ahead) for same in replicas(list(ranges.items()))]
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
@@ -81,17 +87,18 @@ class CorrelatedNoise:
             return ValueError(f"unit of the plan is user but must be {must_be}")
         return None
 
-    def _use(self, stream: NoiseStream) -> None:
+    def _use(self, stream: NoiseStream, waiting: Tensor | None = None) -> None:
         self._stream = stream
+        self._rows = Rows(stream, self._parts, self._plan.grid_spacing, ahead=self._ahead, waiting=waiting)
         external = self._plan.sampler["kind"] == "external"
         if self._sampler is not None:
-            self._sampler.follow(self._plan, stream)
+            self._sampler.follow(self._plan, stream, lambda: self.step)
         self._batches = None if external else Batches.of_noise(self._plan, stream)
 
     @property
     def step(self) -> int:
         """The step that comes next."""
-        return self._stream.step
+        return self._rows.step
 
     @property
     def coordinates(self) -> int:
@@ -101,8 +108,15 @@ class CorrelatedNoise:
     def batch_sampler(self) -> BatchSampler:
         """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)`, or this process's share of them. They follow
         the run when it is resumed; a step whose batch was not drawn here is refused."""
-        self._sampler = BatchSampler.of_noise(self._plan, self._stream)
-        return self._sampler
+        sampler = BatchSampler.following()
+        self.draw_from(sampler)
+        return sampler
+
+    def draw_from(self, batches: BatchSampler) -> None:
+        """From now on each step's batch must be drawn from these."""
+        batches.check(self._stream)
+        batches.follow(self._plan, self._stream, lambda: self.step)
+        self._sampler = batches
 
     def _layout_now(self) -> list[tuple[str, tuple[int, ...], torch.dtype, torch.device]]:
         return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
@@ -114,8 +128,7 @@ class CorrelatedNoise:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
         self._check_parameters(optimizer)
         if batches is not None:
-            batches.check(self._stream)
-            self._sampler = batches
+            self.draw_from(batches)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         return self
 
@@ -164,13 +177,16 @@ class CorrelatedNoise:
                 drop_sum(p)
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
         examples = among_processes(report(self.step, found, error, shared), error)
+        if self._sampler is not None and not self._sums_in_grad:
+            # Nobody clipped anything.
+            examples = examples or 0
         assert found is not None
         self._check_batch(examples, found.spacing)
         for part in self._parts:
             part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
-        release(self._stream, self._parts)
+        self._rows.release()
         for part in self._parts:
             for name, row in zip(part.names, part.hand_out()):
                 p = self._parameters[name]
@@ -180,10 +196,11 @@ class CorrelatedNoise:
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        found = collect(self._parameters, self._plan, self._sums_in_grad)
         if not self._from_elsewhere and self.step < self._plan.steps:
             if self._sampler is None or self._sampler.drawn <= self.step:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
-        return collect(self._parameters, self._plan, self._sums_in_grad)
+        return found
 
     def _check_batch(self, examples: int | None, spacing: float | None) -> None:
         if examples is None or self.step == self._plan.steps:
@@ -198,8 +215,12 @@ class CorrelatedNoise:
         """Step and noise by coordinate, as secret as the key: store it where nobody else can read. Any number of processes, in any layout of the same
         parameters, goes on with it: tensors are laid out as the parameters are, for `torch.distributed.checkpoint`."""
         run_key = np.zeros(32, np.uint8)
-        words = np.zeros((self._stream.state_words, len(self._stream)), np.int32)
-        steps = self._stream.state(words, run_key)
+        waiting = self._rows.waiting()
+        # The last ones are of a row that was made ahead.
+        words = np.zeros((self._stream.state_words + 1, len(self._stream)), np.int32)
+        steps = self._stream.state(words[:-1], run_key)
+        if waiting is not None:
+            words[-1] = waiting.numpy()
         past, rest = {}, torch.from_numpy(words)
         for part in self._parts:
             mine, rest = rest[:, : part.size_of_share], rest[:, part.size_of_share :]
@@ -208,7 +229,7 @@ class CorrelatedNoise:
                 past[name] = stacked_like(p, whole.reshape(len(words), *local_part(p).shape).contiguous())
         # Numbers as tensors: where a checkpoint is loaded in place, nothing else is filled.
         return {
-            "steps": torch.tensor(steps),
+            "steps": torch.tensor([*steps, int(waiting is not None)]),
             "run_key": torch.from_numpy(run_key),
             "commitment": _bytes(self._stream.commitment),
             "plan": _bytes(self._plan.digest),
@@ -218,29 +239,31 @@ class CorrelatedNoise:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused."""
-        error, stream = None, None
+        error, stream, waiting = None, None, None
         try:
-            stream = self._stream_of(state)
+            stream, waiting = self._stream_of(state)
             if self._sampler is not None:
-                self._sampler.check_followed(stream)
+                self._sampler.check(stream)
         except ValueError as other:
             error = other
         together(error)
         assert stream is not None
-        agree("step of the state", stream.step)
-        self._use(stream)
+        agree("step of the state", (stream.step, waiting is not None))
+        self._use(stream, waiting)
 
-    def _stream_of(self, state: dict[str, Any]) -> NoiseStream:
+    def _stream_of(self, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None]:
         for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
             if not torch.equal(state[name].cpu(), _bytes(mine)):
                 raise ValueError(f"{name} of the state is {got} but must be what this noise was made for")
         past = {name: local_part(tensor).cpu() for name, tensor in state["past"].items()}
         shares = [part.own_share([past[name] for name in part.names]) for part in self._parts]
-        words = torch.cat(shares, 1).contiguous().numpy()
-        first, made = state["steps"].tolist()
+        words = torch.cat(shares, 1).contiguous()
+        first, made, has_row = state["steps"].tolist()
         commitment = state["commitment"].cpu().numpy().tobytes().hex()
         how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads, commitment=commitment)
-        return NoiseStream.resume_state(words, (first, made), state["run_key"].cpu().numpy(), self._plan, self._dim, **how)
+        run_key = state["run_key"].cpu().numpy()
+        stream = NoiseStream.resume_state(words[:-1].numpy(), (first, made), run_key, self._plan, self._dim, **how)
+        return stream, words[-1] if has_row else None
 
     def __copy__(self) -> NoReturn:
         _no_copy()

@@ -8,7 +8,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .. import NoiseStream
 from .layout import Ranges, cut, joined, local_part
 from .processes import Replicas, rank_and_world
 
@@ -16,7 +15,9 @@ from .processes import Replicas, rank_and_world
 class Part:
     """Of parameters that the same processes hold: this process's share of their coordinates, and memory for a step."""
 
-    def __init__(self, replicas: Replicas, parameters: Mapping[str, nn.Parameter], ranges: Mapping[str, Ranges]) -> None:
+    def __init__(
+        self, replicas: Replicas, parameters: Mapping[str, nn.Parameter], ranges: Mapping[str, Ranges], *, ahead: bool
+    ) -> None:
         self.names, self.replicas = replicas.names, replicas
         locals_ = [local_part(parameters[name]) for name in self.names]
         self.device = locals_[0].device
@@ -30,8 +31,10 @@ class Part:
         self.ranges = cut(whole, self._first, self._last)
         self.size, self._count = size, count
         self.size_of_share = self._last - self._first
-        self.sum = torch.zeros(self.size_of_share, dtype=torch.float64)
-        self.row = torch.zeros(self.size_of_share, dtype=torch.float32)
+        # Rows that are made ahead are added where the model is, others in the host's memory.
+        place = self.device if ahead else torch.device("cpu")
+        self.sum = torch.zeros(self.size_of_share, dtype=torch.float64, device=place)
+        self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
 
     def gather(self, sums: list[Tensor], reduced: bool) -> None:
         """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of double precision."""
@@ -71,10 +74,3 @@ class Part:
     def own_share(self, whole: list[Tensor]) -> Tensor:
         """The rows of this process's share, of those of the parameters."""
         return torch.cat([rows.reshape(len(rows), -1) for rows in whole], 1)[:, self._first : self._last]
-
-
-def release(stream: NoiseStream, parts: list[Part]) -> None:
-    """Adds the next row to the sums of all parts."""
-    # One place is written without a copy.
-    sums, rows = [part.sum for part in parts], [part.row for part in parts]
-    stream.release(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)

@@ -1,0 +1,141 @@
+"""What stands in for Opacus's own parts: its accountant, and its optimizer's clipping and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch
+from opacus.accountants import IAccountant  # type: ignore[import-untyped]
+from opacus.optimizers import (  # type: ignore[import-untyped]
+    DistributedDPOptimizer,
+    DistributedDPOptimizerFastGradientClipping,
+    DPOptimizer,
+)
+from torch import Tensor, nn
+
+from . import Plan
+from .torch.epochs import EpochSampler
+from .torch.examples import clipped_totals
+from .torch.noise import CorrelatedNoise
+from .torch.sums import drop_sum, leave_sum
+
+MODES = ("hooks", "functorch", "ew", "no_op", "ghost")
+
+ASSUMED = """
+Assumed of Opacus (grad_sample_mode="{mode}"):
+- what it takes for the gradient of row i of a batch is a function of the parameters and of example i alone: the model treats rows apart
+  and the loss is the {reduction} of the rows' losses. Lengths, factors and sums are antinoise's, in double precision.
+"""
+ASSUMED_OF_GHOSTS = """
+Assumed of Opacus (grad_sample_mode="ghost"), WITHOUT A PROOF:
+- the model treats the rows of a batch apart and the loss is the {reduction} of the rows' losses.
+- lengths that ghost norms find and sums that a second backward pass makes, both in single precision, let one example move the sum by
+  no more than clip norm {clip}. Sums in single precision are known that one example moves by 1.003 (500 examples) to 1.79 clip norms
+  (60,000 examples; docs/training.md). The modes hooks, functorch and ew have no such assumption.
+"""
+
+
+class PlanAccountant(IAccountant):  # type: ignore[misc]
+    """States the plan's epsilon: what the whole run costs, at each of its steps."""
+
+    def __init__(self, plan: Plan, steps_made: Callable[[], int]) -> None:
+        super().__init__()
+        self.history: list[tuple[float, float, int]] = []
+        self._plan, self._steps_made = plan, steps_made
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
+        """Refused: the noise counts the steps."""
+        raise ValueError("a step of the accountant is asked for but must be left to the noise, which counts the plan's")
+
+    def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
+        """The plan's epsilon, which holds at the plan's delta and at any larger one."""
+        if not self._plan.delta <= delta < 1:
+            raise ValueError(f"delta is {delta} but must be from {self._plan.delta}, the plan's, to below 1")
+        return self._plan.epsilon
+
+    def __len__(self) -> int:
+        return self._steps_made()
+
+    @classmethod
+    def mechanism(cls) -> str:
+        return "antinoise"
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[DPOptimizer], None]:
+        """Nothing to count at a step."""
+        return lambda optimizer: None
+
+
+class Steps:
+    """Stands in for a `DPOptimizer`'s own clipping and noise."""
+
+    def __init__(self, plan: Plan, optimizer: DPOptimizer, hooks: Any, noise: CorrelatedNoise, sampler: EpochSampler, mode: str) -> None:
+        self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
+        optimizer.expected_batch_size = plan.expected_batch_size
+        optimizer.add_noise, optimizer.scale_grad = self.finish, lambda: None
+        if mode == "ghost":
+            optimizer.accumulate = self.take_sums
+        else:
+            optimizer.clip_and_accumulate = self.take_examples
+        if mode == "ew":
+            hooks.register_forward_pre_hook(self._before_pass)
+        noise.attach(optimizer.original_optimizer, sampler)
+        if isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping)):
+            # The noise adds up the processes' sums: there is nothing to reduce after it.
+            optimizer.reduce_gradients = lambda: None
+        if optimizer.loss_reduction == "sum":
+            optimizer.original_optimizer.register_step_pre_hook(self._as_sum)
+
+    def take_examples(self) -> None:
+        """Clips what a backward pass left of each example, and adds it to the step's sum."""
+        parameters, samples = self._optimizer.params, self._optimizer.grad_samples
+        counts = {len(g) for g in samples}
+        if len(counts) != 1:
+            raise ValueError(f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch")
+        self._leave(parameters, clipped_totals(samples, self._plan.clip_norm), counts.pop())
+        for p in parameters:
+            # Taken: not for another step.
+            p.grad_sample = None
+
+    def take_sums(self) -> None:
+        """Adds the sum that a ghost's second backward pass left to the step's."""
+        parameters, lengths = self._optimizer.params, getattr(self._hooks, "per_sample_gradient_norms", None)
+        if lengths is None or any(p.grad is None for p in parameters):
+            raise ValueError("gradient is absent but must be what the criterion's backward() leaves, once for each batch")
+        if self._hooks.max_grad_norm != self._plan.clip_norm:
+            raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
+        totals = [p.grad.detach().to(torch.float64) for p in parameters]
+        for p in parameters:
+            p.grad = None
+        self._hooks.per_sample_gradient_norms = None
+        if not all(torch.isfinite(total).all() for total in totals):
+            raise ValueError("sum of the batch is not finite but must be: ghost clipping cannot leave an example out")
+        self._leave(parameters, totals, len(lengths))
+
+    def _leave(self, parameters: list[nn.Parameter], totals: list[Tensor], examples: int) -> None:
+        for p, total in zip(parameters, totals, strict=True):
+            leave_sum(p, total, examples, self._plan.clip_norm)
+
+    def finish(self) -> None:
+        """Before the step of a batch: what schedulers could have changed."""
+        for name, wanted in (("noise_multiplier", self._plan.noise_multiplier), ("max_grad_norm", self._plan.clip_norm)):
+            if (found := getattr(self._optimizer, name)) != wanted:
+                self.start()
+                raise ValueError(f"{name} of the optimizer is {found} but must be the plan's, {wanted}")
+
+    def start(self) -> None:
+        """Forgets what an unfinished step has summed: a new pass over the data begins with a whole batch."""
+        self._optimizer._step_skip_queue.clear()
+        self._optimizer._is_last_step_skipped = False
+        for p in self._optimizer.params:
+            drop_sum(p)
+        self._optimizer.zero_grad()
+
+    def _before_pass(self, module: nn.Module, inputs: Any) -> None:
+        if torch.is_grad_enabled() and any(p.grad_sample is not None for p in self._optimizer.params):
+            must_be = "None before a forward pass: expanded weights would mix two batches' examples"
+            raise ValueError(f"grad_sample is there but must be {must_be}")
+
+    def _as_sum(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        for p in self._optimizer.params:
+            p.grad.mul_(self._plan.expected_batch_size)

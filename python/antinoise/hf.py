@@ -1,0 +1,144 @@
+"""The Trainer of Hugging Face with a plan: private training and fine-tuning of transformers, LoRA included.
+
+    trainer = PrivateTrainer(model=model, args=args, train_dataset=data, plan=plan, key=key)
+    trainer.train()
+
+Noise is made for the parameters that are trained, and for no others.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from transformers import Trainer
+from transformers.trainer_utils import HubStrategy
+
+from . import Key, Plan
+from .torch.epochs import EpochSampler, planned_loader
+from .torch.examples import clipped_sum_of_
+from .torch.noise import CorrelatedNoise
+from .torch.secret import go_on, save_secret, state_of
+from .torch.sums import drop_sum, trainable
+
+NOISE_NAME = "noise.pt"
+
+
+class PrivateTrainer(Trainer):
+    """`transformers.Trainer` whose noise, clip norm and batches are a plan's.
+
+    An example is a row of what the collator makes, and its loss what `compute_loss` gives for it alone. Examples are taken one by one,
+    which any model allows, or in portions of `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its
+    data. Losses of private examples are not private: they are neither logged nor returned unless `report_losses_unprotected`.
+
+    Checkpoints hold `noise.pt`, which is **as secret as the key** until the plan's last step is made, in a file of mode 0600. What is
+    published is what `save_model` writes. A trainer serves one run.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        plan: Plan,
+        key: Key | None = None,
+        run: str | None = None,
+        threads: int | None = None,
+        micro_batch: int = 1,
+        report_losses_unprotected: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+        self._micro_batch, self._report = micro_batch, report_losses_unprotected
+        self._noise: CorrelatedNoise | None = None
+        self._trained: list[nn.Parameter] = []
+        self._sampler = EpochSampler(plan, self._start)
+        self._refuse()
+        # Batches begin where the noise does; to skip some would lose them.
+        self.args.ignore_data_skip = True
+
+    def _refuse(self) -> None:
+        args, whole = self.args, "1: a batch of the plan is one step; micro_batch=... takes it in portions"
+        published = args.push_to_hub and args.hub_strategy in (HubStrategy.CHECKPOINT, HubStrategy.ALL_CHECKPOINTS)
+        for name, found, right, must_be in (
+            ("max_grad_norm", args.max_grad_norm, not args.max_grad_norm, "0: the plan clips"),
+            ("gradient_accumulation_steps", args.gradient_accumulation_steps, args.gradient_accumulation_steps == 1, whole),
+            ("fp16", args.fp16, not args.fp16, "False: gradients would be scaled (bf16 is not)"),
+            ("number of processes", args.world_size, args.world_size == 1, "1"),
+            ("number of devices", args.n_gpu, args.n_gpu <= 1, "1: CUDA_VISIBLE_DEVICES chooses it"),
+            ("deepspeed or fsdp", "on", not self.is_deepspeed_enabled and not self.is_fsdp_enabled, "off"),
+            ("auto_find_batch_size", args.auto_find_batch_size, not args.auto_find_batch_size, "False: the plan has the batch size"),
+            ("hub_strategy", args.hub_strategy, not published, "end or every_save: a checkpoint is as secret as the key"),
+            ("model_init", "given", self.model_init is None, "left out: a second model needs a run of its own"),
+            ("micro_batch", self._micro_batch, self._micro_batch >= 1, "at least 1"),
+        ):
+            if not right:
+                raise ValueError(f"{name} is {found} but must be {must_be}")
+
+    @property
+    def noise(self) -> CorrelatedNoise:
+        """The run's noise, from when its optimizer is made; its `step` is the one that comes next."""
+        if self._noise is None:
+            raise ValueError("training is one that has not begun but must have: noise is made with the optimizer")
+        return self._noise
+
+    def _start(self) -> None:
+        """Forgets what an unfinished step has summed: a pass over the data begins with a whole batch."""
+        for p in self._trained:
+            drop_sum(p)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The plan's batches; a pass is an epoch."""
+        loader: DataLoader[Any] = self.accelerator.prepare(planned_loader(super().get_train_dataloader(), self._plan, self._sampler))
+        return loader
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """As the Trainer's, with noise before each step."""
+        optimizer: torch.optim.Optimizer = super().create_optimizer(model)
+        if self._noise is None:
+            trained: Any = self.model
+            noise = CorrelatedNoise(trained, self._plan, self._key, run=self._run, threads=self._threads)
+            self._noise, self._trained = noise.attach(optimizer, self._sampler), list(trainable(trained).values())
+            del self._key
+        return optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """As the Trainer's, for as many steps as the plan has at most."""
+        if num_training_steps > self._plan.steps:
+            raise ValueError(f"number of steps is {num_training_steps} but must be at most the plan's, {self._plan.steps}")
+        return super().create_scheduler(num_training_steps, optimizer)
+
+    def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """Leaves the sum of clipped gradients for the noise to be added to."""
+        model.train()
+        if callable(train := getattr(self.optimizer, "train", None)):
+            train()
+        batch = dict(self._prepare_inputs(inputs))
+        loss = clipped_sum_of_(model, self._loss_of_one, batch, self._plan.clip_norm, micro_batch=self._micro_batch)
+        return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
+
+    def _loss_of_one(self, model: nn.Module, example: dict[str, Any]) -> Tensor:
+        with self.compute_loss_context_manager():
+            loss: Any = self.compute_loss(model, example)
+        return torch.as_tensor(loss)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """As the Trainer's, without what is not private and without the norm of gradients, which are not there yet."""
+        hidden = {"grad_norm"} if self._report else {"grad_norm", "loss", "train_loss"}
+        super().log({name: value for name, value in logs.items() if name not in hidden}, start_time)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        save_secret(state_of(self.noise, self._plan), os.path.join(output_dir, NOISE_NAME))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            path = os.path.join(checkpoint, NOISE_NAME)
+            if not os.path.isfile(path):
+                raise ValueError(f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved")
+            if self.noise.step > 0:
+                raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
+            go_on(self.noise, torch.load(path, weights_only=True))
+        super()._load_optimizer_and_scheduler(checkpoint)

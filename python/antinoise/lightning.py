@@ -1,0 +1,190 @@
+"""Lightning with a plan: a callback that adds the noise and keeps it in Lightning's checkpoints.
+
+    class Classifier(lightning.LightningModule):
+        def training_step(self, batch, _):
+            return clipped_sum_(self.net, cross_entropy, *batch, plan.clip_norm)
+
+    private = PrivateTraining(plan, key)
+    Trainer(max_epochs=3, callbacks=[private]).fit(Classifier(), private.loader(data))
+
+Lightning gives an optimizer's step a closure, in which the training step runs: the noise is added when the closure has ended, and the
+optimizer sees nothing before.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from . import Key, Plan
+from .torch.epochs import EpochSampler, planned_loader
+from .torch.noise import CorrelatedNoise
+from .torch.secret import go_on, state_of
+from .torch.sums import drop_sum, trainable
+
+
+class PrivateTraining(Callback):
+    """Makes a training private: noise before each step, the plan's batches, and both in Lightning's checkpoints.
+
+    The training step calls `clipped_sum_` and returns what it returns, which has no gradient; or takes the optimizer's step itself, in
+    manual optimization. Checkpoints hold the noise: they are **as secret as the key** until the plan's last step is made, and files of mode
+    0600. What is published is `model.state_dict()`. A callback serves one model and one run.
+    """
+
+    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
+        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+        self._sampler = EpochSampler(plan, self._start)
+        self._noise: CorrelatedNoise | None = None
+        self._module: LightningModule | None = None
+        self._parameters: list[nn.Parameter] = []
+        self._state: dict[str, Any] | None = None
+        self._handle: Any = None
+
+    @property
+    def noise(self) -> CorrelatedNoise:
+        """The run's noise, from when its training starts."""
+        if self._noise is None:
+            raise ValueError("training is one that has not begun but must have: noise is made for a module")
+        return self._noise
+
+    @property
+    def step(self) -> int:
+        """The step that comes next."""
+        return 0 if self._noise is None else self._noise.step
+
+    def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
+        """The plan's batches of `dataset`, for `Trainer.fit`; each pass is an epoch. `how` is what `DataLoader` takes besides them."""
+        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Sees to it that checkpoints are for their owner alone."""
+        if stage == "fit" and not isinstance(trainer.strategy.checkpoint_io, SecretCheckpoints):
+            trainer.strategy.checkpoint_io = SecretCheckpoints(trainer.strategy.checkpoint_io)
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Makes the noise, or goes on with a checkpoint's."""
+        self._refuse(trainer, pl_module)
+        state, self._state = self._state, None
+        if self._noise is None:
+            self._noise = CorrelatedNoise(pl_module, self._plan, self._key, run=self._run, threads=self._threads)
+            self._noise.draw_from(self._sampler)
+            self._module, self._parameters = pl_module, list(trainable(pl_module).values())
+            del self._key
+            if state is not None:
+                go_on(self._noise, state)
+        optimizer = trainer.optimizers[0]
+        self._check_parameters(optimizer)
+        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        # Gradients were taken example by example, in the training step.
+        pl_module.backward = _no_backward  # type: ignore[method-assign]
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Takes the noise off the optimizer."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+            del pl_module.backward
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuses a loader that is not the plan's."""
+        found = getattr(trainer.train_dataloader, "batch_sampler", None)
+        if found is not self._sampler:
+            raise ValueError(f"batch sampler of the loader is {type(found).__name__} but must be the plan's: loader(dataset) makes one")
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the noise: as secret as the key, and nothing after the plan's last step."""
+        return {} if self._noise is None else state_of(self._noise, self._plan)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on with this noise when the training starts."""
+        self._state = state_dict
+
+    def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        scaler = getattr(trainer.precision_plugin, "scaler", None)
+        noise_would_be_clipped = "None: it would clip the noise, which could not cancel itself then; the plan clips"
+        whole = "1: a batch of the plan is one step, and clipped_sum_ takes it in portions"
+        for name, found, right, must_be in (
+            ("world_size of the trainer", trainer.world_size, trainer.world_size == 1, "1"),
+            ("gradient_clip_val of the trainer", trainer.gradient_clip_val, not trainer.gradient_clip_val, noise_would_be_clipped),
+            ("accumulate_grad_batches of the trainer", trainer.accumulate_grad_batches, trainer.accumulate_grad_batches == 1, whole),
+            ("precision of the trainer", trainer.precision, scaler is None, "one that does not scale gradients (32, bf16-mixed)"),
+            ("number of optimizers", len(trainer.optimizers), len(trainer.optimizers) == 1, "1"),
+            ("module", "another", self._module in (None, pl_module), "the one that the noise was made for"),
+            ("checkpoint", "one without noise", trainer.ckpt_path is None or self._state is not None, "a whole one, not of weights only"),
+            ("checkpoint", "given", self._noise is None or self._state is None, "left out: a callback serves one run, make a new one"),
+        ):
+            if not right:
+                raise ValueError(f"{name} is {found} but must be {must_be}")
+
+    def _check_parameters(self, optimizer: torch.optim.Optimizer) -> None:
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if held != {id(p) for p in self._parameters}:
+            raise ValueError("parameters of the optimizer are others but must be the module's trainable ones, all of them")
+
+    def _start(self) -> None:
+        """Forgets what an unfinished step has summed: a pass over the data begins with a whole batch."""
+        for p in self._parameters:
+            drop_sum(p)
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)
+        if closure is None:
+            self._add_noise(optimizer)
+            return None
+
+        made = self.step
+
+        def with_noise() -> Any:
+            if self.step != made:
+                raise ValueError("closure is called again but must be called once: an optimizer's step is one step of the plan")
+            loss = closure()
+            self._add_noise(optimizer)
+            return loss
+
+        return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {"closure": with_noise}
+
+    def _add_noise(self, optimizer: torch.optim.Optimizer) -> None:
+        self._check_parameters(optimizer)
+        if getattr(optimizer, "grad_scale", None) is not None:
+            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        self.noise.add_()
+
+
+def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
+    if loss.requires_grad:
+        raise ValueError("loss of the training step is one with gradients but must be what clipped_sum_ returns")
+
+
+class SecretCheckpoints(CheckpointIO):
+    """Another `CheckpointIO` whose files are for their owner alone."""
+
+    def __init__(self, of: CheckpointIO) -> None:
+        if isinstance(of, AsyncCheckpointIO):
+            raise ValueError("plugin AsyncCheckpointIO is given but must be left out: its files would be for everyone")
+        self._of = of
+
+    def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """Saves with mode 0600."""
+        before = os.umask(0o077)
+        try:
+            self._of.save_checkpoint(*args, **kwargs)
+        finally:
+            os.umask(before)
+
+    def load_checkpoint(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As the other."""
+        return self._of.load_checkpoint(*args, **kwargs)
+
+    def remove_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """As the other."""
+        self._of.remove_checkpoint(*args, **kwargs)
+
+    def teardown(self) -> None:
+        """As the other."""
+        self._of.teardown()

@@ -1,0 +1,196 @@
+"""Opacus with a plan: its per-example gradients and its loops, the plan's noise, clip norm and batches.
+
+    engine = PrivacyEngine(plan, key)
+    model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader)
+    for x, y in loader:
+        ...
+
+What Opacus takes of its own is an example's gradient. Clipping, sums and noise are those of `antinoise.torch`, whose hook on the wrapped
+optimizer is the last thing before its step.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, NoReturn
+
+import opacus  # type: ignore[import-untyped]
+import torch
+from opacus.distributed import DifferentiallyPrivateDistributedDataParallel as DPDDP  # type: ignore[import-untyped]
+from opacus.optimizers import DPOptimizer  # type: ignore[import-untyped]
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+
+from . import Key, Plan
+from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, MODES, PlanAccountant, Steps
+from .torch.epochs import EpochSampler, planned_loader
+from .torch.noise import CorrelatedNoise
+from .torch.processes import rank_and_world
+from .torch.secret import go_on, save_secret, state_of
+
+
+def _check_processes(module: nn.Module) -> int:
+    """Refuses what does not keep examples' gradients apart; how many processes there are."""
+    _, count = rank_and_world()
+    if (count > 1) != isinstance(module, DPDDP) or isinstance(module, DDP):
+        wanted = "DifferentiallyPrivateDistributedDataParallel" if count > 1 else "of one process"
+        raise ValueError(f"module is a {type(module).__name__} in {count} processes but must be {wanted}")
+    return count
+
+
+class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
+    """`opacus.PrivacyEngine` whose noise, clip norm and batches are a plan's.
+
+    `key` is not kept beyond `make_private`, which serves one model.
+    """
+
+    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
+        with warnings.catch_warnings():
+            # Opacus warns of its generator, which is never asked for a number.
+            warnings.simplefilter("ignore")
+            super().__init__(accountant="rdp")
+        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+        self._noise: CorrelatedNoise | None = None
+        self._steps: Steps | None = None
+        self._assumed = ""
+        self.accountant = PlanAccountant(plan, lambda: self.noise.step)
+
+    @property
+    def noise(self) -> CorrelatedNoise:
+        """The run's noise; its `step` is the one that comes next."""
+        return self._made()[0]
+
+    @property
+    def statement(self) -> str:
+        """The plan's statement, and what it takes for granted of Opacus."""
+        self._made()
+        return self._plan.statement + self._assumed
+
+    def _made(self) -> tuple[CorrelatedNoise, Steps]:
+        if self._noise is None or self._steps is None:
+            raise ValueError("engine is one without a model but must have made one private: make_private() comes first")
+        return self._noise, self._steps
+
+    def make_private(
+        self,
+        *,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        criterion: Any = None,
+        data_loader: DataLoader[Any],
+        noise_multiplier: float | None = None,
+        max_grad_norm: float | None = None,
+        batch_first: bool = True,
+        loss_reduction: str = "mean",
+        poisson_sampling: bool | None = None,
+        clipping: str = "flat",
+        noise_generator: None = None,
+        grad_sample_mode: str = "hooks",
+        wrap_model: bool = True,
+    ) -> Any:
+        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost`.
+
+        What a plan says may be left out, and must be the plan's where it is given. The loader keeps its data set, workers and
+        `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.
+        """
+        self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
+        processes = _check_processes(module)
+        sampler = EpochSampler(self._plan, lambda: self._made()[1].start())
+        made = super().make_private(
+            module=module,
+            optimizer=optimizer,
+            criterion=criterion if criterion is not None else nn.CrossEntropyLoss(reduction=loss_reduction),
+            data_loader=planned_loader(data_loader, self._plan, sampler),
+            noise_multiplier=self._plan.noise_multiplier,
+            max_grad_norm=self._plan.clip_norm,
+            batch_first=batch_first,
+            loss_reduction=loss_reduction,
+            poisson_sampling=False,
+            grad_sample_mode=grad_sample_mode,
+            wrap_model=wrap_model,
+        )
+        hooks, private = made[:2]
+        try:
+            inner = hooks._module.module if processes > 1 else hooks._module
+            noise = CorrelatedNoise(inner, self._plan, self._key, run=self._run, threads=self._threads)
+            self._steps = Steps(self._plan, private, hooks, noise, sampler, grad_sample_mode)
+        except ValueError:
+            hooks.cleanup()
+            raise
+        del self._key
+        self._noise = noise
+        assumed = ASSUMED_OF_GHOSTS if grad_sample_mode == "ghost" else ASSUMED
+        self._assumed = assumed.format(mode=grad_sample_mode, reduction=loss_reduction, clip=self._plan.clip_norm)
+        if grad_sample_mode == "ghost":
+            warnings.warn("ghost clipping sums in single precision, for which no bound is proved: see engine.statement", stacklevel=2)
+        return made
+
+    def _refuse(
+        self,
+        noise_multiplier: float | None,
+        max_grad_norm: float | None,
+        poisson_sampling: bool | None,
+        clipping: str,
+        noise_generator: None,
+        mode: str,
+    ) -> None:
+        poisson = self._plan.sampler["kind"] == "poisson"
+        for name, found, wanted in (
+            ("noise_multiplier", noise_multiplier, self._plan.noise_multiplier),
+            ("max_grad_norm", max_grad_norm, self._plan.clip_norm),
+            ("poisson_sampling", poisson_sampling, poisson),
+        ):
+            if found is not None and found != wanted:
+                raise ValueError(f"{name} is {found} but must be left out, or {wanted} as the plan says")
+        if self._noise is not None:
+            raise ValueError("module is a second one but must be the only one: another model needs a plan and a run of its own")
+        if clipping != "flat":
+            raise ValueError(f"clipping is {clipping} but must be flat: a plan has one clip norm, which does not change")
+        if noise_generator is not None:
+            raise ValueError("noise_generator is given but must be left out: noise comes from the key")
+        if mode not in MODES:
+            raise ValueError(f"grad_sample_mode is {mode} but must be one of {', '.join(MODES)}")
+
+    def make_private_with_epsilon(self, **how: Any) -> NoReturn:
+        """Refused: the plan was made for its epsilon."""
+        raise ValueError("target_epsilon is given but must be left to the plan: antinoise.plan(epsilon=...)")
+
+    def save_checkpoint(
+        self,
+        *,
+        path: str | os.PathLike[str],
+        module: nn.Module,
+        optimizer: DPOptimizer | None = None,
+        checkpoint_dict: dict[str, Any] | None = None,
+        module_state_dict_kwargs: dict[str, Any] | None = None,
+        torch_save_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """As Opacus's, with the noise. The file is **as secret as the key** until the plan's last step is made, and for its owner
+        alone (mode 0600): whoever reads it takes the noise away."""
+        state = dict(checkpoint_dict or {})
+        state["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
+        if optimizer is not None:
+            state["optimizer_state_dict"] = optimizer.state_dict()
+        state["noise_state_dict"] = state_of(self.noise, self._plan)
+        save_secret(state, path, **(torch_save_kwargs or {}))
+
+    def load_checkpoint(
+        self,
+        *,
+        path: str | os.PathLike[str],
+        module: nn.Module,
+        optimizer: DPOptimizer | None = None,
+        module_load_dict_kwargs: dict[str, Any] | None = None,
+        torch_load_kwargs: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Goes on where `save_checkpoint` was called, with the same bits; returns what else is in the file."""
+        state: dict[str, Any] = torch.load(path, **({"weights_only": True} | (torch_load_kwargs or {})))
+        if (optimizer is None) != ("optimizer_state_dict" not in state):
+            raise ValueError(f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was saved")
+        go_on(self.noise, state.pop("noise_state_dict"))
+        module.load_state_dict(state.pop("module_state_dict"), **(module_load_dict_kwargs or {}))
+        if optimizer is not None:
+            optimizer.load_state_dict(state.pop("optimizer_state_dict"))
+        return state

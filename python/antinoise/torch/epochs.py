@@ -1,0 +1,54 @@
+"""The plan's batches for loops that pass over their data epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils import data
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
+
+from .. import Plan
+from .batches import BatchSampler, CollateEmpty
+
+
+class EpochSampler(BatchSampler):
+    """The batches of a noise that is made later: a pass begins with the step that comes next and ends with its epoch, whether the last one was
+    broken off or the run is resumed. `on_start` is called before each pass."""
+
+    def __init__(self, plan: Plan, on_start: Callable[[], None]) -> None:
+        self._batches, self._start, self._drawn, self._step = None, 0, 0, None
+        self._on_start = on_start
+        self._epoch = max(round(plan.examples / plan.expected_batch_size), 1)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self._on_start()
+        first, steps = self._first(), len(self._made())
+        if first == steps:
+            raise ValueError(f"step is {first} but must be below {steps}: all steps of the plan have been made")
+        yield from self._shares(first, min(first - first % self._epoch + self._epoch, steps))
+
+    def __len__(self) -> int:
+        """Batches in a whole epoch."""
+        return self._epoch
+
+
+def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler) -> DataLoader[Any]:
+    """`loader` with the plan's batches in place of its own: the same data set, workers and memory."""
+    if isinstance(loader.dataset, IterableDataset):
+        raise ValueError(f"data set of the loader is a {type(loader.dataset).__name__} but must be one whose examples have numbers")
+    examples = len(loader.dataset)  # type: ignore[arg-type]
+    if examples != plan.examples:
+        raise ValueError(f"data set of the loader is of {examples} examples but must be of the plan's {plan.examples}")
+    batches = loader.batch_sampler
+    if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):
+        found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
+        raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
+    if batches.batch_size != plan.batch_size:
+        raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be the plan's, {plan.batch_size}")
+    same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor")
+    kept = {name: getattr(loader, name) for name in (*same, "persistent_workers")}
+    collate = loader.collate_fn
+    if plan.sampler["kind"] == "poisson":
+        collate = CollateEmpty(loader.dataset, collate)
+    return DataLoader(loader.dataset, batch_sampler=sampler, collate_fn=collate, **kept)

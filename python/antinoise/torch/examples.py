@@ -1,0 +1,126 @@
+"""Sums of clipped gradients where a batch is whatever a model takes: a tensor, a tuple, a mapping of names to tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+from torch.utils._pytree import tree_leaves, tree_map
+
+from .lengths import factors_for, in_double, only, squares_of
+from .sums import leave_sum, trainable
+
+# Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
+_Portion = tuple[list[Tensor], Tensor, int]
+
+
+def clipped_totals(gradients: Sequence[Tensor], clip_norm: float, examples: int | None = None) -> list[Tensor]:
+    """Of each parameter, the sum of its examples' gradients in double precision, each example clipped to `clip_norm` over all parameters.
+
+    Each of `gradients` has the examples in its first dimension; those after the first `examples` fill it up and are left out. One example
+    moves the sum by at most clip_norm (1 + 2^-20), as in docs/training.md; one whose gradient is not finite adds nothing.
+    """
+    count = len(gradients[0]) if examples is None else examples
+    gradients = [g[:count] for g in gradients]
+    first = gradients[0].device
+    lengths = torch.stack([squares_of(g).to(first) for g in gradients]).sum(0).sqrt()
+    factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
+    everything = bool(kept.all())
+    totals = []
+    for g in gradients:
+        total = torch.zeros(math.prod(g.shape[1:]), dtype=torch.float64, device=g.device)
+        for some, part in in_double(g):
+            part = only(None if everything else kept[some].to(g.device), part)
+            total.addmv_(part.reshape(len(part), -1).T, factors[some].to(g.device))
+        totals.append(total.view(g.shape[1:]))
+    return totals
+
+
+def clipped_sum_of_(
+    model: nn.Module,
+    loss: Callable[[nn.Module, Any], Tensor],
+    batch: Any,
+    clip_norm: float,
+    *,
+    micro_batch: int = 1,
+) -> Tensor:
+    """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
+    is not private: `clipped_sum_` for any batch whose tensors have the examples in their first dimension.
+
+    `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
+    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data.
+    """
+    if not clip_norm > 0 or not math.isfinite(clip_norm):
+        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
+    if micro_batch < 1:
+        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
+            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+    count, parameters = _examples(batch), trainable(model)
+    sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters.values()]
+    losses = 0.0
+    portions = _one_by_one(model, loss, batch, count) if micro_batch == 1 else _together(model, loss, batch, count, micro_batch)
+    for gradients, values, examples in portions:
+        for total, more in zip(sums, clipped_totals(gradients, clip_norm, examples), strict=True):
+            total += more
+        losses += float(values[:examples].detach().to(torch.float64).sum())
+    for p, total in zip(parameters.values(), sums, strict=True):
+        leave_sum(p, total, count, float(clip_norm))
+    return torch.tensor(losses / max(count, 1), dtype=torch.float64)
+
+
+def _examples(batch: Any) -> int:
+    """How many examples are in a batch: the first dimension of each of its tensors."""
+    leaves = tree_leaves(batch)
+    wrong = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor) or leaf.dim() == 0]
+    counts = {len(leaf) for leaf in leaves if not wrong}
+    if wrong or len(counts) != 1:
+        found = f"one with a {wrong[0]}" if wrong else f"one of tensors of {sorted(counts)} examples"
+        raise ValueError(f"batch is {found} but must be made of tensors with the examples in their first dimension")
+    return counts.pop()
+
+
+def _one_by_one(model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int) -> Iterator[_Portion]:
+    parameters = list(trainable(model).values())
+    for place in range(count):
+        with torch.enable_grad():
+            value = loss(model, tree_map(lambda leaf, place=place: leaf[place : place + 1], batch))
+            gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
+        yield [g.unsqueeze(0) for g in gradients], value.reshape(1), 1
+
+
+class _Loss(nn.Module):
+    """A loss as a module, so that its model's parameters can be put in for one call."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[nn.Module, Any], Tensor]) -> None:
+        super().__init__()
+        self.model, self._of = model, loss
+
+    def forward(self, example: Any) -> Tensor:
+        return self._of(self.model, example)
+
+
+def _together(
+    model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int, micro_batch: int
+) -> Iterator[_Portion]:
+    whole = _Loss(model, loss)
+    trained = {name: p.detach() for name, p in whole.named_parameters() if p.requires_grad}
+    fixed = {name: p.detach() for name, p in whole.named_parameters() if not p.requires_grad} | dict(whole.named_buffers())
+
+    def one(trained: dict[str, Tensor], example: Any) -> Tensor:
+        value: Tensor = functional_call(whole, {**fixed, **trained}, (tree_map(lambda leaf: leaf.unsqueeze(0), example),))
+        return value
+
+    of_each = vmap(grad_and_value(one), in_dims=(None, 0), randomness="different")
+    for start in range(0, count, micro_batch):
+        examples = min(micro_batch, count - start)
+        # What fills up the last portion is its first example.
+        places = torch.arange(micro_batch)
+        places = start + torch.where(places < examples, places, torch.zeros_like(places))
+        gradients, values = of_each(trained, tree_map(lambda leaf, places=places: leaf[places.to(leaf.device)], batch))
+        yield list(gradients.values()), values, examples

@@ -1,0 +1,89 @@
+"""The rows of a stream: made when a step asks for one, or the next one already while the model works."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import NoiseStream
+from .release import Part
+
+# Whole points up to this are added exactly; what is beyond counts as it.
+_BOUND = 2.0**51
+
+
+class Rows:
+    """Adds rows to the sums of parts.
+
+    A row that was made ahead is whole points of a grid of this `spacing`, or plain noise; it waits in the host's memory. `waiting` is one that a
+    state held. Nothing of it depends on data.
+    """
+
+    def __init__(
+        self, stream: NoiseStream, parts: list[Part], spacing: float | None, *, ahead: bool, waiting: Tensor | None = None
+    ) -> None:
+        self._stream, self._parts, self._spacing = stream, parts, spacing
+        self._thread = ThreadPoolExecutor(1, "antinoise") if ahead else None
+        self._coming: Future[None] | None = None
+        self._row: Tensor | None = None
+        if waiting is not None:
+            self._row = self._empty()
+            self._row.view(torch.int32).copy_(waiting)
+        elif ahead:
+            self._begin()
+
+    def _empty(self) -> Tensor:
+        on_device = any(part.device.type != "cpu" for part in self._parts)
+        dtype = torch.float32 if self._spacing is None else torch.int32
+        return torch.empty(len(self._stream), dtype=dtype, pin_memory=on_device)
+
+    def _begin(self) -> None:
+        """Has the next row made, if there is one."""
+        assert self._thread is not None
+        if self._stream.step == self._stream.steps:
+            return
+        self._row = row = self._empty() if self._row is None else self._row
+        make = self._stream.next_into if self._spacing is None else self._stream.next_points_into
+        self._coming = self._thread.submit(make, row.numpy())
+
+    def waiting(self) -> Tensor | None:
+        """The bits of the row that was made ahead, if there is one: as secret as the noise."""
+        if self._coming is not None:
+            self._coming.result()
+        return None if self._row is None else self._row.view(torch.int32)
+
+    @property
+    def step(self) -> int:
+        """The step whose row comes next."""
+        made_ahead = self.waiting() is not None
+        return self._stream.step - made_ahead
+
+    def release(self) -> None:
+        """Adds the next row to the sums of all parts, and leaves what is released in their rows."""
+        if (bits := self.waiting()) is None:
+            sums, rows = [part.sum for part in self._parts], [part.row for part in self._parts]
+            # One place is written without a copy.
+            self._stream.release(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
+            return
+        assert self._row is not None
+        for part, row in zip(self._parts, self._row.split([part.size_of_share for part in self._parts])):
+            part.row.copy_(self._released(part.sum, row.to(part.sum.device, non_blocking=True)))
+        # What is copied from is not written over before it was read.
+        if bits.is_pinned():
+            torch.cuda.synchronize()
+        self._coming, row, self._row = None, self._row, None
+        if self._thread is not None and self._stream.step < self._stream.steps:
+            self._row = row
+            self._begin()
+
+    def _released(self, sum: Tensor, row: Tensor) -> Tensor:
+        """What `NoiseStream.release` writes, on the sum's device."""
+        if self._spacing is None:
+            return (sum + row).to(torch.float32)
+        points = torch.round(sum / self._spacing)
+        # What is not a number counts as the lower bound.
+        points = torch.where(points > -_BOUND, points, -_BOUND).clamp(max=_BOUND)
+        return ((points + row) * self._spacing).to(torch.float32)

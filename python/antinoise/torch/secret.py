@@ -1,0 +1,41 @@
+"""What a checkpoint keeps of the noise: as secret as the key while the run goes on, and nothing when it is done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import torch
+
+from .. import Plan
+from .noise import CorrelatedNoise
+
+
+def state_of(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
+    """The state of the noise; after the last step, when nobody needs it any more, no more than that."""
+    return {"finished": True} if noise.step == plan.steps else noise.state_dict()
+
+
+def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
+    """Goes on where `state_of` was called."""
+    if state.get("finished"):
+        must_be = "of one that goes on: its model can be loaded without the noise"
+        raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
+    noise.load_state_dict(state)
+
+
+def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
+    """`torch.save` into a file that its owner alone may read, whole or not at all."""
+    place = Path(path)
+    # Such files are made with mode 0600.
+    with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
+        try:
+            torch.save(state, file, **how)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, place)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -1,0 +1,223 @@
+"""The Trainer of Hugging Face: what its optimizer sees is the noisy mean of the plan's batch, for a transformer with LoRA, offline."""
+
+import copy
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+from conftest import small_plan
+
+torch = pytest.importorskip("torch")
+os.environ["HF_HUB_OFFLINE"] = "1"
+transformers = pytest.importorskip("transformers")
+peft = pytest.importorskip("peft")
+from torch import nn  # noqa: E402
+from transformers.trainer_utils import HubStrategy  # noqa: E402
+
+import antinoise as an  # noqa: E402
+from antinoise.hf import PrivateTrainer  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+CLIP = 0.3
+STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return small_plan(examples=48, batch_size=8, dim=200, clip_norm=CLIP)
+
+
+def key():
+    return an.Key.from_seed_insecure(5)
+
+
+def data(count=48):
+    """Sentences of several lengths: what a collator fills up, and masks."""
+    generator = torch.Generator().manual_seed(2)
+    rows = []
+    for i in range(count):
+        ids = torch.randint(1, 30, (6 + i % 5,), generator=generator)
+        rows.append({"input_ids": torch.cat([ids, torch.zeros(10 - len(ids), dtype=torch.long)]), "length": len(ids)})
+        rows[-1]["attention_mask"] = (torch.arange(10) < len(ids)).long()
+        rows[-1]["labels"] = torch.where(rows[-1]["attention_mask"] == 1, rows[-1]["input_ids"], -100)
+    return rows
+
+
+def gpt2(attention="sdpa"):
+    torch.manual_seed(1)
+    sizes = dict(vocab_size=30, n_positions=16, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(**sizes, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation=attention)
+    lora = peft.LoraConfig(r=2, target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True, init_lora_weights=False)
+    return peft.get_peft_model(transformers.GPT2LMHeadModel(config), lora)
+
+
+def flat(tensors):
+    return torch.cat([t.detach().reshape(-1) for t in tensors])
+
+
+def trained(model):
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def trainer(plan, folder, model=None, rows=None, how=None, **arguments):
+    model = model or gpt2()
+    optimizer = torch.optim.SGD(trained(model), lr=0.5, momentum=0.9)
+    quiet = dict(disable_tqdm=True, use_cpu=True, report_to=[], save_strategy="no", max_grad_norm=0.0, per_device_train_batch_size=8)
+    args = transformers.TrainingArguments(output_dir=str(folder), **(quiet | dict(num_train_epochs=2, logging_steps=1) | arguments))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    given = dict(model=model, args=args, train_dataset=rows or data(), plan=plan, key=key(), optimizers=(optimizer, schedule)) | (how or {})
+    made = PrivateTrainer(**given)
+    made.seen = []
+    optimizer.register_step_post_hook(lambda *_: made.seen.append(flat(p.grad for p in trained(model))))
+    return made
+
+
+def by_hand(plan):
+    """The same training without any of it: gradients one by one, clipped, summed, and a stream's noise."""
+    model, stream, rows, seen = gpt2(), an.NoiseStream(plan, 64, key()), data(), []
+    model.train()
+    parameters, optimizer = trained(model), torch.optim.SGD(trained(model), lr=0.5, momentum=0.9)
+    for batch in an.Batches(plan, key()):
+        total, row = np.zeros(64), np.empty(64, np.float32)
+        for i in batch:
+            example = {name: rows[i][name][None] for name in ("input_ids", "attention_mask", "labels")}
+            gradient = flat(torch.autograd.grad(model(**example).loss, parameters)).double().numpy()
+            assert np.linalg.norm(gradient) > CLIP / 10
+            total += gradient * min(1.0, (1 - 2.0**-20) * CLIP / np.linalg.norm(gradient))
+        stream.release(total, row)
+        mean = torch.from_numpy((row.astype(np.float64) / 8).astype(np.float32))
+        for p, part in zip(parameters, mean.split([p.numel() for p in parameters]), strict=True):
+            p.grad = part.view(p.shape)
+        optimizer.step()
+        seen.append(mean)
+    return model, seen
+
+
+def test_a_step_sees_sum_and_noise_over_the_batch_size(plan, tmp_path):
+    before, made = gpt2(), trainer(plan, tmp_path)
+    result = made.train()
+    model, seen = by_hand(plan)
+    assert result.global_step == made.noise.step == len(made.seen) == len(seen) == STEPS
+    assert all(torch.equal(a, b) for a, b in zip(made.seen, seen, strict=True))
+    adapters = {name for name, p in model.named_parameters() if p.requires_grad}
+    for (name, p), (_, q), (_, old) in zip(
+        made.model.named_parameters(), model.named_parameters(), before.named_parameters(), strict=True
+    ):
+        assert torch.equal(p, q) and torch.equal(p, old) == (name not in adapters), name
+    # Nothing that was not made private is reported.
+    assert result.training_loss == 0 and len(made.state.log_history) == STEPS + 1
+    assert not {"loss", "train_loss", "grad_norm"} & {name for logged in made.state.log_history for name in logged}
+    with pytest.raises(ValueError, match="step is 12 but must be below 12: all steps of the plan have been made"):
+        made.train()
+
+
+def test_portions_by_vmap_are_near(plan, tmp_path):
+    rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in data()]
+    one, some = trainer(plan, tmp_path, rows=rows), trainer(plan, tmp_path, gpt2("eager"), rows, dict(micro_batch=3))
+    for made in (one, some):
+        made.train()
+    # Rounded sums are a point of the grid apart at most.
+    assert torch.allclose(one.seen[0], some.seen[0], atol=2e-5) and not torch.equal(one.seen[0], one.seen[1])
+
+
+def test_losses_are_reported_where_that_is_said(plan, tmp_path):
+    made = trainer(plan, tmp_path, how=dict(report_losses_unprotected=True), max_steps=2)
+    result = made.train()
+    assert 2 < result.training_loss < 5 and made.state.log_history[0]["loss"] > 2 and made.noise.step == 2
+
+
+def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
+    whole = trainer(plan, tmp_path, save_strategy="steps", save_steps=4)
+    whole.train()
+    path = tmp_path / "checkpoint-4" / "noise.pt"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    resumed = trainer(plan, tmp_path / "other")
+    resumed.train(resume_from_checkpoint=str(path.parent))
+    assert resumed.noise.step == STEPS and len(resumed.seen) == STEPS - 4
+    assert all(torch.equal(a, b) for a, b in zip(resumed.seen, whole.seen[4:], strict=True))
+    assert torch.equal(flat(trained(whole.model)), flat(trained(resumed.model)))
+    assert "loss" not in json.loads((path.parent / "trainer_state.json").read_text())["log_history"][0]
+    with pytest.raises(ValueError, match="step is 12 but must be 0 where a checkpoint is given"):
+        resumed.train(resume_from_checkpoint=str(path.parent))
+    # When all is done, nothing secret is left, and nothing to go on with.
+    last = tmp_path / "checkpoint-12"
+    assert torch.load(last / "noise.pt", weights_only=True) == {"finished": True}
+    with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
+        trainer(plan, tmp_path).train(resume_from_checkpoint=str(last))
+    other = small_plan(examples=48, batch_size=8, dim=200, clip_norm=CLIP, epsilon=3)
+    with pytest.raises(ValueError, match="plan of the state is another"):
+        trainer(other, tmp_path).train(resume_from_checkpoint=str(path.parent))
+    path.unlink()
+    with pytest.raises(ValueError, match="checkpoint is one without noise.pt but must be one that a PrivateTrainer saved"):
+        trainer(plan, tmp_path).train(resume_from_checkpoint=str(path.parent))
+
+
+REFUSALS = [
+    (dict(max_grad_norm=1.0), {}, "max_grad_norm is 1.0 but must be 0: the plan clips"),
+    (dict(gradient_accumulation_steps=2), {}, "gradient_accumulation_steps is 2 but must be 1"),
+    (dict(auto_find_batch_size=True), {}, "auto_find_batch_size is True but must be False"),
+    ({}, dict(model=None, optimizers=(None, None), model_init=gpt2), "model_init is given but must be left out"),
+    ({}, dict(micro_batch=0), "micro_batch is 0 but must be at least 1"),
+    (dict(num_train_epochs=3), {}, "number of steps is 18 but must be at most the plan's, 12"),
+    (dict(per_device_train_batch_size=4), {}, "batch_size of the loader is 4 but must be the plan's, 8"),
+    ({}, dict(train_dataset=data(40)), "data set of the loader is of 40 examples but must be of the plan's 48"),
+    (dict(train_sampling_strategy="group_by_length"), {}, "sampler of the loader is a?.*LengthGroupedSampler but must be left out"),
+    ({}, dict(optimizers=(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), None)), "parameters of the optimizer are others"),
+]
+
+
+@pytest.mark.parametrize("arguments, how, message", REFUSALS, ids=[message[:24] for *_, message in REFUSALS])
+def test_what_would_void_the_claim_is_refused(arguments, how, message, plan, tmp_path):
+    model = gpt2()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(ValueError, match=message):
+        trainer(plan, tmp_path, model, how=how, **arguments).train()
+    assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(fp16=True), "fp16 is True but must be False: gradients would be scaled"),
+        (dict(_n_gpu=2), "number of devices is 2 but must be 1"),
+        (dict(push_to_hub=True, hub_strategy=HubStrategy.CHECKPOINT), "hub_strategy is .*CHECKPOINT but must be end or every_save"),
+    ],
+)
+def test_what_this_machine_cannot_do_is_refused(arguments, message, plan, tmp_path):
+    made = trainer(plan, tmp_path)
+    for name, value in arguments.items():
+        setattr(made.args, name, value)
+    with pytest.raises(ValueError, match=message):
+        made._refuse()
+
+
+def test_mixed_precision_and_evaluation(plan, tmp_path):
+    whole, made = trainer(plan, tmp_path, max_steps=1), trainer(plan, tmp_path, how=dict(eval_dataset=data(8)), bf16=True, max_steps=1)
+    whole.train(), made.train()
+    assert made.seen[0].dtype == torch.float32 and not torch.equal(made.seen[0], whole.seen[0])
+    assert torch.allclose(made.seen[0], whole.seen[0], atol=1e-2) and 2 < made.evaluate()["eval_loss"] < 6
+
+
+def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
+    made = trainer(plan, tmp_path)
+    with pytest.raises(ValueError, match="training is one that has not begun"):
+        made.noise  # noqa: B018
+    made.create_optimizer()
+    rows = made.data_collator(data()[:7])
+    rows.pop("length")
+    made.training_step(made.model, rows)
+    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be drawn"):
+        made.optimizer.step()
+    next(iter(made._sampler))
+    made.training_step(made.model, rows)
+    with pytest.raises(ValueError, match="batch of step 0 is of 7 examples but must be the plan's, of 8"):
+        made.optimizer.step()
+    assert not any(hasattr(p, "_antinoise_sum") for p in made.model.parameters())
+    rows["labels"] = rows["labels"][:6]
+    with pytest.raises(ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"):
+        made.training_step(made.model, rows)
+    rows["labels"] = "labels"
+    with pytest.raises(ValueError, match="batch is one with a str but must be made of tensors"):
+        made.training_step(made.model, rows)

@@ -1,0 +1,249 @@
+"""Opacus: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, in each of its modes, and none of its own noise."""
+
+import copy
+import os
+import stat
+import warnings
+
+import numpy as np
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("opacus")
+from opacus.distributed import DifferentiallyPrivateDistributedDataParallel  # noqa: E402
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+from opacus_run import (  # noqa: E402, F401
+    CLIP,
+    WAYS,
+    Run,
+    data,
+    flat,
+    key,
+    mean_of,
+    no_noise_of_opacus,
+    plan,
+    refused,
+    small_model,
+    sum_of,
+    trained,
+)
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import antinoise as an  # noqa: E402
+from antinoise.opacus import PrivacyEngine  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
+
+
+@pytest.mark.parametrize("mode, wrap", WAYS)
+def test_a_step_sees_sum_and_noise_over_the_batch_size(mode, wrap, plan):
+    run, stream = Run(plan, mode, wrap), an.NoiseStream(plan, 93, key())
+    batches = [batch.tolist() for batch in an.Batches(plan, key())]
+    wanted = []
+    for _ in range(2):
+        for x, y in run.loader:
+            assert torch.equal(x, data()[batches[len(wanted)]][0])
+            run.backward(x, y)
+            wanted.append(mean_of(stream, sum_of(run, mode), plan))
+            run.optimizer.step()
+            run.optimizer.zero_grad()
+    assert len(run.seen) == len(wanted) == STEPS == len(run.engine.accountant)
+    assert all(torch.equal(a, b) for a, b in zip(run.seen, wanted, strict=True))
+    with pytest.raises(ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"):
+        next(iter(run.loader))
+    before = copy.deepcopy(run.model.state_dict())
+    run.backward(x, y)
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        run.optimizer.step()
+    assert all(torch.equal(before[name], now) for name, now in run.model.state_dict().items())
+
+
+@pytest.mark.parametrize("mode, wrap", WAYS)
+def test_the_sum_is_that_of_a_loop(mode, wrap, plan):
+    run = Run(plan, mode, wrap)
+    total = np.zeros(93)
+    x, y = next(iter(run.loader))
+    for a, b in zip(x, y, strict=True):
+        model = small_model()
+        nn.functional.cross_entropy(model(a[None]), b[None]).backward()
+        gradient = flat(p.grad for p in model.parameters()).double().numpy()
+        total += gradient * min(1.0, CLIP / np.linalg.norm(gradient))
+    run.backward(x, y)
+    run.optimizer.pre_step()
+    held = flat(p._antinoise_sum.total for p in run.model.parameters())
+    assert held.abs().max() > 0.1 and np.allclose(held, total, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode, wrap", WAYS)
+def test_virtual_steps_make_noise_once(mode, wrap, plan):
+    run, stream = Run(plan, mode, wrap), an.NoiseStream(plan, 93, key())
+    wanted, total = [], np.zeros(93)
+    with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer) as portions:
+        for number, (x, y) in enumerate(portions):
+            assert len(x) <= 7
+            run.backward(x, y)
+            total += sum_of(run, mode)
+            if number % 3 == 2:
+                wanted.append(mean_of(stream, total, plan))
+                total[:] = 0
+            run.optimizer.step()
+            run.optimizer.zero_grad()
+    assert len(run.seen) == len(wanted) == run.engine.noise.step == 12
+    assert all(torch.equal(a, b) for a, b in zip(run.seen, wanted, strict=True))
+
+
+def test_a_pass_that_is_broken_off_leaves_nothing_behind(plan):
+    whole, broken = Run(plan), Run(plan)
+    for run in (broken, whole):
+        with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=10, optimizer=run.optimizer) as portions:
+            for number, (x, y) in enumerate(portions):
+                if run is broken and number == 3:
+                    run.backward(x, y)
+                    break
+                run.step(x, y)
+    # Flags that were signalled ahead, as a loader with workers does, are of that pass too.
+    broken.optimizer.signal_skip_step(False)
+    broken.optimizer.signal_skip_step(True)
+    with BatchMemoryManager(data_loader=broken.loader, max_physical_batch_size=10, optimizer=broken.optimizer) as portions:
+        for x, y in portions:
+            broken.step(x, y)
+    assert len(broken.seen) == len(whole.seen) == 12
+    assert all(torch.equal(a, b) for a, b in zip(broken.seen, whole.seen, strict=True))
+
+
+def test_a_sum_instead_of_a_mean(plan):
+    mean, total = Run(plan), Run(plan, loss_reduction="sum")
+    for run in (mean, total):
+        run.step(*next(iter(run.loader)))
+    assert total.seen[0].abs().min() > 0 and torch.allclose(total.seen[0], 20 * mean.seen[0], rtol=1e-4, atol=1e-4)
+
+
+def test_an_example_that_is_not_finite(plan):
+    inputs, labels = data().tensors
+    batch = an.Batches(plan, key()).at(0)
+    inputs[batch[3]] = float("nan")
+    loader = DataLoader(TensorDataset(inputs, labels), batch_size=20)
+    run = Run(plan, loader=loader)
+    run.backward(*next(iter(run.loader)))
+    run.optimizer.pre_step()
+    held = flat(p._antinoise_sum.total for p in run.model.parameters())
+    assert held.isfinite().all() and held.abs().max() > 0.1
+    run = Run(plan, "ghost", loader=loader)
+    run.backward(*next(iter(run.loader)))
+    with pytest.raises(ValueError, match="sum of the batch is not finite but must be"):
+        run.optimizer.step()
+    assert run.engine.noise.step == 0
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
+def test_sampled_batches_may_be_empty(mode):
+    plan = small_plan(setting="poisson", mechanism="identity", batch_size=3, epochs=None, steps=160, dim=100, clip_norm=CLIP)
+    sizes = [len(batch) for batch in an.Batches(plan, key())]
+    assert 0 in sizes
+    run = Run(plan, mode)
+    for _ in range(2):
+        for x, y in run.loader:
+            assert len(x) == len(y) == sizes[run.engine.noise.step]
+            run.step(x, y)
+    assert run.engine.noise.step == 160 and all(p.isfinite().all() for p in run.model.parameters())
+    run = Run(plan, mode)
+    x, y = data()[: sizes[0] + 1]
+    refused(run, "batch of step 0 is from elsewhere but must be drawn", lambda: run.step(x, y))
+    assert len(next(iter(run.loader))[0]) == sizes[0]
+    refused(run, f"batch of step 0 is of {len(x)} examples but must be the plan's, of {sizes[0]}", lambda: run.step(x, y))
+
+
+def test_it_says_what_holds(plan):
+    run = Run(plan)
+    assert run.engine.get_epsilon(1e-5) == run.engine.get_epsilon(1e-3) == run.engine.accountant.get_epsilon(1e-5) == plan.epsilon
+    for delta in (9e-6, 0, 1, float("nan")):
+        with pytest.raises(ValueError, match=f"delta is {delta} but must be from 1e-05, the plan's, to below 1"):
+            run.engine.get_epsilon(delta)
+    with pytest.raises(ValueError, match="a step of the accountant is asked for"):
+        run.engine.accountant.step(noise_multiplier=1.0, sample_rate=0.1)
+    said = run.engine.statement
+    assert said.startswith(plan.statement) and "the loss is the mean of the rows' losses" in said and "WITHOUT A PROOF" not in said
+    with pytest.warns(UserWarning, match="no bound is proved"):
+        warnings.simplefilter("always")
+        said = Run(plan, "ghost").engine.statement
+    assert said.startswith(plan.statement) and "WITHOUT A PROOF" in said and f"clip norm {CLIP}" in said
+    with pytest.raises(ValueError, match="engine is one without a model but must have made one private"):
+        PrivacyEngine(plan, key()).statement  # noqa: B018
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_a_run_that_is_resumed_has_the_same_bits(mode, plan, tmp_path):
+    path = tmp_path / "state"
+    path.write_bytes(b"readable by all")
+    path.chmod(0o644)
+    trained(plan, 7, mode, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and os.listdir(tmp_path) == ["state"]
+    resumed, whole = trained(plan, STEPS, mode, load=path), trained(plan, STEPS, mode)
+    assert len(resumed.seen) == STEPS - 7
+    assert all(torch.equal(a, b) for a, b in zip(resumed.seen, whole.seen[7:], strict=True))
+    assert torch.equal(flat(resumed.model.parameters()), flat(whole.model.parameters()))
+
+
+def test_what_the_plan_says_may_be_said_again(plan):
+    how = dict(noise_multiplier=plan.noise_multiplier, max_grad_norm=CLIP, poisson_sampling=False)
+    loader = DataLoader(data(), batch_size=20, shuffle=True, num_workers=1, collate_fn=lambda rows: tuple(map(torch.stack, zip(*rows))))
+    run = Run(plan, loader=loader, **how)
+    assert run.loader.num_workers == 1 and run.loader.collate_fn is loader.collate_fn and run.loader.dataset is loader.dataset
+    for x, y in run.loader:
+        run.step(x, y)
+    assert run.engine.noise.step == 12
+
+
+def test_lightning_drives_it(plan):
+    lightning = pytest.importorskip("lightning")
+
+    class Module(lightning.LightningModule):
+        def __init__(self, run):
+            super().__init__()
+            self.net, self.run = run.module, run
+
+        def training_step(self, batch, _):
+            return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return self.run.optimizer
+
+    by_hand, run = Run(plan), Run(plan)
+    for _ in range(2):
+        for x, y in by_hand.loader:
+            by_hand.step(x, y)
+    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    lightning.Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(Module(run), run.loader)
+    assert len(run.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(run.seen, by_hand.seen, strict=True))
+
+
+def process(rank, folder):
+    """One of two processes, each with its part of every batch; keeps its own sums and what its optimizer saw."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    plan = small_plan(dim=100, clip_norm=CLIP)
+    with pytest.raises(ValueError, match="module is a Sequential in 2 processes but must be DifferentiallyPrivate"):
+        Run(plan)
+    with pytest.raises(ValueError, match="key is .* on rank 1 but must be .*, as on rank 0"):
+        Run(plan, model=DifferentiallyPrivateDistributedDataParallel(small_model()), seed=5 + rank)
+    for mode in ("hooks", "functorch", "ew", "ghost"):
+        run, sums = Run(plan, mode, model=DifferentiallyPrivateDistributedDataParallel(small_model())), []
+        for x, y in run.loader:
+            assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[10 * rank : 10 * rank + 10]][0])
+            run.backward(x, y)
+            sums.append(sum_of(run, mode))
+            run.optimizer.step()
+            run.optimizer.zero_grad()
+        torch.save({"sums": torch.from_numpy(np.stack(sums)), "seen": torch.stack(run.seen)}, f"{folder}/{mode}-{rank}")
+    torch.distributed.destroy_process_group()
+
+
+def test_processes_join_their_sums_before_the_noise(plan, tmp_path):
+    torch.multiprocessing.spawn(process, (tmp_path,), nprocs=2)
+    for mode in ("hooks", "functorch", "ew", "ghost"):
+        first, second = (torch.load(tmp_path / f"{mode}-{rank}") for rank in (0, 1))
+        stream = an.NoiseStream(plan, 93, key())
+        sums = first["sums"].numpy() + second["sums"].numpy()
+        wanted = torch.stack([mean_of(stream, total, plan) for total in sums])
+        assert len(wanted) == 12 and torch.equal(first["seen"], wanted) and torch.equal(second["seen"], wanted)

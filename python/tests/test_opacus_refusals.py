@@ -1,0 +1,119 @@
+"""Opacus: what would void the claim is refused, and changes nothing."""
+
+import copy
+
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("opacus")
+from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
+from opacus_run import CLIP, Run, data, no_noise_of_opacus, plan, refused, small_model, trained  # noqa: E402, F401
+from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
+def weighted():
+    return DataLoader(data(), batch_size=20, sampler=WeightedRandomSampler([1.0] * 240, 240))
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
+    run = Run(plan, mode)
+    x, y = next(iter(run.loader))
+    refused(run, "batch of step 0 is of 19 examples but must be the plan's, of 20", lambda: run.step(x[:19], y[:19]))
+    run.step(x, y)
+    for scheduler in (ExponentialNoise, ExponentialGradClip):
+        run = Run(plan, mode)
+        made = scheduler(run.optimizer, gamma=0.9)
+        made.step()
+        name = "noise_multiplier" if scheduler is ExponentialNoise else "max_grad_norm"
+        refused(run, f"{name} of the optimizer is .* but must be the plan's", lambda run=run: run.step(x, y))
+    run = Run(plan, mode)
+    x, y = next(iter(run.loader))
+    run.backward(x, y)
+    absent = "gradient of 0.weight is in .grad but must be the sum" if mode == "hooks" else "gradient of 0.weight is in .grad"
+    refused(run, absent, run.inner.step)
+    run.optimizer.zero_grad()
+    gone = "Per sample gradient is not initialized" if mode == "hooks" else "gradient is absent but must be"
+    run.backward(x, y)
+    run.optimizer.step()
+    # Without zero_grad().
+    refused(run, gone, run.optimizer.step)
+
+
+def test_batches_do_not_mix(plan):
+    run = Run(plan, "hooks")
+    x, y = next(iter(run.loader))
+    run.backward(x, y)
+    refused(run, "batch of step 0 is of 40 examples but must be the plan's, of 20", lambda: run.step(x, y))
+    run = Run(plan, "ew")
+    run.backward(x, y)
+    refused(run, "grad_sample is there but must be None before a forward pass", lambda: run.step(x, y))
+    run = Run(plan, "ghost")
+    run.module.max_grad_norm = 2.0
+    refused(run, "max_grad_norm of the module is 2.0 but must be the plan's, 0.7", lambda: run.step(x, y))
+    run = Run(plan, "no_op")
+    for i, p in enumerate(run.model.parameters()):
+        p.grad_sample = torch.zeros(20 - i, *p.shape)
+    refused(run, r"gradients of the parameters are of \[17, 18, 19, 20\] examples but must be of one batch", run.optimizer.step)
+
+
+@pytest.mark.parametrize(
+    "how, message",
+    [
+        (dict(noise_multiplier=1.0), "noise_multiplier is 1.0 but must be left out, or 1.08"),
+        (dict(max_grad_norm=1.0), "max_grad_norm is 1.0 but must be left out, or 0.7 as the plan says"),
+        (dict(poisson_sampling=True), "poisson_sampling is True but must be left out, or False as the plan says"),
+        (dict(clipping="per_layer"), "clipping is per_layer but must be flat"),
+        (dict(noise_generator=torch.Generator()), "noise_generator is given but must be left out"),
+        (dict(mode="ghost_fsdp"), "grad_sample_mode is ghost_fsdp but must be one of hooks, functorch, ew, no_op, ghost"),
+        (dict(loader=DataLoader(data(), batch_size=8)), "batch_size of the loader is 8 but must be the plan's, 20"),
+        (dict(loader=DataLoader(data(239), batch_size=20)), "data set of the loader is of 239 examples but must be of the plan's 240"),
+        (dict(loader=weighted()), "sampler of the loader is WeightedRandomSampler but must be left out"),
+        (dict(loader=DataLoader(Endless(), batch_size=20)), "data set of the loader is a Endless but must be"),
+        (dict(optimizer=torch.optim.SGD(small_model().parameters(), lr=1.0)), "Module parameters are different than optimizer"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_plans_is_refused(how, message, plan):
+    with pytest.raises(ValueError, match=message):
+        Run(plan, **how)
+
+
+def test_a_refusal_leaves_the_model_as_it_was(plan):
+    model = small_model()
+    with pytest.raises(ValueError, match="dim is 93 but must be from 1 to the plan's dim = 50"):
+        Run(small_plan(dim=50), model=model)
+    with pytest.raises(ValueError, match="parameters of the optimizer are others"):
+        Run(plan, model=model, optimizer=torch.optim.SGD(model[0].parameters(), lr=1.0))
+    assert not any(hasattr(p, "grad_sample") for p in model.parameters())
+    run = Run(plan, model=model)
+    run.step(*next(iter(run.loader)))
+    with pytest.raises(ValueError, match="module is a second one but must be the only one"):
+        run.engine.make_private(module=small_model(), optimizer=run.inner, data_loader=run.loader)
+    with pytest.raises(ValueError, match="target_epsilon is given but must be left to the plan"):
+        run.engine.make_private_with_epsilon(module=model, target_epsilon=3.0)
+
+
+def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
+    path = tmp_path / "state"
+    trained(plan, 2, "hooks", path)
+    other = Run(small_plan(dim=100, clip_norm=CLIP, epsilon=3))
+    before = copy.deepcopy(other.model.state_dict())
+    with pytest.raises(ValueError, match="plan of the state is another"):
+        other.engine.load_checkpoint(path=path, module=other.module, optimizer=other.optimizer)
+    with pytest.raises(ValueError, match="optimizer is absent but must be as when the state was saved"):
+        other.engine.load_checkpoint(path=path, module=other.module)
+    assert all(torch.equal(before[name], now) for name, now in other.model.state_dict().items())
+    # When all is done, nothing secret is left, and nothing to go on with.
+    trained(plan, STEPS, "hooks", path)
+    assert torch.load(path, weights_only=True)["noise_state_dict"] == {"finished": True}
+    fresh = Run(plan)
+    with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
+        fresh.engine.load_checkpoint(path=path, module=fresh.module, optimizer=fresh.optimizer)
