@@ -145,6 +145,7 @@ def form(request, monkeypatch):
     return used
 
 
+@pytest.mark.filterwarnings("ignore:Using padding=.same. with even kernel lengths")
 @pytest.mark.parametrize("name", MODELS)
 def test_sums_are_those_of_a_loop(name, form):
     model, x, y = made(name)
