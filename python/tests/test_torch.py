@@ -392,3 +392,74 @@ def test_a_tensor_is_written_in_place(plan):
     ):
         with pytest.raises(ValueError, match=message):
             noise.next_into(wrong)
+
+
+def used(indices):
+    """The least distance of two steps of an example."""
+    last, least = {}, STEPS
+    for step, batch in enumerate(indices):
+        for example in batch:
+            least, last[example] = min(least, step - last.get(example, -STEPS)), step
+    return least
+
+
+class Numbered(torch.utils.data.Dataset):
+    def __len__(self):
+        return 240
+
+    def __getitem__(self, i):
+        return data()[0][i], data()[1][i], i
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_that_is_dropped_moves_no_other(plan, workers):
+    def train(drop, again):
+        model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+        loader = DataLoader(Numbered(), batch_sampler=noise.batch_sampler(), num_workers=workers)
+        batches, found = iter(loader), []
+        while noise.step < STEPS:
+            x, y, numbers = next(batches)
+            if drop is not None and noise.step == drop:
+                drop, batches = None, iter(loader) if again else batches
+                continue
+            clipped_sum_(model, loss, x, y, CLIP)
+            optimizer.step()
+            found.append(numbers.tolist())
+        return found
+
+    whole = train(None, again=False)
+    assert used(whole) == 12 and sorted(sum(whole[:12], [])) == list(range(240))
+    # What was dropped is drawn again by another pass.
+    assert train(15, again=True) == whole
+    with pytest.raises(ValueError, match="batches before step 15 are drawn and dropped but must be used each in its step"):
+        train(15, again=False)
+
+
+def test_one_pass_over_batches_is_the_last(plan):
+    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    loader = DataLoader(TensorDataset(*data()), batch_sampler=noise.batch_sampler(), num_workers=2)
+
+    def step(batches):
+        x, y = next(batches)
+        clipped_sum_(model, loss, x, y, CLIP)
+        optimizer.step()
+
+    first, second = iter(loader), iter(loader)
+    with pytest.raises(ValueError, match="pass is an earlier one, or of another run, but must be the last that was begun"):
+        step(first)
+    step(second)
+    # Batches of another key wait in this loader.
+    third, other = iter(loader), CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
+    other.add_()
+    noise.load_state_dict(other.state_dict())
+    assert noise.step == 1
+    with pytest.raises(ValueError, match="pass is an earlier one, or of another run"):
+        step(third)
+    batches = BatchSampler(plan, key())
+    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    noise.detach()
+    noise.attach(optimizer, batches)
+    loader = DataLoader(TensorDataset(*data()), batch_sampler=batches, num_workers=2)
+    step(iter(loader))
+    with pytest.raises(ValueError, match="batch of step 1 is that of 0 in its pass but must be its own"):
+        step(iter(loader))

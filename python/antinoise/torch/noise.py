@@ -186,7 +186,10 @@ class CorrelatedNoise:
             part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
+        step = self.step
         self._rows.release()
+        if self._sampler is not None:
+            self._sampler.take(step)
         for part in self._parts:
             for name, row in zip(part.names, part.hand_out()):
                 p = self._parameters[name]
@@ -198,8 +201,9 @@ class CorrelatedNoise:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
         found = collect(self._parameters, self._plan, self._sums_in_grad)
         if not self._from_elsewhere and self.step < self._plan.steps:
-            if self._sampler is None or self._sampler.drawn <= self.step:
+            if self._sampler is None:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
+            self._sampler.check_drawn(self.step)
         return found
 
     def _check_batch(self, examples: int | None, spacing: float | None) -> None:
