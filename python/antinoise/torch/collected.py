@@ -106,6 +106,8 @@ class Report:
     examples: int | None
     # Of sums that others have too: who, the parameter, and a number that differs where a bit does.
     shared: tuple[tuple[tuple[int, ...], str, int], ...]
+    # Parameters whose sums are over this process's examples alone.
+    unreduced: tuple[str, ...] = ()
 
 
 def report(step: int, found: Collected | None, error: ValueError | None, shared: Sequence[Replicas]) -> Report:
@@ -114,7 +116,7 @@ def report(step: int, found: Collected | None, error: ValueError | None, shared:
         return Report(str(error), step, "", None, ())
     names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
     sums = tuple((ranks, name, _bits(found.sums[name])) for ranks, name in names)
-    return Report(None if error is None else str(error), step, found.kind, found.examples, sums)
+    return Report(None if error is None else str(error), step, found.kind, found.examples, sums, tuple(found.unreduced))
 
 
 def _bits(sum: Tensor) -> int:
@@ -125,15 +127,16 @@ def _bits(sum: Tensor) -> int:
     return int((words * (2 * places + 1)).sum()) if len(words) else 0
 
 
-def among_processes(mine: Report, error: ValueError | None) -> int | None:
-    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known."""
+def among_processes(mine: Report, error: ValueError | None) -> tuple[int | None, set[str]]:
+    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known, and which
+    parameters' sums are to be added up: where one process left its own, the others' are zeros or their own."""
     reports = exchanged(mine)
     if error is not None:
         raise error
     for rank, told in enumerate(reports):
         if told.error is not None:
             raise ValueError(f"{told.error} (rank {rank})")
-    for name, found in {"step": [r.step for r in reports], "sum": [r.kind for r in reports if r.examples != 0]}.items():
+    for name, found in {"step": [r.step for r in reports], "sum": [r.kind for r in reports]}.items():
         if len(set(found)) > 1:
             raise ValueError(f"{name} is {found} on the ranks but must be the same on all")
     sums: dict[tuple[tuple[int, ...], str], int] = {}
@@ -142,4 +145,4 @@ def among_processes(mine: Report, error: ValueError | None) -> int | None:
             if sums.setdefault((ranks, name), bits) != bits:
                 raise ValueError(f"gradient of {name} is another on another rank but must be reduced: the same on all that hold it")
     counts = [told.examples for told in reports if told.examples is not None]
-    return sum(counts) if counts else None
+    return sum(counts) if counts else None, {name for told in reports for name in told.unreduced}

@@ -176,14 +176,14 @@ class CorrelatedNoise:
             for p in self._parameters.values():
                 drop_sum(p)
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
-        examples = among_processes(report(self.step, found, error, shared), error)
+        examples, unreduced = among_processes(report(self.step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
             # Nobody clipped anything.
             examples = examples or 0
         assert found is not None
         self._check_batch(examples, found.spacing)
         for part in self._parts:
-            part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
+            part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
         step = self.step
