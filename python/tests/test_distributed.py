@@ -335,6 +335,21 @@ def sums_of_one():
     refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
 
 
-@pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one])
+def nobody_waits():
+    """For one process that cannot go on."""
+    plan, model, mine = small_plan(dim=200), small_model(), key_here()
+    CorrelatedNoise(model, plan, mine)
+    refused("run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine))
+    noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(7))
+    state = noise.state_dict()
+    if dist.get_rank() == 1:
+        del state["past"]
+        with pytest.raises(KeyError):
+            noise.load_state_dict(state)
+    else:
+        refused("'past' \\(rank 1\\)", lambda: noise.load_state_dict(state))
+
+
+@pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one, nobody_waits])
 def test_two_processes(work):
     on_ranks(2, work)

@@ -463,3 +463,17 @@ def test_one_pass_over_batches_is_the_last(plan):
     step(iter(loader))
     with pytest.raises(ValueError, match="batch of step 1 is that of 0 in its pass but must be its own"):
         step(iter(loader))
+
+
+def test_a_run_does_not_go_back(plan):
+    model, _, noise = made(plan)
+    noise.add_()
+    state = noise.state_dict()
+    noise.load_state_dict(state)
+    model.zero_grad()
+    noise.add_()
+    with pytest.raises(ValueError, match="step of the state is 1 but must be at least 2: noise after it is in releases"):
+        noise.load_state_dict(state)
+    other = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
+    other.load_state_dict(state)
+    assert (noise.step, other.step) == (2, 1)

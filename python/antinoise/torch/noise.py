@@ -75,7 +75,7 @@ class CorrelatedNoise:
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
-        self._use(NoiseStream(plan, self._dim, key, run=run, shard=self._shard, threads=threads, state_in_memory=True))
+        self._use(self._made_by(key))
         agree("key", self._stream.token)
         self._handle: Any = None
 
@@ -86,6 +86,18 @@ class CorrelatedNoise:
             must_be = "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
             return ValueError(f"unit of the plan is user but must be {must_be}")
         return None
+
+    def _made_by(self, key: Key) -> NoiseStream:
+        error, stream = None, None
+        try:
+            how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads, state_in_memory=True)
+            stream = NoiseStream(self._plan, self._dim, key, **how)
+        except Exception as other:
+            error = other
+        # A key that has served before is one process's: the others have copies of it.
+        together(error)
+        assert stream is not None
+        return stream
 
     def _use(self, stream: NoiseStream, waiting: Tensor | None = None) -> None:
         self._stream = stream
@@ -242,18 +254,26 @@ class CorrelatedNoise:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused."""
-        error, stream, waiting = None, None, None
+        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused, which an earlier step of the
+        same run is: its noise would be added to other gradients."""
+        error: Exception | None = None
+        stream, waiting = None, None
         try:
             stream, waiting = self._stream_of(state)
-            if self._sampler is not None:
-                self._sampler.check(stream)
-        except ValueError as other:
+            self._check_follows(stream, waiting)
+        except Exception as other:  # whatever a state is made of
             error = other
         together(error)
         assert stream is not None
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
+
+    def _check_follows(self, stream: NoiseStream, waiting: Tensor | None) -> None:
+        step = stream.step - (waiting is not None)
+        if stream.token == self._stream.token and step < self.step:
+            raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
+        if self._sampler is not None:
+            self._sampler.check(stream)
 
     def _stream_of(self, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None]:
         for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
