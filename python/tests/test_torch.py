@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_  # noqa: E402
+from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -477,3 +477,21 @@ def test_a_run_does_not_go_back(plan):
     other = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
     other.load_state_dict(state)
     assert (noise.step, other.step) == (2, 1)
+
+
+def test_examples_are_no_users():
+    plan, (x, y) = small_plan(dim=100, setting="federated", min_sep=6), data()
+    model, optimizer, noise = made(plan, sums_in_grad=True)
+    clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
+    with pytest.raises(ValueError, match="unit of the sum is example but must be the plan's, user"):
+        optimizer.step()
+    assert noise.step == 0
+    for p in model.parameters():
+        leave_sum(p, torch.ones(p.shape, dtype=torch.float64), 20, plan.clip_norm, unit="user")
+    with pytest.raises(ValueError, match="unit is example but must be user, that of the sum so far"):
+        clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
+    optimizer.step()
+    released = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
+    mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+    assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))

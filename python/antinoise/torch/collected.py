@@ -67,6 +67,9 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Pla
     most = max(found.clip_norm for found in clipped.values())
     if most > plan.clip_norm:
         raise ValueError(f"clip_norm of the sum is {most} but must be the plan's, {plan.clip_norm}")
+    units = {found.unit for found in clipped.values()}
+    if units != {plan.unit}:
+        raise ValueError(f"unit of the sum is {' and '.join(sorted(units))} but must be the plan's, {plan.unit}: what is clipped is what is protected")
     counts = {found.examples for found in clipped.values()}
     if len(counts) > 1:
         raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
