@@ -371,6 +371,50 @@ def test_rows_are_not_written_again():
     assert same(np.stack(made), rows(PLAIN, 4)) and params["w"].sum() == 0
 
 
+def test_a_row_is_not_compiled_into_a_step():
+    params, noise, tx = tree(), Noise(tree(), PLAIN, key()), add_noise(PLAIN, trust_float32_sums=True)
+    row, state = noise.next(), optax.EmptyState()
+    wrong = [lambda s: tx.update(s, state, params, noise=row)[0], lambda s: noise.next(), lambda s: noise.release(params)]
+    for step, what in zip(wrong, ("a constant of the traced function", "asked for in a traced function", "asked for in a traced function")):
+        for traced in (jax.jit(step), lambda s, step=step: jax.lax.scan(lambda c, _: (c, step(s)), 0, None, length=2)):
+            with pytest.raises(ValueError, match=f"noise is {what}"):
+                traced(params)
+    assert noise.step == 1
+    with pytest.raises(ValueError, match="noise is a constant of the traced function"):
+        jax.vmap(wrong[0])(jax.tree.map(lambda p: jnp.stack([p, p]), params))
+    assert same(flat(noise.next()), rows(PLAIN, 2)[1])
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
+def test_sums_that_are_not_finite_are_refused(plan):
+    noise = Noise(tree(), plan, key())
+    sums = {n: np.zeros(p.shape) for n, p in tree().items()}
+    sums["w"][3, 4] = np.nan
+    with pytest.raises(ValueError, match="sum is not finite but must be one of clipped gradients"):
+        noise.release(sums)
+    assert noise.step == 0
+
+
+def test_batches_go_on_with_the_noise(tmp_path):
+    params, wanted = {"w": jnp.zeros(8)}, list(an.Batches(PLAN, key()))
+    noise, zeros = Noise(params, PLAN, key()), {"w": np.zeros(8)}
+    for step, examples in enumerate(noise.batches()):
+        assert np.array_equal(examples, wanted[step])
+        if step == 2:
+            break
+        noise.release(zeros)
+    noise.save(tmp_path / "state")
+    noise.save(tmp_path / "state")
+    later, found = Noise.resume(tmp_path / "state", params, PLAN), []
+    for at, examples in enumerate(later.batches()):
+        if at != 5:  # dropped, and the same one comes again
+            found.append(examples)
+            later.release(zeros)
+    assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
+    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0.json", "noise-0"]
+
+
 SCRIPT = """
 import dataclasses, jax, jax.numpy as jnp, numpy as np, antinoise as an
 from jax_privacy.experimental import execution_plan

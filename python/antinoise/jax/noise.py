@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Key, NoiseStream, Plan
+from .. import Batches, Key, NoiseStream, Plan
 from .._sums import check_batch
 from .clipping import ClippedSum
 from .layout import Layout
@@ -27,6 +29,16 @@ def refuse_single(dtype: Any, trusted: bool) -> None:
     if dtype != np.float64 and not trusted:
         must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
         raise ValueError(f"sum is of dtype {dtype} but must be {must_be}")
+
+
+def is_traced(*arrays: Any) -> bool:
+    """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
+    return any(isinstance(array, jax.core.Tracer) for array in (jnp.zeros(()), *arrays))
+
+
+def _refuse_in_trace() -> None:
+    if is_traced():
+        raise ValueError("noise is asked for in a traced function, whose every call would use it again, but must be made outside of it")
 
 
 def _no_copy() -> NoReturn:
@@ -80,6 +92,7 @@ class Noise:
         if self._plan.release != "plain":
             must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
             raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
+        _refuse_in_trace()
         row = self._layout.row()
         self._stream.next_into(row)
         return self._layout.arrays(row, as_params=False)
@@ -91,6 +104,7 @@ class Noise:
         `sums` is what `clipped_sum` returns. Who clips otherwise gives a tree of float64, NumPy's or JAX's: the sums of gradients that are
         clipped to the plan's clip norm together.
         """
+        _refuse_in_trace()
         row = self._layout.row()
         self._release_into(self._leaves(sums), row)
         size = self._plan.expected_batch_size
@@ -114,15 +128,28 @@ class Noise:
         return leaves
 
     def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
-        parts = self._layout.on_host(leaves)
-        self._stream.release([part.astype(np.float64, copy=False) for part in parts], row)
+        parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("sum is not finite but must be one of clipped gradients")
+        self._stream.release(parts, row)
+
+    def batches(self) -> Iterator[NDArray[np.int64]]:
+        """The examples of the run's batches, from the step that comes next on: also of a run that is resumed, whose key nobody else has. Each is
+        that of the step which then comes next, so that one that is dropped comes again."""
+        batches = Batches.of_noise(self._plan, self._stream)
+        while self.step < self._plan.steps:
+            yield batches.at(self.step)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
         process writes its own."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / f"layout-{jax.process_index()}.json").write_text(json.dumps(self._layout.shapes()))
+        layout = folder / f"layout-{jax.process_index()}.json"
+        # Whole or not at all, as the noise is: what was saved before stays until both are there.
+        written = layout.with_suffix(".new")
+        written.write_text(json.dumps(self._layout.shapes()))
+        os.replace(written, layout)
         self._stream.save(_file(folder))
 
     @classmethod

@@ -11,7 +11,7 @@ import optax  # type: ignore[import-untyped]
 from jax.experimental import io_callback
 
 from .. import Plan
-from .noise import Noise, refuse_single
+from .noise import Noise, is_traced, refuse_single
 
 
 def _precision(leaf: Any) -> Any:
@@ -40,6 +40,9 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             raise ValueError(f"noise is a tree {given} but must be the sums', {jax.tree.structure(sums)}")
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
+            # Compiled into the function, it would be every step's.
+            if is_traced(total) and not isinstance(row, jax.core.Tracer):
+                raise ValueError("noise is a constant of the traced function but must be one of its arguments, another row in each step")
             refuse_single(_precision(total), trust_float32_sums)
             # Broadcast, noise would be shared by coordinates.
             if total.shape != row.shape:
