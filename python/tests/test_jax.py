@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import socket
 import subprocess
 import sys
 from functools import partial
@@ -413,6 +414,53 @@ def test_batches_go_on_with_the_noise(tmp_path):
     assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
     assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0.json", "noise-0"]
+
+
+PROCESS = """
+import sys, jax, numpy as np, jax.numpy as jnp, antinoise as an
+from conftest import small_plan
+from antinoise.jax import Noise
+rank, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=60)
+mesh, P = jax.make_mesh((2,), ("x",)), jax.sharding.PartitionSpec
+params = {n: jax.device_put(jnp.zeros(4), jax.sharding.NamedSharding(mesh, at)) for n, at in (("a", P()), ("b", P("x")))}
+plan, zeros = small_plan(dim=8), {n: np.zeros(4) for n in params}
+try:
+    Noise(params, plan, an.Key.from_seed_insecure(rank))
+except ValueError as error:
+    assert "noise is another in processes [1] but must be that of process 0" in str(error)
+    noise = Noise(params, plan, an.Key.from_seed_insecure(9))
+    want = np.empty(8, np.float32)
+    an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).release(np.zeros(8), want)
+    mean = noise.release(zeros)
+    for name, whole in (("a", want[:4]), ("b", want[4:])):
+        for shard in mean[name].addressable_shards:
+            assert np.array_equal(np.asarray(shard.data), whole[shard.index] / np.float32(20))
+    noise.save(folder)
+    assert Noise.resume(folder, params, plan).step == 1
+    if rank == 1:
+        noise.release(zeros)
+        noise.save(folder)
+    try:
+        Noise.resume(folder, params, plan)
+    except ValueError as error:
+        assert "noise is another in processes [1]" in str(error)
+        print("refused")
+"""
+
+
+def test_processes_make_one_noise(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", PROCESS]
+    how = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    both = [subprocess.Popen([*command, str(rank), str(port), str(tmp_path / "state")], **how) for rank in range(2)]
+    for process in both:
+        out, errors = process.communicate(timeout=120)
+        assert process.returncode == 0 and "refused" in out, errors
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 from numpy.typing import NDArray
 
 from .. import Batches, Key, NoiseStream, Plan
@@ -68,6 +70,18 @@ class Noise:
     ) -> None:
         self._plan, self._trusted, self._layout = plan, trust_float32_sums, Layout(params)
         self._stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
+        self._agree()
+
+    def _agree(self) -> None:
+        """Refuses, in all processes, to make parts of noises that are not one: what several hold would be released with several noises, or a
+        step's noise twice."""
+        told = json.dumps([self._plan.digest, self._stream.token, self.step, self._layout.shapes()])
+        mine = np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8)
+        all_of_them = np.asarray(process_allgather(mine)).reshape(-1, len(mine))
+        others = np.flatnonzero((all_of_them != all_of_them[0]).any(1)).tolist()
+        if others:
+            must_be = "that of process 0: of one plan, key, run, step and parameters"
+            raise ValueError(f"noise is another in processes {others} but must be {must_be}")
 
     @property
     def step(self) -> int:
@@ -170,6 +184,7 @@ class Noise:
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
         noise._stream = NoiseStream.resume(_file(Path(folder)), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        noise._agree()
         return noise
 
     def __copy__(self) -> NoReturn:
