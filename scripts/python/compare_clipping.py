@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times a private step of the small CNN in PyTorch: clipped_sum_ beside Opacus, in one process, in turns.
 
-    PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 50]
+    PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 125]
 
 The model is that of antinoise-train, `Model::cnn` on 28x28 images: 26,010 parameters; images are random, a batch has 500. A step is: clip,
 sum, add noise (torch's in every way, since it is clipping that is compared), step of SGD with momentum. Each round takes every way once, in
@@ -50,13 +50,13 @@ def plain(model, images, labels):
     return step
 
 
-def own(norms, micro_batch, model, images, labels):
-    optimizer = sgd(model)
+def own(how, micro_batch, model, images, labels):
+    optimizer, how = sgd(model), how | {"micro_batch": micro_batch}
 
     def step():
-        clipped_sum_(model, loss, images, labels, CLIP_NORM, micro_batch=micro_batch, norms=norms)
+        clipped_sum_(model, loss, images, labels, CLIP_NORM, **how)
         for p in model.parameters():
-            total = held_sum(p).total
+            total = held_sum(p).total * how.get("grid_spacing", 1.0)
             p.grad = ((total + torch.randn_like(total)) / BATCH).to(p.dtype)
             drop_sum(p)
         optimizer.step()
@@ -92,7 +92,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--micro-batch", type=int, default=50)
+    parser.add_argument("--micro-batch", type=int, default=125)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(options.threads)
@@ -100,8 +100,9 @@ def main():
     random.seed(0)
     model, images, labels = cnn(), torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % 10
     ways = {
-        "antinoise ghost": lambda *how: own("ghost", options.micro_batch, *how),
-        "antinoise each": lambda *how: own("each", options.micro_batch, *how),
+        "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.micro_batch, *how),
+        "antinoise each": lambda *how: own({"norms": "each"}, options.micro_batch, *how),
+        "antinoise exact": lambda *how: own({"exact": True, "grid_spacing": 2.0**-18}, options.micro_batch, *how),
         "Opacus ghost": lambda *how: opacus("ghost", *how),
         "Opacus hooks": lambda *how: opacus("hooks", *how),
         "without privacy": plain,

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from .examples import clipped_totals
 from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
 from .ghost_parts import Sums
 from .layout import is_sharded
-from .lengths import factors_for, only, portions, squares_of
+from .lengths import factors_for, in_double, only, portions, squares_of
 from .processes import together
 from .sharded import sharded_sums
 from .sums import leave_sum, trainable
@@ -48,7 +49,8 @@ def clipped_sum_(
     `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
     same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
 
-    Where processes train together, each adds up its own examples; parameters that FSDP2 shards get the sum over all processes at once, by ghost norms.
+    Where processes train together, each adds up its own examples; parameters that FSDP2 shards get the sum over all processes at once, by
+    ghost norms.
 
     `loss(model(x), y)` is an example's own, whatever the loss does to several; the model must treat examples apart (no batch
     normalisation), and for `"ghost"` have them in the first dimension throughout.
@@ -134,17 +136,24 @@ def _each(
     losses = 0.0
     for places, count in portions(x, micro_batch, len(x), 0):
         gradients, values = of_each(trained, x[places], y[places.to(y.device)])
-        gradients = {name: g[:count].to(torch.float64) for name, g in gradients.items()}
-        lengths = torch.stack([squares_of(g) for g in gradients.values()]).sum(0).sqrt()
-        factors, finite = factors_for(lengths, clip_norm), torch.isfinite(lengths)
-        for name, g in gradients.items():
-            kept = only(finite, g)
-            sums[name] += torch.tensordot(factors, kept, dims=1) if spacing is None else _points(factors, kept, spacing)
+        given = list(gradients.values())
+        totals = clipped_totals(given, clip_norm, count) if spacing is None else _points([g[:count] for g in given], clip_norm, spacing)
+        for name, total in zip(gradients, totals):
+            sums[name] += total
         losses += float(values[:count].detach().to(torch.float64).sum())
     return sums, losses
 
 
-def _points(factors: Tensor, gradients: Tensor, spacing: float) -> Tensor:
-    """The sum of the clipped gradients, each rounded to whole multiples of `spacing`."""
-    clipped = gradients * factors.view(-1, *[1] * (gradients.dim() - 1))
-    return torch.round(clipped / spacing).to(torch.int64).sum(0)
+def _points(gradients: list[Tensor], clip_norm: float, spacing: float) -> list[Tensor]:
+    """Of each parameter, the sum of its clipped gradients, each rounded to whole multiples of `spacing`."""
+    lengths = torch.stack([squares_of(g) for g in gradients]).sum(0).sqrt()
+    factors, finite = factors_for(lengths, clip_norm) / spacing, torch.isfinite(lengths)
+    totals = []
+    for g in gradients:
+        total = torch.zeros(g.shape[1:], dtype=torch.int64, device=g.device)
+        for some, part in in_double(g):
+            points = only(finite[some], part).mul_(factors[some].view(-1, *[1] * (g.dim() - 1))).round_()
+            # Whole numbers far below 2^53: without an error in double precision.
+            total += points.sum(0).to(torch.int64)
+        totals.append(total)
+    return totals

@@ -115,15 +115,14 @@ class Pairs:
         self.squares = torch.cat(found)
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        into = sums[self.name]
-        terms: Tensor | None = None
-        # Each example's term is made for itself: in one product of all of them, rounding would depend on what cancels out in others.
+        into = sums[self.name].view(-1)
+        made: Tensor | None = None
+        # Each gradient is made for itself: in one product of all of them, rounding would depend on what cancels out in others.
         for some in self.factors.slices(self.factors.size):
-            a, g = (only(None if kept is None else kept[some], v) for v in self.factors.of(some))
-            g, a = g * factors[some].view(-1, 1, 1, 1), a.to(torch.float64)
-            if terms is None:
-                terms = g @ a.mT
-            into += torch.matmul(g, a.mT, out=terms[: len(g)]).sum(0).reshape(into.shape)
+            a, g = (only(None if kept is None else kept[some], v).to(torch.float64) for v in self.factors.of(some))
+            if made is None:
+                made = g @ a.mT
+            into.addmv_(torch.matmul(g, a.mT, out=made[: len(g)]).flatten(1).T, factors[some])
 
 
 @dataclass
@@ -146,11 +145,11 @@ class Rows:
 
 
 def matrix(name: str, factors: Factors) -> Part:
-    """A matrix's gradients: made where they take no more room than a few times what they are made of, or little; else as pairs, which
-    take twice the multiplications, in double precision."""
+    """A matrix's gradients. Pairs take twice the multiplications, in double precision, and less memory to go through: they are for few
+    places, and for gradients that take much more room than what they are made of."""
     f = factors
     if f.places == 1:
         return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
-    if f.size <= 4 * f.places * f.width or f.examples * f.groups * f.size <= 2**22:
-        return Made(name, f.made())
-    return Pairs(name, f)
+    few = f.places * (f.size + 2 * f.places * f.width) < 32 * f.size
+    large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
+    return Pairs(name, f) if few or large else Made(name, f.made())

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# What keeps rounding in lengths, factors and terms from lengthening a clipped gradient: docs/python-torch.md.
-_SHORTER = 1 - 2.0**-20
+from .._sums import SHORTER
 
 
 def portions(x: Tensor, micro_batch: int, examples: int, at_least: int) -> Iterator[tuple[Tensor, int]]:
-    """The places of so many examples, and how many of them count, of the first `examples`: the last portion is filled up with its first example,
-    so that every product has one shape. There are so many portions `at_least`, some of none."""
+    """The places of so many examples, and how many of them count, of the first `examples`: the last portion is filled up with its first
+    example, so that every product has one shape. There are so many portions `at_least`, some of none."""
     for start in range(0, max(examples, at_least * micro_batch), micro_batch):
         count = max(0, min(micro_batch, examples - start))
         start = start if count else 0
@@ -46,7 +45,7 @@ def squares_of(gradients: Tensor) -> Tensor:
 
 def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:
     """What gradients of these lengths are multiplied by; 0 where one is not finite."""
-    most = _SHORTER * clip_norm
+    most = SHORTER * clip_norm
     factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
     return torch.where(torch.isfinite(lengths), factors, torch.zeros_like(factors))
 
