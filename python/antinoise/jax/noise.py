@@ -16,22 +16,9 @@ from jax.experimental.multihost_utils import process_allgather
 from numpy.typing import NDArray
 
 from .. import Batches, Key, NoiseStream, Plan
-from .._sums import check_batch
+from .._sums import IN_SINGLE, check_batch, refuse_single
 from .clipping import ClippedSum
 from .layout import Layout
-
-IN_SINGLE = (
-    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it would move exact ones. "
-    "Rounding can nearly double it (docs/training.md)."
-)
-
-
-def refuse_single(dtype: Any, trusted: bool) -> None:
-    """Refuses sums whose rounding nothing covers, unless someone answers for them."""
-    if dtype != np.float64 and not trusted:
-        must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
-        raise ValueError(f"sum is of dtype {dtype} but must be {must_be}")
-
 
 def is_traced(*arrays: Any) -> bool:
     """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
@@ -138,7 +125,7 @@ class Noise:
             sums = sums.total
         leaves = self._layout.check("sums", sums)
         for leaf in leaves:
-            refuse_single(leaf.dtype, self._trusted)
+            refuse_single("sum", leaf.dtype, leaf.dtype == np.float64, self._trusted)
         return leaves
 
     def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:

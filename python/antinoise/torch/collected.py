@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import Plan
+from .._sums import refuse_single
 from .layout import is_sharded, local_part
 from .processes import Replicas, exchanged
 from .sums import ClippedSum, held_sum
@@ -35,8 +36,8 @@ class Collected:
         return "in double precision" if self.spacing is None else f"in whole points of {self.spacing}"
 
 
-def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool) -> Collected:
-    """Finds the sums, refusing what no bound is known for."""
+def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool) -> Collected:
+    """Finds the sums, refusing what no bound is known for, but for sums in single precision that are `trusted`."""
     held = {name: held_sum(p) for name, p in parameters.items()}
     clipped = {name: found for name, found in held.items() if found is not None}
     made = Collected()
@@ -59,7 +60,7 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
         elif clipped:
             raise ValueError(f"gradient of {name} is in .grad but must be in the sum that was clipped, as the others are")
         else:
-            made.sums[name] = _checked_gradient(name, p, p.grad, plan, sums_in_grad)
+            made.sums[name] = _checked_gradient(name, p, p.grad, sums_in_grad, trusted)
     return made
 
 
@@ -80,13 +81,11 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Pla
         raise ValueError(f"sums are of {len(clipped)} parameters but must be of all {parameters}, for their sensitivity to be exact")
 
 
-def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, plan: Plan, sums_in_grad: bool) -> Tensor:
+def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bool, trusted: bool) -> Tensor:
     if not sums_in_grad:
         must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
         raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
-    if grad.dtype != torch.float64 and plan.release == "grid":
-        must_be = "torch.float64: a sum in single precision has no bound that the plan's noise covers"
-        raise ValueError(f"gradient of {name} is of dtype {grad.dtype} but must be {must_be}")
+    refuse_single(f"gradient of {name}", grad.dtype, grad.dtype == torch.float64, trusted)
     if getattr(grad, "placements", None) != getattr(p, "placements", None):
         places = getattr(grad, "placements", "whole")
         raise ValueError(f"gradient of {name} is {places} but must be reduced and laid out as its parameter is")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .. import Key
 from .layout import Ranges
+
+
+Made = TypeVar("Made")
 
 
 def rank_and_world() -> tuple[int, int]:
@@ -41,6 +44,18 @@ def together(error: Exception | None) -> None:
     for rank, told in enumerate(errors):
         if told is not None:
             raise ValueError(f"{told} (rank {rank})")
+
+
+def all_make(make: Callable[[], Made]) -> Made:
+    """What `make` makes in each process; where it fails in one, it fails in all, so that none waits for that one."""
+    error, made = None, None
+    try:
+        made = make()
+    except Exception as other:
+        error = other
+    together(error)
+    assert made is not None
+    return made
 
 
 def agree(name: str, mine: Any) -> None:
