@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from . import Plan
 
+IN_SINGLE = (
+    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it would move exact ones. "
+    "Rounding can nearly double it (docs/training.md)."
+)
+
 # What keeps rounding in lengths and factors from lengthening a clipped contribution.
 SHORTER = 1 - 2.0**-20
 
@@ -13,6 +18,13 @@ def margin(terms: int) -> float:
     added: a term meets a rounding of its product and at most one for each other term."""
     roundings = (terms + 2) * 2.0**-53
     return 2 * terms * roundings / (1 - roundings)
+
+
+def refuse_single(what: str, dtype: object, is_double: bool, trusted: bool) -> None:
+    """Refuses sums whose rounding nothing covers, unless someone answers for them."""
+    if not is_double and not trusted:
+        must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
+        raise ValueError(f"{what} is of dtype {dtype} but must be {must_be}")
 
 
 def check_terms(plan: Plan, step: int, count: int) -> None:

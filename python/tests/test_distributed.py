@@ -316,3 +316,76 @@ def test_replicas_of_opacus_drift_apart(tmp_path):
     on_ranks(2, opacus_hsdp, tmp_path)
     one, other = (torch.load(tmp_path / str(rank)) for rank in range(2))
     assert one.shape == other.shape == (10, 10) and (one - other).abs().max() > 0.1
+
+
+def mixed(model):
+    """Some parameters are whole in all processes, others are DTensors that are."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=("data", "inner"))
+    return fully_shard(model, mesh=mesh, ignored_params=set(model.embed.parameters()))
+
+
+def own_and_reduced_sums():
+    rank, world, plan, model = dist.get_rank(), dist.get_world_size(), small_plan(dim=200), mixed(small_model())
+    loss, (x, y) = nn.functional.cross_entropy, data()[:20]
+    one = small_model()
+    total = torch.zeros(sum(p.numel() for p in one.parameters()), dtype=torch.float64)
+    for a, b in zip(x, y):
+        one.zero_grad()
+        loss(one(a[None]), b[None]).backward()
+        gradient = torch.cat([p.grad.reshape(-1) for p in one.parameters()])
+        total += gradient * min(1, plan.clip_norm / gradient.norm())
+    row = np.empty(len(total), np.float32)
+    an.NoiseStream(plan, len(total), an.Key.from_seed_insecure(5)).release(total.numpy(), row)
+    noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True)
+    share = slice(rank * 20 // world, (rank + 1) * 20 // world)
+    clipped_sum_(model, loss, x[share], y[share], plan.clip_norm)
+    assert isinstance(model.up.weight, DTensor) and not isinstance(model.embed.weight, DTensor)
+    noise.add_()
+    assert torch.allclose(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size, atol=1e-5)
+
+
+def sums_of_one():
+    """A process without examples for some parameters leaves nothing on them."""
+    plan, model, mesh = small_plan(dim=200), small_model(), init_device_mesh("cpu", (dist.get_world_size(),))
+    model.up.weight = nn.Parameter(distribute_tensor(model.up.weight.data, mesh, [Shard(1)]))
+    noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True)
+    for p in model.parameters():
+        total = torch.ones(p.shape, dtype=torch.float64)
+        if isinstance(p, DTensor):
+            leave_sum(p, distribute_tensor(total, mesh, [Shard(1)]), 10, plan.clip_norm)
+        elif dist.get_rank() == 0:
+            leave_sum(p, total, 10, plan.clip_norm)
+    noise.add_()
+    dim = sum(p.numel() for p in model.parameters())
+    row = np.empty(dim, np.float32)
+    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(np.ones(dim), row)
+    assert torch.equal(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size)
+    # Whole points here, double precision there: also of a process without examples.
+    own = small_model()
+    noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), batches_from_elsewhere=True)
+    for p in own.parameters():
+        if dist.get_rank() == 0:
+            leave_sum(p, torch.ones(p.shape, dtype=torch.int64), 20, plan.clip_norm, plan.grid_spacing)
+        else:
+            leave_sum(p, torch.zeros(p.shape, dtype=torch.float64), 0, plan.clip_norm)
+    refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
+
+
+def nobody_waits():
+    """For one process that cannot go on."""
+    plan, model, mine = small_plan(dim=200), small_model(), key_here()
+    CorrelatedNoise(model, plan, mine)
+    refused("run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine))
+    noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(7))
+    state = noise.state_dict()
+    if dist.get_rank() == 1:
+        del state["past"]
+        with pytest.raises(KeyError):
+            noise.load_state_dict(state)
+    else:
+        refused("'past' \\(rank 1\\)", lambda: noise.load_state_dict(state))
+
+
+@pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one, nobody_waits])
+def test_two_processes(work):
+    on_ranks(2, work)

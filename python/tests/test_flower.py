@@ -371,6 +371,41 @@ def test_without_its_noise_a_ledger_does_not_go_on(path):
         train(wrapped(path), FakeGrid(), 1)
 
 
+def test_a_ledger_does_not_begin_beside_used_noise(path):
+    begun(path)
+    noise = Path(f"{path}.noise")
+    kept = noise.read_bytes()
+    path.unlink()
+    with pytest.raises(ValueError, match="ledger.db.noise is at step 2 but must be absent where a ledger begins"):
+        train(wrapped(path), FakeGrid(), 1)
+    for other in (dict(run="another"), dict(plan=federated_plan(epsilon=7))):
+        path.unlink()
+        with pytest.raises(ValueError, match="ledger.db.noise is of another run but must be absent"):
+            train(wrapped(path, **other), FakeGrid(), 1)
+    assert noise.read_bytes() == kept
+    # A start that was killed before its ledger began left noise that nobody has used.
+    path.unlink()
+    an.NoiseStream(PLAN, DIM, key()).save(noise)
+    strategy = wrapped(path)
+    train(strategy, FakeGrid(), 1)
+    assert strategy.step == 1
+    strategy.close()
+    noise.chmod(0o640)
+    with pytest.raises(ValueError, match="mode of .*noise is 0640 but must be 0600"):
+        train(wrapped(path, key=None), FakeGrid(), 1)
+
+
+def test_a_record_of_another_user_is_not_taken(path):
+    def change(replies):
+        (name,) = replies[0].content.array_records
+        replies[0].content[user_record("another")] = replies[0].content.pop(name)
+        return replies
+
+    strategy = wrapped(path)
+    train(strategy, FakeGrid(nodes=40, change=change), 1)
+    assert (strategy.reports[0].used, strategy.reports[0].missing) == (COHORT - 1, 1)
+
+
 @pytest.mark.parametrize(
     "how, message",
     [

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import socket
 import subprocess
 import sys
 from functools import partial
@@ -369,6 +370,97 @@ def test_rows_are_not_written_again():
     params, noise = {"w": jnp.zeros(DIM)}, Noise({"w": jnp.zeros(DIM)}, PLAIN, key())
     made = [noise.next()["w"] for _ in range(4)]
     assert same(np.stack(made), rows(PLAIN, 4)) and params["w"].sum() == 0
+
+
+def test_a_row_is_not_compiled_into_a_step():
+    params, noise, tx = tree(), Noise(tree(), PLAIN, key()), add_noise(PLAIN, trust_float32_sums=True)
+    row, state = noise.next(), optax.EmptyState()
+    wrong = [lambda s: tx.update(s, state, params, noise=row)[0], lambda s: noise.next(), lambda s: noise.release(params)]
+    for step, what in zip(wrong, ("a constant of the traced function", "asked for in a traced function", "asked for in a traced function")):
+        for traced in (jax.jit(step), lambda s, step=step: jax.lax.scan(lambda c, _: (c, step(s)), 0, None, length=2)):
+            with pytest.raises(ValueError, match=f"noise is {what}"):
+                traced(params)
+    assert noise.step == 1
+    with pytest.raises(ValueError, match="noise is a constant of the traced function"):
+        jax.vmap(wrong[0])(jax.tree.map(lambda p: jnp.stack([p, p]), params))
+    assert same(flat(noise.next()), rows(PLAIN, 2)[1])
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
+def test_sums_that_are_not_finite_are_refused(plan):
+    noise = Noise(tree(), plan, key())
+    sums = {n: np.zeros(p.shape) for n, p in tree().items()}
+    sums["w"][3, 4] = np.nan
+    with pytest.raises(ValueError, match="sum is not finite but must be one of clipped gradients"):
+        noise.release(sums)
+    assert noise.step == 0
+
+
+def test_batches_go_on_with_the_noise(tmp_path):
+    params, wanted = {"w": jnp.zeros(8)}, list(an.Batches(PLAN, key()))
+    noise, zeros = Noise(params, PLAN, key()), {"w": np.zeros(8)}
+    for step, examples in enumerate(noise.batches()):
+        assert np.array_equal(examples, wanted[step])
+        if step == 2:
+            break
+        noise.release(zeros)
+    noise.save(tmp_path / "state")
+    noise.save(tmp_path / "state")
+    later, found = Noise.resume(tmp_path / "state", params, PLAN), []
+    for at, examples in enumerate(later.batches()):
+        if at != 5:  # dropped, and the same one comes again
+            found.append(examples)
+            later.release(zeros)
+    assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
+    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0.json", "noise-0"]
+
+
+PROCESS = """
+import sys, jax, numpy as np, jax.numpy as jnp, antinoise as an
+from conftest import small_plan
+from antinoise.jax import Noise
+rank, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=60)
+mesh, P = jax.make_mesh((2,), ("x",)), jax.sharding.PartitionSpec
+params = {n: jax.device_put(jnp.zeros(4), jax.sharding.NamedSharding(mesh, at)) for n, at in (("a", P()), ("b", P("x")))}
+plan, zeros = small_plan(dim=8), {n: np.zeros(4) for n in params}
+try:
+    Noise(params, plan, an.Key.from_seed_insecure(rank))
+except ValueError as error:
+    assert "noise is another in processes [1] but must be that of process 0" in str(error)
+    noise = Noise(params, plan, an.Key.from_seed_insecure(9))
+    want = np.empty(8, np.float32)
+    an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).release(np.zeros(8), want)
+    mean = noise.release(zeros)
+    for name, whole in (("a", want[:4]), ("b", want[4:])):
+        for shard in mean[name].addressable_shards:
+            assert np.array_equal(np.asarray(shard.data), whole[shard.index] / np.float32(20))
+    noise.save(folder)
+    assert Noise.resume(folder, params, plan).step == 1
+    if rank == 1:
+        noise.release(zeros)
+        noise.save(folder)
+    try:
+        Noise.resume(folder, params, plan)
+    except ValueError as error:
+        assert "noise is another in processes [1]" in str(error)
+        print("refused")
+"""
+
+
+def test_processes_make_one_noise(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", PROCESS]
+    how = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    both = [subprocess.Popen([*command, str(rank), str(port), str(tmp_path / "state")], **how) for rank in range(2)]
+    for process in both:
+        out, errors = process.communicate(timeout=120)
+        assert process.returncode == 0 and "refused" in out, errors
 
 
 SCRIPT = """

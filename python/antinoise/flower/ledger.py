@@ -40,6 +40,13 @@ def limits_of(plan: Plan) -> tuple[int, int]:
     return int(min_sep), int(most)
 
 
+def refuse_others(path: Path) -> None:
+    """Refuses a file that others than its owner may read or write."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise ValueError(f"mode of {path} is {mode:04o} but must be 0600, its owner's alone")
+
+
 class Ledger:
     """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run, and to one
     process at a time; only its owner can read it. Every change is on the disk before the call returns."""
@@ -60,9 +67,7 @@ class Ledger:
         try:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            mode = stat.S_IMODE(self.path.stat().st_mode)
-            if mode & 0o077:
-                raise ValueError(f"mode of {self.path} is {mode:04o} but must be 0600, its owner's alone") from None
+            refuse_others(self.path)
         # A server may run in another thread than the one that made its strategy; it is one at a time.
         database = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:

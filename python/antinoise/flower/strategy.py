@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .. import Key, NoiseStream, Plan
 from .._sums import check_terms
-from .ledger import Ledger, Release
+from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
 from .users import RECORD, AskedUsers, user_record, users_listed
@@ -159,18 +159,35 @@ class CorrelatedNoise(Strategy):
             return
         if layout is None:
             assert self._key is not None
+            self._check_unused(model)
             stream = NoiseStream(self._plan, model.dim, self._key, run=self._run, threads=self._threads)
             # First the noise, which another start replaces as long as the ledger has not begun.
             stream.save(self._noise_file)
             self._ledger.bind("layout", model.layout())
         else:
-            stream = NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
+            refuse_others(self._noise_file)
+            stream = self._saved(model)
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
                 raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
             # Behind by what was released when the last server died.
             stream.seek(self.step)
         self._stream, self._key = stream, None
+
+    def _saved(self, model: Model) -> NoiseStream:
+        return NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
+
+    def _check_unused(self, model: Model) -> None:
+        """Refuses to begin beside noise that a ledger which is lost has released, or that is another run's, which would be lost."""
+        if not self._noise_file.exists():
+            return
+        try:
+            got = f"at step {self._saved(model).step}"
+        except ValueError:
+            got = "of another run"
+        if got != "at step 0":
+            must_be = "absent where a ledger begins: go on with the ledger that it belongs to, or begin elsewhere with a new run or key"
+            raise ValueError(f"{self._noise_file} is {got} but must be {must_be}")
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
         """The cohort, by node."""
@@ -278,6 +295,6 @@ def _no_copy() -> NoReturn:
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
     """What a node trained for the users it was asked for."""
     named = [records[user_record(user)] for user in users if user_record(user) in records]
-    if not named and len(users) == 1 and len(records) == 1:
+    if not named and len(users) == 1 and len(records) == 1 and not any(name.startswith(user_record("")) for name in records):
         return list(records.values())
     return named

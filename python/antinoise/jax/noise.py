@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 from numpy.typing import NDArray
 
-from .. import Key, NoiseStream, Plan
-from .._sums import check_batch
+from .. import Batches, Key, NoiseStream, Plan
+from .._sums import IN_SINGLE, check_batch, refuse_single
 from .clipping import ClippedSum
 from .layout import Layout
 
-IN_SINGLE = (
-    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it would move exact ones. "
-    "Rounding can nearly double it (docs/training.md)."
-)
+def is_traced(*arrays: Any) -> bool:
+    """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
+    return any(isinstance(array, jax.core.Tracer) for array in (jnp.zeros(()), *arrays))
 
 
-def refuse_single(dtype: Any, trusted: bool) -> None:
-    """Refuses sums whose rounding nothing covers, unless someone answers for them."""
-    if dtype != np.float64 and not trusted:
-        must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
-        raise ValueError(f"sum is of dtype {dtype} but must be {must_be}")
+def _refuse_in_trace() -> None:
+    if is_traced():
+        raise ValueError("noise is asked for in a traced function, whose every call would use it again, but must be made outside of it")
 
 
 def _no_copy() -> NoReturn:
@@ -56,6 +57,18 @@ class Noise:
     ) -> None:
         self._plan, self._trusted, self._layout = plan, trust_float32_sums, Layout(params)
         self._stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
+        self._agree()
+
+    def _agree(self) -> None:
+        """Refuses, in all processes, to make parts of noises that are not one: what several hold would be released with several noises, or a
+        step's noise twice."""
+        told = json.dumps([self._plan.digest, self._stream.token, self.step, self._layout.shapes()])
+        mine = np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8)
+        all_of_them = np.asarray(process_allgather(mine)).reshape(-1, len(mine))
+        others = np.flatnonzero((all_of_them != all_of_them[0]).any(1)).tolist()
+        if others:
+            must_be = "that of process 0: of one plan, key, run, step and parameters"
+            raise ValueError(f"noise is another in processes {others} but must be {must_be}")
 
     @property
     def step(self) -> int:
@@ -80,6 +93,7 @@ class Noise:
         if self._plan.release != "plain":
             must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
             raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
+        _refuse_in_trace()
         row = self._layout.row()
         self._stream.next_into(row)
         return self._layout.arrays(row, as_params=False)
@@ -91,6 +105,7 @@ class Noise:
         `sums` is what `clipped_sum` returns. Who clips otherwise gives a tree of float64, NumPy's or JAX's: the sums of gradients that are
         clipped to the plan's clip norm together.
         """
+        _refuse_in_trace()
         row = self._layout.row()
         self._release_into(self._leaves(sums), row)
         size = self._plan.expected_batch_size
@@ -110,19 +125,32 @@ class Noise:
             sums = sums.total
         leaves = self._layout.check("sums", sums)
         for leaf in leaves:
-            refuse_single(leaf.dtype, self._trusted)
+            refuse_single("sum", leaf.dtype, leaf.dtype == np.float64, self._trusted)
         return leaves
 
     def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
-        parts = self._layout.on_host(leaves)
-        self._stream.release([part.astype(np.float64, copy=False) for part in parts], row)
+        parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("sum is not finite but must be one of clipped gradients")
+        self._stream.release(parts, row)
+
+    def batches(self) -> Iterator[NDArray[np.int64]]:
+        """The examples of the run's batches, from the step that comes next on: also of a run that is resumed, whose key nobody else has. Each is
+        that of the step which then comes next, so that one that is dropped comes again."""
+        batches = Batches.of_noise(self._plan, self._stream)
+        while self.step < self._plan.steps:
+            yield batches.at(self.step)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
         process writes its own."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / f"layout-{jax.process_index()}.json").write_text(json.dumps(self._layout.shapes()))
+        layout = folder / f"layout-{jax.process_index()}.json"
+        # Whole or not at all, as the noise is: what was saved before stays until both are there.
+        written = layout.with_suffix(".new")
+        written.write_text(json.dumps(self._layout.shapes()))
+        os.replace(written, layout)
         self._stream.save(_file(folder))
 
     @classmethod
@@ -143,6 +171,7 @@ class Noise:
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
         noise._stream = NoiseStream.resume(_file(Path(folder)), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        noise._agree()
         return noise
 
     def __copy__(self) -> NoReturn:

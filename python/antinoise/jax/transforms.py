@@ -11,12 +11,18 @@ import optax  # type: ignore[import-untyped]
 from jax.experimental import io_callback
 
 from .. import Plan
-from .noise import Noise, refuse_single
+from .._sums import refuse_single
+from .noise import Noise, is_traced
 
 
 def _precision(leaf: Any) -> Any:
     """The dtype that numbers of a leaf will have: JAX takes float64 for float32 where double precision is off."""
     return jax.dtypes.canonicalize_dtype(leaf.dtype)
+
+
+def _refuse_single(leaf: Any, trusted: bool) -> None:
+    found = _precision(leaf)
+    refuse_single("sum", found, found == np.float64, trusted)
 
 
 def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.GradientTransformationExtraArgs:
@@ -40,7 +46,10 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             raise ValueError(f"noise is a tree {given} but must be the sums', {jax.tree.structure(sums)}")
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
-            refuse_single(_precision(total), trust_float32_sums)
+            # Compiled into the function, it would be every step's.
+            if is_traced(total) and not isinstance(row, jax.core.Tracer):
+                raise ValueError("noise is a constant of the traced function but must be one of its arguments, another row in each step")
+            _refuse_single(total, trust_float32_sums)
             # Broadcast, noise would be shared by coordinates.
             if total.shape != row.shape:
                 raise ValueError(f"noise is of shape {row.shape} but must be of the sums', {total.shape}")
@@ -89,7 +98,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
     def update(sums: Any, state: NoiseState, params: Any = None) -> tuple[Any, NoiseState]:
         leaves = layout.check("sums", sums)
         for leaf in leaves:
-            refuse_single(_precision(leaf), noise._trusted)
+            _refuse_single(leaf, noise._trusted)
         shapes = [jax.ShapeDtypeStruct(leaf.shape, _precision(leaf)) for leaf in leaves]  # type: ignore[no-untyped-call]
         noisy = io_callback(made, shapes, state.step, leaves, ordered=True)
         return jax.tree_util.tree_unflatten(layout.tree, noisy), NoiseState(state.step + 1)

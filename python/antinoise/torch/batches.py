@@ -23,7 +23,8 @@ class BatchSampler(Sampler[list[int]]):
         if not 0 <= start <= plan.steps:
             raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
         self._batches: Batches | None = Batches(plan, key, run=run)
-        self._start = self._drawn = start
+        self._start = start
+        self._begin(start)
         # Of the noise that is followed: the step that comes next.
         self._step: Callable[[], int] | None = None
 
@@ -31,8 +32,18 @@ class BatchSampler(Sampler[list[int]]):
     def following(cls) -> BatchSampler:
         """Batches of the noise that `follow` tells of; each pass over them begins at the step that comes next there."""
         made = cls.__new__(cls)
-        made._batches, made._start, made._drawn, made._step = None, 0, 0, None
+        made._batches, made._start, made._step = None, 0, None
+        made._begin(0)
         return made
+
+    def _begin(self, step: int) -> None:
+        """A pass begins with this step: nothing of it is drawn, nothing is taken."""
+        self._drawn = self._taken = step
+        # How many batches a loader has drawn when one is taken: as many at the next ones, or up to what it is known to.
+        self._ahead, self._pass = 0, object()
+
+    # What the loader draws at most, where that is known: one that cuts batches into parts draws now more, now fewer.
+    loads = 0
 
     def check(self, noise: NoiseStream) -> None:
         """Refuses to be the batches of another run's noise, where they were made of a key."""
@@ -42,17 +53,33 @@ class BatchSampler(Sampler[list[int]]):
     def follow(self, plan: Plan, noise: NoiseStream, step: Callable[[], int]) -> None:
         """From now on these are the batches of `noise`, if they were not made of a key."""
         if self._batches is None or self._step is not None:
-            self._batches, self._step, self._drawn = Batches.of_noise(plan, noise), step, step()
+            self._batches, self._step = Batches.of_noise(plan, noise), step
+            # What a loader drew before is of another run.
+            self._begin(step())
 
     @property
     def token(self) -> str:
         """A name for the run and its key."""
         return self._made().token
 
-    @property
-    def drawn(self) -> int:
-        """The step whose batch is drawn next."""
-        return self._drawn
+    def check_drawn(self, step: int) -> None:
+        """Refuses a step whose batch was not drawn, and one after a batch that was dropped: all after it would be used a step too early, and their
+        examples take part closer to each other than the plan says. A loader may draw ahead of what it hands out, by as many batches at each
+        step: there are more of them where one was dropped.
+        """
+        if self._drawn <= step:
+            raise ValueError(f"batch of step {step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
+        if step != self._taken:
+            raise ValueError(f"batch of step {step} is that of {self._taken} in its pass but must be its own: begin another pass, at this step")
+        ahead = self._drawn - step
+        if self._ahead and ahead > max(self._ahead, self.loads):
+            must_be = "used each in its step: begin another pass, which draws this step's again"
+            raise ValueError(f"batches before step {step} are drawn and dropped but must be {must_be}")
+        self._ahead = self._ahead or ahead
+
+    def take(self, step: int) -> None:
+        """Says that the batch of this step is used up."""
+        self._taken = step + 1
 
     def _made(self) -> Batches:
         if self._batches is None:
@@ -65,7 +92,11 @@ class BatchSampler(Sampler[list[int]]):
     def _shares(self, first: int, last: int) -> Iterator[list[int]]:
         """This process's share of the batches of steps `first` to `last` - 1."""
         rank, world = rank_and_world()
+        self._begin(first)
+        mine = self._pass
         for step in range(first, last):
+            if self._pass is not mine:
+                raise ValueError("pass is an earlier one, or of another run, but must be the last that was begun: batches would be used twice")
             batch = self._made().at(step)
             self._drawn = step + 1
             yield batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import Plan
+from .._sums import refuse_single
 from .layout import is_sharded, local_part
 from .processes import Replicas, exchanged
 from .sums import ClippedSum, held_sum
@@ -35,8 +36,8 @@ class Collected:
         return "in double precision" if self.spacing is None else f"in whole points of {self.spacing}"
 
 
-def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool) -> Collected:
-    """Finds the sums, refusing what no bound is known for."""
+def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool) -> Collected:
+    """Finds the sums, refusing what no bound is known for, but for sums in single precision that are `trusted`."""
     held = {name: held_sum(p) for name, p in parameters.items()}
     clipped = {name: found for name, found in held.items() if found is not None}
     made = Collected()
@@ -59,7 +60,7 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
         elif clipped:
             raise ValueError(f"gradient of {name} is in .grad but must be in the sum that was clipped, as the others are")
         else:
-            made.sums[name] = _checked_gradient(name, p, p.grad, plan, sums_in_grad)
+            made.sums[name] = _checked_gradient(name, p, p.grad, sums_in_grad, trusted)
     return made
 
 
@@ -67,6 +68,9 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Pla
     most = max(found.clip_norm for found in clipped.values())
     if most > plan.clip_norm:
         raise ValueError(f"clip_norm of the sum is {most} but must be the plan's, {plan.clip_norm}")
+    units = {found.unit for found in clipped.values()}
+    if units != {plan.unit}:
+        raise ValueError(f"unit of the sum is {' and '.join(sorted(units))} but must be the plan's, {plan.unit}: what is clipped is what is protected")
     counts = {found.examples for found in clipped.values()}
     if len(counts) > 1:
         raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
@@ -77,13 +81,11 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Pla
         raise ValueError(f"sums are of {len(clipped)} parameters but must be of all {parameters}, for their sensitivity to be exact")
 
 
-def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, plan: Plan, sums_in_grad: bool) -> Tensor:
+def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bool, trusted: bool) -> Tensor:
     if not sums_in_grad:
         must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
         raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
-    if grad.dtype != torch.float64 and plan.release == "grid":
-        must_be = "torch.float64: a sum in single precision has no bound that the plan's noise covers"
-        raise ValueError(f"gradient of {name} is of dtype {grad.dtype} but must be {must_be}")
+    refuse_single(f"gradient of {name}", grad.dtype, grad.dtype == torch.float64, trusted)
     if getattr(grad, "placements", None) != getattr(p, "placements", None):
         places = getattr(grad, "placements", "whole")
         raise ValueError(f"gradient of {name} is {places} but must be reduced and laid out as its parameter is")
@@ -106,6 +108,8 @@ class Report:
     examples: int | None
     # Of sums that others have too: who, the parameter, and a number that differs where a bit does.
     shared: tuple[tuple[tuple[int, ...], str, int], ...]
+    # Parameters whose sums are over this process's examples alone.
+    unreduced: tuple[str, ...] = ()
 
 
 def report(step: int, found: Collected | None, error: ValueError | None, shared: Sequence[Replicas]) -> Report:
@@ -114,7 +118,7 @@ def report(step: int, found: Collected | None, error: ValueError | None, shared:
         return Report(str(error), step, "", None, ())
     names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
     sums = tuple((ranks, name, _bits(found.sums[name])) for ranks, name in names)
-    return Report(None if error is None else str(error), step, found.kind, found.examples, sums)
+    return Report(None if error is None else str(error), step, found.kind, found.examples, sums, tuple(found.unreduced))
 
 
 def _bits(sum: Tensor) -> int:
@@ -125,15 +129,16 @@ def _bits(sum: Tensor) -> int:
     return int((words * (2 * places + 1)).sum()) if len(words) else 0
 
 
-def among_processes(mine: Report, error: ValueError | None) -> int | None:
-    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known."""
+def among_processes(mine: Report, error: ValueError | None) -> tuple[int | None, set[str]]:
+    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known, and which
+    parameters' sums are to be added up: where one process left its own, the others' are zeros or their own."""
     reports = exchanged(mine)
     if error is not None:
         raise error
     for rank, told in enumerate(reports):
         if told.error is not None:
             raise ValueError(f"{told.error} (rank {rank})")
-    for name, found in {"step": [r.step for r in reports], "sum": [r.kind for r in reports if r.examples != 0]}.items():
+    for name, found in {"step": [r.step for r in reports], "sum": [r.kind for r in reports]}.items():
         if len(set(found)) > 1:
             raise ValueError(f"{name} is {found} on the ranks but must be the same on all")
     sums: dict[tuple[tuple[int, ...], str], int] = {}
@@ -142,4 +147,4 @@ def among_processes(mine: Report, error: ValueError | None) -> int | None:
             if sums.setdefault((ranks, name), bits) != bits:
                 raise ValueError(f"gradient of {name} is another on another rank but must be reduced: the same on all that hold it")
     counts = [told.examples for told in reports if told.examples is not None]
-    return sum(counts) if counts else None
+    return sum(counts) if counts else None, {name for told in reports for name in told.unreduced}

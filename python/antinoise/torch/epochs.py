@@ -17,7 +17,8 @@ class EpochSampler(BatchSampler):
     broken off or the run is resumed. `on_start` is called before each pass."""
 
     def __init__(self, plan: Plan, on_start: Callable[[], None]) -> None:
-        self._batches, self._start, self._drawn, self._step = None, 0, 0, None
+        self._batches, self._start, self._step = None, 0, None
+        self._begin(0)
         self._on_start = on_start
         self._epoch = max(round(plan.examples / plan.expected_batch_size), 1)
 
@@ -48,6 +49,7 @@ def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler) -
         raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be the plan's, {plan.batch_size}")
     same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor")
     kept = {name: getattr(loader, name) for name in (*same, "persistent_workers")}
+    sampler.loads = 1 + loader.num_workers * (loader.prefetch_factor or 0)
     collate = loader.collate_fn
     if plan.sampler["kind"] == "poisson":
         collate = CollateEmpty(loader.dataset, collate)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import Batches, Key, NoiseStream, Plan
-from .._sums import check_terms
+from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .layout import digest_of, like, local_part, ranges_of, stacked_like
-from .processes import agree, replicas, shared_key, together
+from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
 from .sums import drop_sum, trainable
@@ -27,7 +27,8 @@ class CorrelatedNoise:
     """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
 
     What it is added to is the sum that `clipped_sum_` left. Who clips otherwise says `sums_in_grad=True` and leaves in `.grad` the sum of
-    the step's gradients, each clipped to the plan's clip norm: in double precision, where the plan's release is `grid`.
+    the step's gradients, each clipped to the plan's clip norm, in double precision. In single precision one example can move a sum by nearly
+    twice its clip norm: who answers for such sums says `trust_float32_sums=True`, and `statement` names it.
 
     Where processes train together (`torch.distributed`), each makes the noise of a part of what it holds, the same bits as one process would make:
     models may be replicated, sharded (FSDP2, HSDP), tensor parallel or mixtures. Batches are dealt to all processes (`batch_sampler`), which leave
@@ -54,9 +55,10 @@ class CorrelatedNoise:
         sums_in_grad: bool = False,
         batches_from_elsewhere: bool = False,
         ahead: bool = False,
+        trust_float32_sums: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
-        self._ahead = ahead
+        self._ahead, self._trusted = ahead, trust_float32_sums
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         self._parameters = trainable(model)
@@ -75,7 +77,9 @@ class CorrelatedNoise:
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
-        self._use(NoiseStream(plan, self._dim, key, run=run, shard=self._shard, threads=threads, state_in_memory=True))
+        how: dict[str, Any] = dict(run=run, shard=self._shard, threads=threads, state_in_memory=True)
+        # A key that has served before is one process's: the others have copies of it.
+        self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
 
@@ -99,6 +103,11 @@ class CorrelatedNoise:
     def step(self) -> int:
         """The step that comes next."""
         return self._rows.step
+
+    @property
+    def statement(self) -> str:
+        """The plan's statement, and what is assumed of sums beside it."""
+        return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     @property
     def coordinates(self) -> int:
@@ -176,17 +185,20 @@ class CorrelatedNoise:
             for p in self._parameters.values():
                 drop_sum(p)
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
-        examples = among_processes(report(self.step, found, error, shared), error)
+        examples, unreduced = among_processes(report(self.step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
             # Nobody clipped anything.
             examples = examples or 0
         assert found is not None
         self._check_batch(examples, found.spacing)
         for part in self._parts:
-            part.gather([found.sums[name] for name in part.names], not found.unreduced.intersection(part.names))
+            part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
+        step = self.step
         self._rows.release()
+        if self._sampler is not None:
+            self._sampler.take(step)
         for part in self._parts:
             for name, row in zip(part.names, part.hand_out()):
                 p = self._parameters[name]
@@ -196,10 +208,11 @@ class CorrelatedNoise:
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
-        found = collect(self._parameters, self._plan, self._sums_in_grad)
+        found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._from_elsewhere and self.step < self._plan.steps:
-            if self._sampler is None or self._sampler.drawn <= self.step:
+            if self._sampler is None:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
+            self._sampler.check_drawn(self.step)
         return found
 
     def _check_batch(self, examples: int | None, spacing: float | None) -> None:
@@ -238,16 +251,9 @@ class CorrelatedNoise:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused."""
-        error, stream, waiting = None, None, None
-        try:
-            stream, waiting = self._stream_of(state)
-            if self._sampler is not None:
-                self._sampler.check(stream)
-        except ValueError as other:
-            error = other
-        together(error)
-        assert stream is not None
+        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused, which an earlier step of the
+        same run is: its noise would be added to other gradients."""
+        stream, waiting = all_make(lambda: self._stream_of(state))
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
 
@@ -263,6 +269,11 @@ class CorrelatedNoise:
         how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads, commitment=commitment)
         run_key = state["run_key"].cpu().numpy()
         stream = NoiseStream.resume_state(words[:-1].numpy(), (first, made), run_key, self._plan, self._dim, **how)
+        if self._sampler is not None:
+            self._sampler.check(stream)
+        step = stream.step - has_row
+        if stream.token == self._stream.token and step < self.step:
+            raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
         return stream, words[-1] if has_row else None
 
     def __copy__(self) -> NoReturn:

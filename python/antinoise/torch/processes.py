@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .. import Key
 from .layout import Ranges
+
+
+Made = TypeVar("Made")
 
 
 def rank_and_world() -> tuple[int, int]:
@@ -33,7 +36,7 @@ def exchanged(mine: Any) -> list[Any]:
     return found
 
 
-def together(error: ValueError | None) -> None:
+def together(error: Exception | None) -> None:
     """Raises in every process if one of them has something to refuse, so that none waits for the others."""
     errors = exchanged(None if error is None else str(error))
     if error is not None:
@@ -41,6 +44,18 @@ def together(error: ValueError | None) -> None:
     for rank, told in enumerate(errors):
         if told is not None:
             raise ValueError(f"{told} (rank {rank})")
+
+
+def all_make(make: Callable[[], Made]) -> Made:
+    """What `make` makes in each process; where it fails in one, it fails in all, so that none waits for that one."""
+    error, made = None, None
+    try:
+        made = make()
+    except Exception as other:
+        error = other
+    together(error)
+    assert made is not None
+    return made
 
 
 def agree(name: str, mine: Any) -> None:
@@ -83,6 +98,13 @@ class Replicas:
     group: Any
 
 
+def _group(ranks: tuple[int, ...], world: int) -> Any:
+    """A group of these processes; of all of them the one that there is, with the time limit that it was given."""
+    if len(ranks) == 1:
+        return None
+    return dist.group.WORLD if len(ranks) == world else dist.new_group(list(ranks))
+
+
 def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
     """Which processes hold the same coordinates of each of these parameters; the same list, in the same order, for the same coordinates."""
     rank, world = rank_and_world()
@@ -93,7 +115,7 @@ def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
         [tuple(r for r in range(world) if found[r][i] == found[of][i]) for of in range(world)] for i in range(len(held))
     ]
     # Every process makes all groups, in the same order.
-    groups = {ranks: None if len(ranks) == 1 else dist.new_group(list(ranks)) for ranks in sorted({r for of in owners for r in of})}
+    groups = {ranks: _group(ranks, world) for ranks in sorted({r for of in owners for r in of})}
     mine: dict[tuple[int, ...], list[str]] = {}
     for (name, _), of in zip(held, owners):
         mine.setdefault(of[rank], []).append(name)

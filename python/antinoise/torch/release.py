@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import torch
 import torch.distributed as dist
@@ -36,12 +36,17 @@ class Part:
         self.sum = torch.zeros(self.size_of_share, dtype=torch.float64, device=place)
         self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
 
-    def gather(self, sums: list[Tensor], reduced: bool) -> None:
-        """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of double precision."""
-        whole = torch.zeros(self._share * self._count, dtype=sums[0].dtype, device=self.device)
-        for place, local in zip(whole[: self.size].split(self.sizes), sums):
-            place.copy_(local.reshape(-1))
-        if self.replicas.group is not None and not reduced and self.size:
+    def gather(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> None:
+        """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of double precision. Those that are
+        `unreduced`, the same in all processes, are sums over a process's own examples; the others are added up already."""
+        adds_up = self.replicas.group is not None and self.size > 0 and not unreduced.isdisjoint(self.names)
+        first = rank_and_world()[0] == self.replicas.ranks[0]
+        whole = torch.zeros(self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device)
+        for place, name in zip(whole[: self.size].split(self.sizes), self.names):
+            # What is added up already counts once.
+            if first or not adds_up or name in unreduced:
+                place.copy_(sums[name].reshape(-1))
+        if adds_up:
             share = whole.new_empty(self._share)
             dist.reduce_scatter_tensor(share, whole, group=self.replicas.group)
             self.sum.copy_(share[: len(self.sum)])

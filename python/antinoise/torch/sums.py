@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ class ClippedSum:
     examples: int
     clip_norm: float
     spacing: float | None = None
+    unit: Literal["example", "user"] = "example"
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -34,11 +36,19 @@ def held_sum(p: nn.Parameter) -> ClippedSum | None:
     return held
 
 
-def leave_sum(p: nn.Parameter, total: Tensor, examples: int, clip_norm: float, spacing: float | None = None) -> None:
+def leave_sum(
+    p: nn.Parameter,
+    total: Tensor,
+    examples: int,
+    clip_norm: float,
+    spacing: float | None = None,
+    unit: Literal["example", "user"] = "example",
+) -> None:
     """Leaves a sum on `p`, or adds it to the one that is there: for whoever clips otherwise.
 
     `total`, float64, is the sum of `examples` gradients, each clipped to `clip_norm`, or of this process's alone where processes train together and
     each has the whole of `p`; a DTensor is the sum of all, laid out as `p` is. With a `spacing` it is in whole points of that grid, int64.
+    Where a plan protects users, what is clipped is all that a user adds: whoever does so says `unit="user"`, and how many users.
     """
     if total.dtype != (torch.float64 if spacing is None else torch.int64) or total.shape != p.shape:
         must_be = f"{'torch.float64' if spacing is None else 'torch.int64'} and {tuple(p.shape)}"
@@ -46,8 +56,10 @@ def leave_sum(p: nn.Parameter, total: Tensor, examples: int, clip_norm: float, s
     if (held := held_sum(p)) is not None:
         if held.spacing != spacing:
             raise ValueError(f"grid_spacing is {spacing} but must be {held.spacing}, that of the sum so far")
+        if held.unit != unit:
+            raise ValueError(f"unit is {unit} but must be {held.unit}, that of the sum so far")
         total, examples, clip_norm = held.total + total, held.examples + examples, max(held.clip_norm, clip_norm)
-    setattr(p, _NAME, ClippedSum(total, examples, clip_norm, spacing))
+    setattr(p, _NAME, ClippedSum(total, examples, clip_norm, spacing, unit))
 
 
 def drop_sum(p: nn.Parameter) -> None:
