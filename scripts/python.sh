@@ -54,7 +54,7 @@ stack() {
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
     typed=(antinoise/torch antinoise/{opacus,_opacus,lightning,hf}.py)
-    stack torch 'torch>=2.6 opacus>=1.5 lightning>=2.4 transformers>=4.50 peft accelerate' \
+    stack torch 'torch>=2.6 opacus>=1.6 lightning>=2.5 transformers>=5 peft accelerate' \
         test_{torch,ghost,exact,examples,distributed,opacus,opacus_refusals,lightning,hf}.py
     typed=(antinoise/jax)
     stack jax 'jax>=0.10 optax jax-privacy' test_jax.py

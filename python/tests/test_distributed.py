@@ -280,3 +280,39 @@ def test_processes_train_as_one_does(tmp_path):
         assert all(torch.equal(replicas[0], other) for other in replicas)
         # Sums are added in another order; the noise is the same.
         assert torch.allclose(one, replicas[0], rtol=0, atol=1e-6)
+
+
+def opacus_hsdp(folder):
+    """Two replicas of one shard, made private by Opacus itself."""
+    from opacus import PrivacyEngine
+
+    torch.manual_seed(0)
+    model, rank = nn.Sequential(nn.Linear(10, 10), nn.ReLU(), nn.Linear(10, 5)), dist.get_rank()
+    mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicas", "shards"))
+    for part in (model[0], model[2]):
+        fully_shard(part, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    generator = torch.Generator().manual_seed(3)
+    rows = TensorDataset(torch.randn(32, 10, generator=generator), torch.randint(0, 5, (32,), generator=generator))
+    how = dict(noise_multiplier=5.0, max_grad_norm=1.0, poisson_sampling=False, grad_sample_mode="ghost_fsdp")
+    module, optimizer, criterion, loader = PrivacyEngine(accountant="rdp").make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        criterion=nn.CrossEntropyLoss(),
+        data_loader=DataLoader(rows, batch_size=16),
+        **how,
+    )
+    # As on real machines, where each process has a generator of its own.
+    torch.manual_seed(1234 + rank)
+    x, y = next(iter(loader))
+    criterion(module(x), y).backward()
+    optimizer.step()
+    torch.save(model[0].weight.to_local().detach(), f"{folder}/{rank}")
+
+
+def test_replicas_of_opacus_drift_apart(tmp_path):
+    """Why noise is keyed by coordinate: `hsdp` above has the same bits on all replicas."""
+    pytest.importorskip("opacus")
+    on_ranks(2, opacus_hsdp, tmp_path)
+    one, other = (torch.load(tmp_path / str(rank)) for rank in range(2))
+    assert one.shape == other.shape == (10, 10) and (one - other).abs().max() > 0.1

@@ -10,8 +10,9 @@ use rayon::prelude::*;
 
 use crate::{ReleaseKind, Request, Result, Schedule, Scheme, Setting, VerifiedPlan};
 
-/// Most bands and buffers that are tried when none are named.
-const MOST_BANDS: usize = 1024;
+/// Most bands and buffers that are tried when none are named: 5000 bands over 80,000 steps are designed and accounted in half a
+/// minute on two cores. With as many bands as groups, sampling is never worse than batches in turn.
+const MOST_BANDS: usize = 1 << 14;
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=4;
 
 /// One mechanism for the request, calibrated.

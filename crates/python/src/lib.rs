@@ -9,7 +9,9 @@
 //! errors: which exception an error becomes
 //! words, process, rows: what texts and lists name; threads, Ctrl-C and forks; one row in arrays that Python owns
 //! accounting, design, command: privacy; mechanisms; the command line
-//! plan, key: both in one value; the secret, and what it has served
+//! candidate: what is told of one
+//! plan, key: privacy and mechanism in one value; the secret, and what it has served
+//! choose: which plan
 //! wanted: what a stream makes, and how
 //! stream: the noise
 //! batches: who takes part
@@ -17,6 +19,8 @@
 
 mod accounting;
 mod batches;
+mod candidate;
+mod choose;
 mod command;
 mod design;
 mod errors;
@@ -38,13 +42,15 @@ mod _antinoise {
     #[pymodule_export]
     use crate::batches::Batches;
     #[pymodule_export]
+    use crate::choose::plan;
+    #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
     use crate::key::Key;
     #[pymodule_export]
-    use crate::plan::{Plan, plan};
+    use crate::plan::Plan;
     #[pymodule_export]
     use crate::stream::NoiseStream;
 

@@ -2,18 +2,16 @@
 
 use std::path::PathBuf;
 
-use antinoise_input::{InvalidParameter, hex};
+use antinoise_input::hex;
 use antinoise_mechanism::{Grid, PrivacyUnit};
-use antinoise_plan::{
-    Accountant, Candidate, Choice, Length, Plan as Numbers, Request, Sampler, VerifiedPlan, choose,
-};
+use antinoise_plan::{Accountant, Choice, Plan as Numbers, Sampler, VerifiedPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::design::{read_workload, told, write_new};
+use crate::candidate::Row;
+use crate::design::{told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
-use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
 
 /// A plan whose claim follows from its numbers: made, or read and verified; there is no other.
 #[pyclass(frozen, module = "antinoise")]
@@ -23,119 +21,12 @@ pub struct Plan {
     candidates: Vec<Row>,
 }
 
-/// What is told of a candidate.
-struct Row {
-    spec: String,
-    noise_multiplier: f64,
-    sensitivity: f64,
-    max_loss: f64,
-    rms_loss: f64,
-    relative_to_independent: f64,
-    state_bytes: u64,
-    status: &'static str,
-    amplified: bool,
-    chosen: bool,
-    reference: bool,
-}
-
-/// Chooses a mechanism for a training and states its privacy.
-///
-/// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how units come to take part: `cyclic`
-/// (shuffled once, batches take turns), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (by themselves, with
-/// `min_sep` and `max_participations`). `mechanism` names one or several to choose from; `release` is `grid` or `plain`.
-#[pyfunction]
-#[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
-    max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
-    mechanism=None, memory=None, release="grid"))]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
-pub fn plan(
-    py: Python<'_>,
-    examples: usize,
-    batch_size: usize,
-    epsilon: f64,
-    delta: f64,
-    epochs: Option<usize>,
-    steps: Option<usize>,
-    setting: &str,
-    min_sep: Option<usize>,
-    max_participations: Option<usize>,
-    clip_norm: f64,
-    dim: usize,
-    unit: Option<&str>,
-    adjacency: &str,
-    workload: Option<WorkloadLike>,
-    objective: &str,
-    mechanism: Option<Names>,
-    memory: Option<u64>,
-    release: &str,
-) -> Result<Plan> {
-    let setting = self::setting(setting, min_sep, max_participations)?;
-    let request = Request {
-        epsilon,
-        delta,
-        unit: self::unit(unit, setting)?,
-        adjacency: parsed(adjacency)?,
-        workload: read_workload(workload)?,
-        objective: parsed(objective)?,
-        clip_norm,
-        dim,
-        release: self::release(release)?,
-        memory,
-        specs: mechanism.map(Names::read).transpose()?,
-        ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
-    };
-    Ok(Plan::of(interruptible(py, move || choose(&request))??))
-}
-
-fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {
-    match (epochs, steps) {
-        (Some(epochs), None) => Ok(Length::Epochs(epochs)),
-        (None, Some(steps)) => Ok(Length::Steps(steps)),
-        (None, None) => Err(InvalidParameter::new("epochs", "absent", "given, or steps").into()),
-        (Some(_), Some(steps)) => Err(InvalidParameter::new("steps", steps, "left out with epochs").into()),
-    }
-}
-
-impl Row {
-    fn new(candidate: &Candidate, chosen: bool, reference: bool) -> Self {
-        Self {
-            spec: candidate.spec.to_string(),
-            noise_multiplier: candidate.noise_multiplier,
-            sensitivity: candidate.loss.sensitivity.value,
-            max_loss: candidate.max_loss,
-            rms_loss: candidate.rms_loss,
-            relative_to_independent: candidate.relative_to_independent,
-            state_bytes: candidate.state_bytes,
-            status: candidate.status.name(),
-            amplified: candidate.is_amplified(),
-            chosen,
-            reference,
-        }
-    }
-
-    fn told<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let row = PyDict::new(py);
-        row.set_item("strategy", &self.spec)?;
-        row.set_item("noise_multiplier", self.noise_multiplier)?;
-        row.set_item("sensitivity", self.sensitivity)?;
-        row.set_item("max_loss", self.max_loss)?;
-        row.set_item("rms_loss", self.rms_loss)?;
-        row.set_item("relative_to_independent", self.relative_to_independent)?;
-        row.set_item("state_bytes", self.state_bytes)?;
-        row.set_item("status", self.status)?;
-        row.set_item("amplified", self.amplified)?;
-        row.set_item("chosen", self.chosen)?;
-        row.set_item("reference", self.reference)?;
-        Ok(row)
-    }
-}
-
 impl Plan {
     fn new(plan: VerifiedPlan, candidates: Vec<Row>) -> Self {
         Self { digest: plan.digest(), plan, candidates }
     }
 
-    fn of(choice: Choice) -> Self {
+    pub fn of(choice: Choice) -> Self {
         let Choice { candidates, references, chosen, plan } = choice;
         let rows =
             candidates.iter().enumerate().map(|(i, candidate)| Row::new(candidate, i == chosen, false));

@@ -31,6 +31,11 @@ pub fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     Ok(pool()?.install(work))
 }
 
+/// The same, or where the caller is, if what works there has `own_threads`.
+pub fn threaded<T: Send>(own_threads: bool, work: impl FnOnce() -> T + Send) -> Result<T> {
+    if own_threads { Ok(work()) } else { on_threads(work) }
+}
+
 /// The threads of this process.
 fn pool() -> Result<Arc<ThreadPool>> {
     let mut shared = POOL.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The noise of a plan, row by row.
+//! The noise of a plan, row by row. One file, and a long one: the methods of a class of Python are one block.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use crate::errors::{Raised, Result};
 use crate::key::{Key, bytes_to_write, no_copy, secret_in, token};
 use crate::plan::Plan;
-use crate::process::{Owner, on_threads};
-use crate::rows::{Arrays, refuse_overlap};
+use crate::process::{Owner, threaded};
+use crate::rows::{Arrays, Row, refuse_overlap, scattered};
 use crate::wanted::{Speed, Wanted};
 
 /// How long a part of a seek should take: Ctrl-C waits for its end.
@@ -130,41 +130,6 @@ impl NoiseStream {
             places => scattered(places, what, row, |row| work(noise, sum, row)),
         })
     }
-}
-
-/// What becomes of the numbers that lie where a row is to go.
-#[derive(Clone, Copy, PartialEq)]
-enum Row {
-    Written,
-    AddedTo,
-}
-
-/// Does `work` where the stream's threads are: its own, or those of the process.
-fn threaded<T: Send>(own_threads: bool, work: impl FnOnce() -> T + Send) -> Result<T> {
-    if own_threads { Ok(work()) } else { on_threads(work) }
-}
-
-/// Lets `work` have a row of its own for `places`, and copies it there.
-fn scattered(
-    places: &mut [&mut [f32]],
-    what: Row,
-    row: &mut Vec<f32>,
-    work: impl FnOnce(&mut [f32]) -> antinoise_noise::Result<()>,
-) -> antinoise_noise::Result<()> {
-    if what == Row::AddedTo {
-        row.clear();
-        places.iter().for_each(|place| row.extend_from_slice(place));
-    } else {
-        row.resize(places.iter().map(|place| place.len()).sum(), 0.0);
-    }
-    work(row)?;
-    let mut rest = &row[..];
-    for place in places {
-        let (this, later) = rest.split_at(place.len());
-        place.copy_from_slice(this);
-        rest = later;
-    }
-    Ok(())
 }
 
 #[pymethods]

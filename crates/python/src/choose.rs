@@ -1,0 +1,69 @@
+//! The choice of a plan.
+
+use antinoise_input::InvalidParameter;
+use antinoise_plan::{Length, Request, choose};
+use pyo3::prelude::*;
+
+use crate::design::read_workload;
+use crate::errors::Result;
+use crate::plan::Plan;
+use crate::process::interruptible;
+use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
+
+/// Chooses a mechanism for a training and states its privacy.
+///
+/// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how units come to take part: `cyclic`
+/// (shuffled once, batches take turns), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (by themselves, with
+/// `min_sep` and `max_participations`). `mechanism` names one or several to choose from; `release` is `grid` or `plain`.
+#[pyfunction]
+#[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
+    max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
+    mechanism=None, memory=None, release="grid"))]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+pub fn plan(
+    py: Python<'_>,
+    examples: usize,
+    batch_size: usize,
+    epsilon: f64,
+    delta: f64,
+    epochs: Option<usize>,
+    steps: Option<usize>,
+    setting: &str,
+    min_sep: Option<usize>,
+    max_participations: Option<usize>,
+    clip_norm: f64,
+    dim: usize,
+    unit: Option<&str>,
+    adjacency: &str,
+    workload: Option<WorkloadLike>,
+    objective: &str,
+    mechanism: Option<Names>,
+    memory: Option<u64>,
+    release: &str,
+) -> Result<Plan> {
+    let setting = self::setting(setting, min_sep, max_participations)?;
+    let request = Request {
+        epsilon,
+        delta,
+        unit: self::unit(unit, setting)?,
+        adjacency: parsed(adjacency)?,
+        workload: read_workload(workload)?,
+        objective: parsed(objective)?,
+        clip_norm,
+        dim,
+        release: self::release(release)?,
+        memory,
+        specs: mechanism.map(Names::read).transpose()?,
+        ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
+    };
+    Ok(Plan::of(interruptible(py, move || choose(&request))??))
+}
+
+fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {
+    match (epochs, steps) {
+        (Some(epochs), None) => Ok(Length::Epochs(epochs)),
+        (None, Some(steps)) => Ok(Length::Steps(steps)),
+        (None, None) => Err(InvalidParameter::new("epochs", "absent", "given, or steps").into()),
+        (Some(_), Some(steps)) => Err(InvalidParameter::new("steps", steps, "left out with epochs").into()),
+    }
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Times rows of noise for PyTorch: antinoise into a tensor, beside PyTorch's own normals and antinoise's Rust, on the same cores.
+
+    python scripts/python/compare_torch.py [--dim 10000000] [--threads 1] [--rounds 9]
+
+Run it with a Python that has antinoise and torch, best on a quiet machine. PyTorch and tensors take turns, a row of each in every round; Rust is timed
+before and after them by `antinoise bench noise`, which runs the same code. Printed are the median and the least and greatest time of a row, in
+nanoseconds a coordinate.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+import antinoise as an
+
+THEIRS, BLT = "tensor.normal_()", "BLT of 4 buffers into a tensor"
+
+
+def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
+    made: dict[str, Callable[[], object]] = {THEIRS: torch.empty(dim).normal_}
+    for name, mechanism, release in (
+        ("independent into a tensor", "identity", "plain"),
+        (BLT, "blt:4", "plain"),
+        ("BLT of 4 buffers, released on the grid", "blt:4", "grid"),
+    ):
+        plan = an.plan(100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism=mechanism, release=release)
+        stream, row, sums = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), torch.empty(dim), torch.zeros(dim, dtype=torch.float64)
+
+        def step(stream: an.NoiseStream = stream, row: torch.Tensor = row, sums: torch.Tensor | None = sums if release == "grid" else None) -> None:
+            stream.next_into(row) if sums is None else stream.release(sums, row)
+
+        made[name] = step
+    return made
+
+
+def rust(dim: int, threads: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "antinoise", "bench", "noise", "--dim", str(dim), "--threads", str(threads), "--json"]
+    times: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["ns_per_coordinate"]
+    return {name: times[name] for name in ("identity", "blt:4")}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    arguments.add_argument("--dim", type=int, default=10_000_000)
+    arguments.add_argument("--threads", type=int, default=1)
+    arguments.add_argument("--rounds", type=int, default=9)
+    how = arguments.parse_args()
+    torch.set_num_threads(how.threads)
+    before, steps = rust(how.dim, how.threads), contestants(how.dim, how.threads)
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for round in range(how.rounds + 1):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            # The first round fills memory.
+            if round:
+                times[name].append((time.perf_counter() - start) / how.dim * 1e9)
+    after = rust(how.dim, how.threads)
+    for name, found in times.items():
+        print(f"{name:40} {median(found):6.2f} ns ({min(found):.2f} to {max(found):.2f})")
+    for name, found in before.items():
+        print(f"Rust, {name:34} {found:6.2f} and {after[name]:.2f} ns")
+    ratios = [theirs / ours for theirs, ours in zip(times[THEIRS], times[BLT])]
+    print(f"{THEIRS} / {BLT}: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+if __name__ == "__main__":
+    main()
