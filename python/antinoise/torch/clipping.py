@@ -8,14 +8,13 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
 
-from .examples import clipped_totals
+from .examples import clipped_totals, gradients_of
 from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
 from .ghost_parts import Sums
 from .layout import is_sharded
-from .lengths import factors_for, in_double, only, portions, squares_of
+from .lengths import factors_for, in_double, only, squares_of
 from .processes import together
 from .sharded import sharded_sums
 from .sums import leave_sum, trainable
@@ -38,7 +37,7 @@ def clipped_sum_(
 
     `norms="ghost"` finds the gradients' lengths and their sum without the gradients, in one pass forward and one backward, for models
     of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules without parameters; `"each"` makes the gradients one by one
-    (`torch.func.vmap`), for any model; `"auto"` does the first where it can. Both take portions of `micro_batch` examples at most.
+    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can. Both take portions of `micro_batch` examples at most.
 
     Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
     allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
@@ -123,23 +122,18 @@ def _sums(
 def _each(
     model: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int, spacing: float | None
 ) -> tuple[Sums, float]:
-    parameters = trainable(model)
-    fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
-
-    def one(trained: Sums, x: Tensor, y: Tensor) -> Tensor:
-        return loss(functional_call(model, {**fixed, **trained}, (x.unsqueeze(0),)), y.unsqueeze(0))
-
-    of_each = vmap(grad_and_value(one), in_dims=(None, 0, 0), randomness="different")
-    trained = {name: p.detach() for name, p in parameters.items()}
     dtype = torch.float64 if spacing is None else torch.int64
-    sums = {name: torch.zeros(p.shape, dtype=dtype, device=p.device) for name, p in parameters.items()}
+    sums = {name: torch.zeros(p.shape, dtype=dtype, device=p.device) for name, p in trainable(model).items()}
     losses = 0.0
-    for places, count in portions(x, micro_batch, len(x), 0):
-        gradients, values = of_each(trained, x[places], y[places.to(y.device)])
-        given = list(gradients.values())
-        totals = clipped_totals(given, clip_norm, count) if spacing is None else _points([g[:count] for g in given], clip_norm, spacing)
-        for name, total in zip(gradients, totals):
-            sums[name] += total
+
+    def one(model: nn.Module, example: tuple[Tensor, Tensor]) -> Tensor:
+        return loss(model(example[0]), example[1])
+
+    for gradients, values, count in gradients_of(model, one, (x, y), len(x), micro_batch):
+        gradients = [g[:count] for g in gradients]
+        totals = clipped_totals(gradients, clip_norm) if spacing is None else _points(gradients, clip_norm, spacing)
+        for total, more in zip(sums.values(), totals, strict=True):
+            total += more
         losses += float(values[:count].detach().to(torch.float64).sum())
     return sums, losses
 

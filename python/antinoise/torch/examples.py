@@ -64,8 +64,7 @@ def clipped_sum_of_(
     count, parameters = _examples(batch), trainable(model)
     sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters.values()]
     losses = 0.0
-    portions = _one_by_one(model, loss, batch, count) if micro_batch == 1 else _together(model, loss, batch, count, micro_batch)
-    for gradients, values, examples in portions:
+    for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
         for total, more in zip(sums, clipped_totals(gradients, clip_norm, examples), strict=True):
             total += more
         losses += float(values[:examples].detach().to(torch.float64).sum())
@@ -83,6 +82,13 @@ def _examples(batch: Any) -> int:
         found = f"one with a {wrong[0]}" if wrong else f"one of tensors of {sorted(counts)} examples"
         raise ValueError(f"batch is {found} but must be made of tensors with the examples in their first dimension")
     return counts.pop()
+
+
+def gradients_of(
+    model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int, micro_batch: int
+) -> Iterator[_Portion]:
+    """Each example's gradients, portion by portion: of one example, PyTorch's own."""
+    return _one_by_one(model, loss, batch, count) if micro_batch == 1 else _together(model, loss, batch, count, micro_batch)
 
 
 def _one_by_one(model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int) -> Iterator[_Portion]:

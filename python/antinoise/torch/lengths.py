@@ -21,8 +21,9 @@ def portions(x: Tensor, micro_batch: int, examples: int, at_least: int) -> Itera
 
 
 def some_at_a_time(examples: int, each: int, device: torch.device) -> Iterator[slice]:
-    """Examples of so many numbers each, in parts that stay in a processor's cache (that do not take much of another device's memory)."""
-    step = max(1, (2**17 if device.type == "cpu" else 2**26) // max(1, each))
+    """Examples of so many numbers each, in parts that stay in the cores' caches (that do not take much of another device's memory)."""
+    at_once = 2**17 * torch.get_num_threads() if device.type == "cpu" else 2**26
+    step = max(1, at_once // max(1, each))
     for start in range(0, examples, step):
         yield slice(start, min(start + step, examples))
 
