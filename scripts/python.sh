@@ -24,7 +24,7 @@ environment() {
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "left out: the package needs Python 3.10" >&2 && exit 1; }
 environment build 'maturin>=1.9.4,<2'
 rm -f "$target"/wheels/antinoise-*.whl
-(cd python && "$target/python/build/bin/maturin" build --release --quiet --out "$target/wheels")
+(cd python && "$target/python/build/bin/maturin" build --release --compression-level 9 --quiet --out "$target/wheels")
 wheel=("$target"/wheels/antinoise-*.whl)
 bytes=$(stat -c %s "${wheel[0]}")
 echo "${wheel[0]##*/}: $bytes bytes"
