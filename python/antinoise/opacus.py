@@ -102,7 +102,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             module=module,
             optimizer=optimizer,
             criterion=criterion if criterion is not None else nn.CrossEntropyLoss(reduction=loss_reduction),
-            data_loader=planned_loader(data_loader, self._plan, sampler),
+            data_loader=planned_loader(data_loader, self._plan, sampler, fetched=0),
             noise_multiplier=self._plan.noise_multiplier,
             max_grad_norm=self._plan.clip_norm,
             batch_first=batch_first,

@@ -117,3 +117,20 @@ def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
     fresh = Run(plan)
     with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
         fresh.engine.load_checkpoint(path=path, module=fresh.module, optimizer=fresh.optimizer)
+
+
+@pytest.mark.parametrize("dropped", [0, 5, 12])
+def test_a_batch_that_is_dropped_is_no_other_steps(dropped, plan):
+    run = Run(plan)
+    steps = 0
+    with pytest.raises(ValueError, match=f"batches before step {dropped} are drawn and dropped"):
+        for _ in range(2):
+            for x, y in run.loader:
+                if steps == dropped:
+                    steps += 1
+                    continue
+                run.backward(x, y)
+                run.optimizer.step()
+                run.optimizer.zero_grad()
+                steps += 1
+    assert len(run.seen) == dropped == run.engine.noise.step

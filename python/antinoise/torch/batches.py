@@ -42,8 +42,10 @@ class BatchSampler(Sampler[list[int]]):
         # How many batches a loader has drawn when one is taken: as many at the next ones, or up to what it is known to.
         self._ahead, self._pass = 0, object()
 
-    # What the loader draws at most, where that is known: one that cuts batches into parts draws now more, now fewer.
-    loads = 0
+    # What a loader with its one batch and those of its workers draws at most, where that is known.
+    most: int | None = None
+    # One that cuts batches into parts draws now more, now fewer.
+    evenly = True
 
     def check(self, noise: NoiseStream) -> None:
         """Refuses to be the batches of another run's noise, where they were made of a key."""
@@ -72,7 +74,8 @@ class BatchSampler(Sampler[list[int]]):
         if step != self._taken:
             raise ValueError(f"batch of step {step} is that of {self._taken} in its pass but must be its own: begin another pass, at this step")
         ahead = self._drawn - step
-        if self._ahead and ahead > max(self._ahead, self.loads):
+        limits = [self._ahead if self.evenly and self._ahead else ahead, ahead if self.most is None else self.most]
+        if ahead > min(limits):
             must_be = "used each in its step: begin another pass, which draws this step's again"
             raise ValueError(f"batches before step {step} are drawn and dropped but must be {must_be}")
         self._ahead = self._ahead or ahead

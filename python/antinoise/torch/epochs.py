@@ -34,8 +34,9 @@ class EpochSampler(BatchSampler):
         return self._epoch
 
 
-def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler) -> DataLoader[Any]:
-    """`loader` with the plan's batches in place of its own: the same data set, workers and memory."""
+def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler, *, fetched: int = 1) -> DataLoader[Any]:
+    """`loader` with the plan's batches in place of its own: the same data set, workers and memory. Its caller has `fetched` batches beside the one
+    that is trained with."""
     if isinstance(loader.dataset, IterableDataset):
         raise ValueError(f"data set of the loader is a {type(loader.dataset).__name__} but must be one whose examples have numbers")
     examples = len(loader.dataset)  # type: ignore[arg-type]
@@ -49,7 +50,8 @@ def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler) -
         raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be the plan's, {plan.batch_size}")
     same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor")
     kept = {name: getattr(loader, name) for name in (*same, "persistent_workers")}
-    sampler.loads = 1 + loader.num_workers * (loader.prefetch_factor or 0)
+    sampler.most = 1 + loader.num_workers * (loader.prefetch_factor or 0) + fetched
+    sampler.evenly = loader.num_workers == 0
     collate = loader.collate_fn
     if plan.sampler["kind"] == "poisson":
         collate = CollateEmpty(loader.dataset, collate)
