@@ -60,7 +60,7 @@ class PrivateTraining(Callback):
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
         """The plan's batches of `dataset`, for `Trainer.fit`; each pass is an epoch. `how` is what `DataLoader` takes besides them."""
-        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler)
+        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler, fetched=0)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Sees to it that checkpoints are for their owner alone."""

@@ -115,6 +115,12 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
         an.Key.shared(lambda room: None)
     with pytest.raises(LookupError):
         an.Key.shared(lambda room: {}["lost"])
+
+    def freeze(room):
+        rooms.append(room)
+        room.setflags(write=False)
+
+    assert an.Key.shared(freeze, first) is first and not rooms[-1].any()
     # The first one has served this run already.
     an.NoiseStream(plan, DIM, first)
     with pytest.raises(ValueError, match="run is"):

@@ -498,3 +498,30 @@ def test_examples_are_no_users():
     an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
     assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+
+
+class Counting(nn.Module):
+    """Keeps what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+        self.register_buffer("seen", torch.zeros(6))
+
+    def forward(self, x):
+        if self.training:
+            self.seen.add_(x.detach().sum(0))
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("norms", ["auto", "ghost"])
+def test_a_model_that_keeps_what_it_saw_is_refused(norms):
+    (x, y), kept = data(), Counting()
+    with pytest.raises(ValueError, match="buffer seen is changed by the forward pass but must be left as it was"):
+        clipped_sum_(kept, loss, x[:20], y[:20], CLIP, norms=norms)
+    assert kept.linear.weight.grad is None and not hasattr(kept.linear.weight, "_antinoise_sum")
+    clipped_sum_(kept.eval(), loss, x[:20], y[:20], CLIP, norms=norms)
+    norm = nn.Sequential(nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(6, 3))
+    with pytest.raises(ValueError, match="1 is a InstanceNorm1d with track_running_stats but must be without"):
+        clipped_sum_(norm, loss, x[:20], y[:20], CLIP, norms=norms)
+    assert not norm[1].running_mean.any()

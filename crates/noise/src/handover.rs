@@ -33,8 +33,9 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Goes on where [`state`](Stream::state) wrote these words, in any sharding: key, run, description and
-    /// [placement](crate::StreamBuilder::state_in_memory) must be the same. Words say nothing of that, nor whether they were altered:
-    /// a [`commitment`](Stream::commitment) that is kept beside them does.
+    /// [placement](crate::StreamBuilder::state_in_memory) must be the same. Words say nothing of that; a
+    /// [`commitment`](Stream::commitment) that is kept beside them does. Nothing tells whether words were altered: they belong where
+    /// nobody else writes.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for another length, and for steps that no state of this stream is at.

@@ -175,7 +175,9 @@ impl Key {
             (Ok(_), None) => secret_in("bytes of the exchange", &bytes)
                 .and_then(|secret| Ok(Py::new(py, Self::of(secret))?)),
         };
-        bytes.readwrite().as_slice_mut().map_err(Raised::failed)?.zeroize();
+        // It may have been made one that is only read.
+        bytes.call_method1("setflags", (true,))?;
+        bytes.try_readwrite().map_err(Raised::failed)?.as_slice_mut().map_err(Raised::failed)?.zeroize();
         received
     }
 

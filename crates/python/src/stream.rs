@@ -189,8 +189,9 @@ impl NoiseStream {
     }
 
     /// The stream as it was, in this sharding or another, when `state` wrote `words`, with `state_in_memory`; the steps and the run's key,
-    /// 32 bytes, are those that it told, and the rest must be what it was made with. What is altered is refused where `commitment` is
-    /// the one of then.
+    /// 32 bytes, are those that it told, and the rest must be what it was made with. A `commitment` of then tells that key,
+    /// plan and step are those. It does not tell of the words, which belong where nobody else writes; `run` is a label here, the key is the
+    /// run's.
     #[staticmethod]
     #[pyo3(signature = (
         words, steps, run_key, plan, dim, *, commitment=None, run=None, shard=None, threads=None, look_ahead=None

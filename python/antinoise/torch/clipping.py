@@ -15,6 +15,7 @@ from .ghost_layers import Unsupported
 from .ghost_parts import Sums
 from .layout import is_sharded
 from .lengths import factors_for, in_double, only, squares_of
+from .models import check_clipping, unchanged_buffers
 from .processes import together
 from .sharded import sharded_sums
 from .sums import leave_sum, trainable
@@ -66,28 +67,24 @@ def clipped_sum_(
         error = other
     if sharded:
         together(error)
-        sums, losses = sharded_sums(parameters, partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch), len(x), micro_batch)
     elif error is not None:
         raise error
-    else:
-        sums, losses = _sums(model, loss, x, y, clip_norm, micro_batch, norms, spacing)
+    with unchanged_buffers(model):
+        if sharded:
+            sums, losses = sharded_sums(parameters, partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch), len(x), micro_batch)
+        else:
+            sums, losses = _sums(model, loss, x, y, clip_norm, micro_batch, norms, spacing)
     for name, p in parameters.items():
         leave_sum(p, sums[name], len(x), float(clip_norm), spacing)
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 
 def _check(model: nn.Module, x: Tensor, y: Tensor, clip_norm: float, micro_batch: int, norms: str) -> None:
-    if not clip_norm > 0 or not math.isfinite(clip_norm):
-        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
-    if micro_batch < 1:
-        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    check_clipping(model, clip_norm, micro_batch)
     if len(x) != len(y):
         raise ValueError(f"y is of {len(y)} examples but must be of {len(x)}, as x is")
     if norms not in ("auto", "ghost", "each"):
         raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'each'")
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
-            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
 
 
 def _spacing(exact: bool, grid_spacing: float | None, norms: str, clip_norm: float) -> float | None:

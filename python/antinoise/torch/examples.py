@@ -12,6 +12,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .lengths import factors_for, in_double, only, squares_of
+from .models import check_clipping, unchanged_buffers
 from .sums import leave_sum, trainable
 
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
@@ -54,20 +55,15 @@ def clipped_sum_of_(
     `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
     `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data.
     """
-    if not clip_norm > 0 or not math.isfinite(clip_norm):
-        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
-    if micro_batch < 1:
-        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
-            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+    check_clipping(model, clip_norm, micro_batch)
     count, parameters = _examples(batch), trainable(model)
     sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters.values()]
     losses = 0.0
-    for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
-        for total, more in zip(sums, clipped_totals(gradients, clip_norm, examples), strict=True):
-            total += more
-        losses += float(values[:examples].detach().to(torch.float64).sum())
+    with unchanged_buffers(model):
+        for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
+            for total, more in zip(sums, clipped_totals(gradients, clip_norm, examples), strict=True):
+                total += more
+            losses += float(values[:examples].detach().to(torch.float64).sum())
     for p, total in zip(parameters.values(), sums, strict=True):
         leave_sum(p, total, count, float(clip_norm))
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)

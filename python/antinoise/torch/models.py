@@ -1,0 +1,36 @@
+"""What a model must be for its examples to be clipped one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+
+def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None:
+    """Refuses numbers out of range, and a model with a layer that looks at several examples or keeps what it saw of them."""
+    if not clip_norm > 0 or not math.isfinite(clip_norm):
+        raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
+    if micro_batch < 1:
+        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    for name, module in model.named_modules():
+        if not module.training:
+            continue
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+            raise ValueError(f"{name} is a {type(module).__name__} with track_running_stats but must be without: it would keep what it saw")
+
+
+@contextmanager
+def unchanged_buffers(model: nn.Module) -> Iterator[None]:
+    """Refuses a model whose forward pass changes a buffer: what it keeps of the examples has no noise, and goes where the model goes."""
+    before = {name: (buffer, buffer._version) for name, buffer in model.named_buffers()}
+    yield
+    now = dict(model.named_buffers())
+    for name, buffer in now.items():
+        if name not in before or before[name][0] is not buffer or before[name][1] != buffer._version:
+            must_be = "left as it was: make the model anew, this one keeps what it saw of the examples, without noise"
+            raise ValueError(f"buffer {name} is changed by the forward pass but must be {must_be}")
