@@ -36,7 +36,7 @@ def sequences(text: str, length: int) -> Tensor:
 
 
 def parts(text: str, length: int, examples: int, held_out: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The first half, which is public; and of the second half private examples, those that rates are chosen by, and those that losses are of."""
+    """The first half, which is public; of the second half, private examples, those that rates are chosen by, and those that are tested."""
     half = len(text) // 2
     rest = sequences(text[half:], length)
     if len(rest) < examples + 2 * held_out:

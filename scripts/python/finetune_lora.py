@@ -7,8 +7,8 @@
 Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT is public: on it the model is
 trained without privacy, all of it. Of the second half, steps x batch examples of 64 characters are private: on them LoRA's adapters are
 trained in one epoch, once with correlated noise without amplification and once with independent noise amplified by Poisson sampling, at the
-same epsilon. For each, rates are tried on seed 0, by doubling and halving until neither neighbour is better on text that is held out for that;
-losses are of other text that is held out. Rates are chosen by looking at private text, which the statement does not cover.
+same epsilon. For each, rates are tried on seed 0, by doubling and halving until neither neighbour is better on text that is held out for
+that; losses are of other text that is held out. Rates are chosen by looking at private text, which the statement does not cover.
 """
 
 import argparse
@@ -50,8 +50,8 @@ class Sizes:
 def pretrained(sizes: Sizes, text: Tensor) -> GPT2LMHeadModel:
     """On public text, without privacy."""
     torch.manual_seed(0)
-    shape = dict(n_positions=sizes.length + 1, n_embd=sizes.width, n_layer=sizes.layers, n_head=4)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=ALPHABET, bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **shape))
+    shape = dict(vocab_size=ALPHABET, n_positions=sizes.length + 1, n_embd=sizes.width, n_layer=sizes.layers, n_head=4)
+    model = GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **shape))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=sizes.pretraining)
     for _ in range(sizes.pretraining):
@@ -109,7 +109,8 @@ def compare(sizes: Sizes, epsilon: float, text: str, folder: str) -> None:
     start = time.perf_counter()
     base = pretrained(sizes, public)
     dim = sum(p.numel() for p in adapted(base, 0).parameters() if p.requires_grad)
-    print(f"{dim} of {sum(p.numel() for p in base.parameters())} parameters are trained; pre-trained in {time.perf_counter() - start:.0f} s", flush=True)
+    whole = sum(p.numel() for p in base.parameters())
+    print(f"{dim} parameters are trained beside {whole}; pre-trained in {time.perf_counter() - start:.0f} s", flush=True)
     rows = [f"| before fine-tuning | | | {loss_of(base, test):.3f} |"]
     for way in WAYS:
         plan = plan_of(way, len(private), sizes.batch, sizes.steps, epsilon, dim)
