@@ -35,10 +35,11 @@ def sequences(text: str, length: int) -> Tensor:
     return numbers[: len(numbers) // (length + 1) * (length + 1)].view(-1, length + 1)
 
 
-def parts(text: str, length: int, examples: int, held_out: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The first half, which is public; of the second half, private examples, those that rates are chosen by, and those that are tested."""
+def parts(text: str, length: int, examples: int, held_out: int, capitals: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The first half, which is public; of the second half, private examples, those that rates are chosen by, and those that are tested.
+    With `capitals` the second half is in them: text that is written otherwise than what the model knows."""
     half = len(text) // 2
-    rest = sequences(text[half:], length)
+    rest = sequences(text[half:].upper() if capitals else text[half:], length)
     if len(rest) < examples + 2 * held_out:
         raise ValueError(f"text is of {len(text)} characters but must be of {2 * (length + 1) * (examples + 2 * held_out)}")
     public = torch.frombuffer(bytearray(text[:half], "ascii"), dtype=torch.uint8)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fine-tunes a character transformer of 10.8 million parameters privately, sharded by FSDP2 over two processes.
 
-    python scripts/python/finetune_fsdp.py TEXT [--cache pretrained.pt] [--epsilon 8] [--steps 32] [--batch 32] [--seeds 3]
+    python scripts/python/finetune_fsdp.py TEXT [--cache pretrained.pt] [--epsilon 8] [--steps 32] [--batch 32] [--seeds 3] [--rates 4] [--capitals]
     python scripts/python/finetune_fsdp.py --smoke
 
 Run it with a Python that has antinoise and PyTorch. The first half of TEXT is public: on it the model is trained without privacy, and
@@ -84,6 +84,7 @@ class Task:
     steps: int
     held_out: int
     rates: int
+    capitals: bool
     epsilon: float
     seeds: int
     text: Path | None
@@ -100,7 +101,7 @@ class Task:
         return model
 
     def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return parts(text_of(self.text), self.length, self.steps * self.batch, self.held_out)
+        return parts(text_of(self.text), self.length, self.steps * self.batch, self.held_out, self.capitals)
 
     def plan(self, way: str) -> an.Plan:
         dim = sum(p.numel() for p in self.model().parameters())
@@ -257,13 +258,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rates", type=int, default=4, help="so many are tried for each way at most")
     parser.add_argument("--pretraining", type=int, default=500, help="steps of pre-training")
+    parser.add_argument("--capitals", action="store_true", help="the private text is in capitals, unlike the public")
     parser.add_argument("--smoke", action="store_true", help="a tiny model and text that is made up: seconds")
     given = parser.parse_args()
     if given.text is None and not given.smoke:
         parser.error("TEXT or --smoke must be given")
     with tempfile.TemporaryDirectory() as folder:
         cache = given.cache or Path(folder) / "pretrained.pt"
-        shared: Any = dict(text=given.text, pretrained=cache, folder=Path(folder), epsilon=given.epsilon, rates=given.rates)
+        shared: Any = dict(text=given.text, pretrained=cache, folder=Path(folder), epsilon=given.epsilon)
+        shared |= dict(rates=given.rates, capitals=given.capitals)
         if given.smoke:
             task = Task(16, 2, 2, 16, pretraining=20, batch=16, steps=6, held_out=32, seeds=2, **shared)
         else:

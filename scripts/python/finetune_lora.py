@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fine-tunes a small GPT-2 privately with LoRA, by the Trainer of Hugging Face.
 
-    python scripts/python/finetune_lora.py TEXT [--epsilon 8] [--steps 64] [--batch 64] [--seeds 3]
+    python scripts/python/finetune_lora.py TEXT [--epsilon 8] [--steps 64] [--batch 64] [--seeds 3] [--capitals]
     python scripts/python/finetune_lora.py --smoke
 
 Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT is public: on it the model is
@@ -104,8 +104,8 @@ def trainer_of(model: Any, plan: an.Plan, rate: float, seed: int, sizes: Sizes, 
     return trainer
 
 
-def compare(sizes: Sizes, epsilon: float, text: str, folder: str) -> None:
-    public, private, choose, test = parts(text, sizes.length, sizes.steps * sizes.batch, sizes.held_out)
+def compare(sizes: Sizes, epsilon: float, text: str, capitals: bool, folder: str) -> None:
+    public, private, choose, test = parts(text, sizes.length, sizes.steps * sizes.batch, sizes.held_out, capitals)
     start = time.perf_counter()
     base = pretrained(sizes, public)
     dim = sum(p.numel() for p in adapted(base, 0).parameters() if p.requires_grad)
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--capitals", action="store_true", help="the private text is in capitals, unlike the public")
     parser.add_argument("--smoke", action="store_true", help="a tiny model and text that is made up: seconds")
     given = parser.parse_args()
     if given.text is None and not given.smoke:
@@ -154,7 +155,7 @@ def main() -> None:
     if given.smoke:
         sizes = Sizes(16, 1, 16, pretraining=20, batch=16, steps=6, held_out=32, seeds=2)
     with tempfile.TemporaryDirectory() as folder:
-        compare(sizes, given.epsilon, text_of(given.text), folder)
+        compare(sizes, given.epsilon, text_of(given.text), given.capitals, folder)
 
 
 if __name__ == "__main__":
