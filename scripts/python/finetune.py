@@ -82,4 +82,4 @@ def best_rate(losses: Callable[[float], float], first: float, most: int = 5) -> 
 def with_error(values: list[float]) -> str:
     """Mean and standard error."""
     mean = statistics.mean(values)
-    return f"{mean:.3f} ± {statistics.stdev(values) / len(values) ** 0.5:.3f}" if len(values) > 1 else f"{mean:.3f}"
+    return f"{mean:.4f} ± {statistics.stdev(values) / len(values) ** 0.5:.4f}" if len(values) > 1 else f"{mean:.4f}"

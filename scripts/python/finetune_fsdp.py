@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Fine-tunes a character transformer of 10.8 million parameters privately, sharded by FSDP2 over two processes.
 
-    python scripts/python/finetune_fsdp.py TEXT [--cache pretrained.pt] [--epsilon 8] [--steps 32] [--batch 32] [--seeds 3] [--rates 4] [--capitals]
+    python scripts/python/finetune_fsdp.py TEXT [--capitals] [--cache pretrained.pt] [--epsilon 8] [--steps 32] [--batch 32] [--seeds 3]
     python scripts/python/finetune_fsdp.py --smoke
 
 Run it with a Python that has antinoise and PyTorch. The first half of TEXT is public: on it the model is trained without privacy, and
-cached. Of the second half, steps x batch examples of 64 characters are private: on them it is fine-tuned in one epoch, once with
-correlated noise without amplification and once with independent noise amplified by Poisson sampling, at the same epsilon. For each, rates
-are tried on seed 0, by doubling and halving until neither neighbour is better on text that is held out for that; losses are of other text
-that is held out. Rates are chosen by looking at private text, which the statement does not cover.
+cached. Of the second half (with --capitals: put in capitals, so that it is unlike the public text) steps x batch examples of 65
+characters are private: on them it is fine-tuned in one epoch, once with correlated noise without amplification and once with independent
+noise amplified by Poisson sampling, at the same epsilon. For each, rates are tried on seed 0, doubled and halved until neither neighbour
+is better, or --rates are tried, by text that is held out for that; losses are of other text that is held out. Rates are chosen by looking
+at private text, which the statement does not cover.
 
 Then a checkpoint that two processes saved in the middle is resumed by one.
 """
@@ -202,7 +203,7 @@ def work(rank: int, task: Task) -> None:
             print(text, flush=True)
 
     start = time.perf_counter()
-    rows = [f"| before fine-tuning | | | {loss_of(task.tuned(), test):.3f} |"]
+    rows = [f"| before fine-tuning | | | {loss_of(task.tuned(), test):.4f} |"]
     say(f"before fine-tuning: {loss_of(task.tuned(), choose):.3f}")
     for way in WAYS:
         times, tested = Times([], [], []), {}
@@ -220,7 +221,7 @@ def work(rank: int, task: Task) -> None:
         whole, noise = statistics.median(times.whole), statistics.median(times.noise)
         say(f"{way}: {whole:.2f} s a step (median of {len(times.whole)}), of which noise {noise:.2f} s ({noise / whole:.0%})")
         say(f"  rank 0 makes noise for {times.coordinates} coordinates; {time.perf_counter() - start:.0f} s since the start")
-    say("\n| | relative noise | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    say("\n| | noise, by the plan | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
     dist.destroy_process_group()
 
 
@@ -231,10 +232,13 @@ def resume(task: Task) -> None:
     dcp.load({"noise": noise, "model": model}, checkpoint_id=task.folder / "middle")
     optimizer = torch.optim.SGD(model.parameters(), lr=FIRST_RATE)
     print(f"resumed by one: next step {noise.step}, noise for {noise.coordinates} coordinates")
+    middle = [p.detach().clone() for p in model.parameters()]
     print("  and after it " + next(steps_of(noise, model, asked(task.parts()[1]), optimizer, plan, None)))
     dcp.load({"model": later}, checkpoint_id=task.folder / "later")
-    apart = max(float((p - q).detach().abs().max()) for p, q in zip(model.parameters(), later.parameters()))
-    print(f"one step later, parameters differ from those of {PROCESSES} processes by {apart:.1e} at most")
+    moved, apart = (
+        max(float((p - q).detach().abs().max()) for p, q in zip(model.parameters(), others)) for others in (middle, later.parameters())
+    )
+    print(f"the step moves a parameter by {moved:.1e} at most; those of {PROCESSES} processes differ after it by {apart:.1e} at most")
 
 
 def elsewhere(task: Task) -> None:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Fine-tunes a small GPT-2 privately with LoRA, by the Trainer of Hugging Face.
 
-    python scripts/python/finetune_lora.py TEXT [--epsilon 8] [--steps 64] [--batch 64] [--seeds 3] [--capitals]
+    python scripts/python/finetune_lora.py TEXT [--capitals] [--epsilon 8] [--steps 64] [--batch 64] [--seeds 3]
     python scripts/python/finetune_lora.py --smoke
 
-Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT is public: on it the model is
-trained without privacy, all of it. Of the second half, steps x batch examples of 64 characters are private: on them LoRA's adapters are
-trained in one epoch, once with correlated noise without amplification and once with independent noise amplified by Poisson sampling, at the
-same epsilon. For each, rates are tried on seed 0, by doubling and halving until neither neighbour is better on text that is held out for
-that; losses are of other text that is held out. Rates are chosen by looking at private text, which the statement does not cover.
+Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT is public: on it the model
+is trained without privacy, all of it. Of the second half (with --capitals: put in capitals, so that it is unlike the public text) steps x
+batch examples of 65 characters are private: on them LoRA's adapters are trained in one epoch, once with correlated noise without
+amplification and once with independent noise amplified by Poisson sampling, at the same epsilon. For each, rates are tried on seed 0,
+doubled and halved until neither neighbour is better, or five are tried, by text that is held out for that; losses are of other text that
+is held out. Rates are chosen by looking at private text, which the statement does not cover.
 """
 
 import argparse
@@ -111,7 +112,7 @@ def compare(sizes: Sizes, epsilon: float, text: str, capitals: bool, folder: str
     dim = sum(p.numel() for p in adapted(base, 0).parameters() if p.requires_grad)
     whole = sum(p.numel() for p in base.parameters())
     print(f"{dim} parameters are trained beside {whole}; pre-trained in {time.perf_counter() - start:.0f} s", flush=True)
-    rows = [f"| before fine-tuning | | | {loss_of(base, test):.3f} |"]
+    rows = [f"| before fine-tuning | | | {loss_of(base, test):.4f} |"]
     for way in WAYS:
         plan = plan_of(way, len(private), sizes.batch, sizes.steps, epsilon, dim)
         tested: dict[tuple[float, int], float] = {}
@@ -133,7 +134,7 @@ def compare(sizes: Sizes, epsilon: float, text: str, capitals: bool, folder: str
         rows.append(f"| {way} | {noise_of(plan):.4f} | {rate:g} | {with_error([tested[rate, seed] for seed in range(sizes.seeds)])} |")
         print(f"  {sum(spent) / len(spent):.2f} s a step; {time.perf_counter() - start:.0f} s since the start", flush=True)
     print(plan.statement.split("\n\n")[0])
-    print("\n| | noise | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows))
+    print("\n| | noise, by the plan | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows))
 
 
 def main() -> None:
