@@ -236,7 +236,7 @@ def test_batches_belong_to_the_noise(plan):
     drawn = noise.batch_sampler()
     with pytest.raises(ValueError, match="batch of step 0 is from elsewhere"):
         step()
-    assert drawn.token == an.Batches(plan, key()).token == noise._stream.token
+    assert drawn.token == an.Batches(plan, key()).token == noise.token
     for at, batch in enumerate(drawn):
         assert batch == an.Batches(plan, key()).at(at).tolist()
         if at == 2:

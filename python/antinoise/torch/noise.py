@@ -110,6 +110,11 @@ class CorrelatedNoise:
         return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     @property
+    def token(self) -> str:
+        """A name for the run and its key, which it tells nothing of."""
+        return self._stream.token
+
+    @property
     def coordinates(self) -> int:
         """How many coordinates this process makes noise for."""
         return len(self._stream)
