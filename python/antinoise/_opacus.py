@@ -18,7 +18,7 @@ from . import Plan
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
 from .torch.noise import CorrelatedNoise
-from .torch.sums import drop_sum, leave_sum
+from .torch.sums import drop_sums, leave_sum
 
 MODES = ("hooks", "functorch", "ew", "no_op", "ghost")
 
@@ -127,8 +127,7 @@ class Steps:
         """Forgets what an unfinished step has summed: a new pass over the data begins with a whole batch."""
         self._optimizer._step_skip_queue.clear()
         self._optimizer._is_last_step_skipped = False
-        for p in self._optimizer.params:
-            drop_sum(p)
+        drop_sums(self._optimizer.params)
         self._optimizer.zero_grad()
 
     def _before_pass(self, module: nn.Module, inputs: Any) -> None:

@@ -22,7 +22,6 @@ from .torch.epochs import EpochSampler, planned_loader
 from .torch.examples import clipped_sum_of_
 from .torch.noise import CorrelatedNoise
 from .torch.secret import go_on, save_secret, state_of
-from .torch.sums import drop_sum, trainable
 
 NOISE_NAME = "noise.pt"
 
@@ -53,8 +52,7 @@ class PrivateTrainer(Trainer):
         self._plan, self._key, self._run, self._threads = plan, key, run, threads
         self._micro_batch, self._report = micro_batch, report_losses_unprotected
         self._noise: CorrelatedNoise | None = None
-        self._trained: list[nn.Parameter] = []
-        self._sampler = EpochSampler(plan, self._start)
+        self._sampler = EpochSampler(plan, lambda: self.noise.forget())
         self._refuse()
         # Batches begin where the noise does; to skip some would lose them.
         self.args.ignore_data_skip = True
@@ -84,11 +82,6 @@ class PrivateTrainer(Trainer):
             raise ValueError("training is one that has not begun but must have: noise is made with the optimizer")
         return self._noise
 
-    def _start(self) -> None:
-        """Forgets what an unfinished step has summed: a pass over the data begins with a whole batch."""
-        for p in self._trained:
-            drop_sum(p)
-
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The plan's batches; a pass is an epoch."""
         loader: DataLoader[Any] = self.accelerator.prepare(planned_loader(super().get_train_dataloader(), self._plan, self._sampler))
@@ -100,7 +93,7 @@ class PrivateTrainer(Trainer):
         if self._noise is None:
             trained: Any = self.model
             noise = CorrelatedNoise(trained, self._plan, self._key, run=self._run, threads=self._threads)
-            self._noise, self._trained = noise.attach(optimizer, self._sampler), list(trainable(trained).values())
+            self._noise = noise.attach(optimizer, self._sampler)
             del self._key
         return optimizer
 

@@ -19,14 +19,13 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from . import Key, Plan
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.secret import go_on, state_of
-from .torch.sums import drop_sum, trainable
 
 
 class PrivateTraining(Callback):
@@ -39,10 +38,9 @@ class PrivateTraining(Callback):
 
     def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
         self._plan, self._key, self._run, self._threads = plan, key, run, threads
-        self._sampler = EpochSampler(plan, self._start)
+        self._sampler = EpochSampler(plan, lambda: self.noise.forget())
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
-        self._parameters: list[nn.Parameter] = []
         self._state: dict[str, Any] | None = None
         self._handle: Any = None
 
@@ -74,12 +72,12 @@ class PrivateTraining(Callback):
         if self._noise is None:
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, run=self._run, threads=self._threads)
             self._noise.draw_from(self._sampler)
-            self._module, self._parameters = pl_module, list(trainable(pl_module).values())
+            self._module = pl_module
             del self._key
             if state is not None:
                 go_on(self._noise, state)
         optimizer = trainer.optimizers[0]
-        self._check_parameters(optimizer)
+        self._noise.check_optimizer(optimizer)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         # Gradients were taken example by example, in the training step.
         pl_module.backward = _no_backward  # type: ignore[method-assign]
@@ -122,16 +120,6 @@ class PrivateTraining(Callback):
             if not right:
                 raise ValueError(f"{name} is {found} but must be {must_be}")
 
-    def _check_parameters(self, optimizer: torch.optim.Optimizer) -> None:
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if held != {id(p) for p in self._parameters}:
-            raise ValueError("parameters of the optimizer are others but must be the module's trainable ones, all of them")
-
-    def _start(self) -> None:
-        """Forgets what an unfinished step has summed: a pass over the data begins with a whole batch."""
-        for p in self._parameters:
-            drop_sum(p)
-
     def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)
         if closure is None:
@@ -150,9 +138,7 @@ class PrivateTraining(Callback):
         return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {"closure": with_noise}
 
     def _add_noise(self, optimizer: torch.optim.Optimizer) -> None:
-        self._check_parameters(optimizer)
-        if getattr(optimizer, "grad_scale", None) is not None:
-            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        self.noise.check_optimizer(optimizer)
         self.noise.add_()
 
 

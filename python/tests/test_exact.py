@@ -108,7 +108,6 @@ def test_what_is_not_finite_adds_nothing_and_nothing_adds_nothing():
     assert torch.equal(points_of(model, (x[4:7], y[4:7]), micro_batch=3), points_of(model, (x[4:7], y[4:7]), micro_batch=64))
 
 
-@pytest.mark.skipif(not hasattr(an.Plan, "grid_spacing"), reason="this build's plans do not tell their grid")
 def test_noise_is_added_to_the_points():
     plan, (x, y) = small_plan(dim=100, clip_norm=CLIP), data(20)
     assert plan.grid_spacing == spacing_of(plan)

@@ -56,7 +56,7 @@ pub fn plan(
         specs: mechanism.map(Names::read).transpose()?,
         ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
     };
-    Ok(Plan::of(interruptible(py, move || choose(&request))??))
+    Plan::of(py, interruptible(py, move || choose(&request))??)
 }
 
 fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {

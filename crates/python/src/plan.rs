@@ -8,7 +8,7 @@ use antinoise_plan::{Accountant, Choice, Plan as Numbers, Sampler, VerifiedPlan}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::candidate::Row;
+use crate::candidate;
 use crate::design::{told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
@@ -18,20 +18,22 @@ use crate::process::interruptible;
 pub struct Plan {
     plan: VerifiedPlan,
     digest: [u8; 32],
-    candidates: Vec<Row>,
+    candidates: Vec<Py<PyDict>>,
 }
 
 impl Plan {
-    fn new(plan: VerifiedPlan, candidates: Vec<Row>) -> Self {
+    fn new(plan: VerifiedPlan, candidates: Vec<Py<PyDict>>) -> Self {
         Self { digest: plan.digest(), plan, candidates }
     }
 
-    pub fn of(choice: Choice) -> Self {
+    pub fn of(py: Python<'_>, choice: Choice) -> Result<Self> {
         let Choice { candidates, references, chosen, plan } = choice;
-        let rows =
-            candidates.iter().enumerate().map(|(i, candidate)| Row::new(candidate, i == chosen, false));
-        let references = references.iter().map(|candidate| Row::new(candidate, false, true));
-        Self::new(plan, rows.chain(references).collect())
+        let compared = candidates.iter().enumerate().map(|(i, other)| (other, i == chosen, false));
+        let beside = references.iter().map(|other| (other, false, true));
+        let rows = compared
+            .chain(beside)
+            .map(|(other, chosen, reference)| Ok(candidate::row(py, other, chosen, reference)?.unbind()));
+        Ok(Self::new(plan, rows.collect::<Result<_>>()?))
     }
 
     /// What is run.
@@ -236,7 +238,8 @@ impl Plan {
     /// What was compared when `plan()` made this: a list of dicts; empty for a plan that was read.
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        self.candidates.iter().map(|row| row.told(py)).collect()
+        // The plan keeps its own.
+        self.candidates.iter().map(|row| row.bind(py).copy()).collect()
     }
 
     /// Plans are no secret: a copy is read, and verified, again.

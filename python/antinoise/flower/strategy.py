@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -19,6 +19,7 @@ from flwr.supercore import log
 from numpy.typing import NDArray
 
 from .. import Key, NoiseStream, Plan
+from .._once import NotCopied
 from .._sums import check_terms
 from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
@@ -56,7 +57,7 @@ class _Round:
     again: Release | None = None
 
 
-class CorrelatedNoise(Strategy):
+class CorrelatedNoise(NotCopied, Strategy):
     """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped updates and the plan's noise.
     Whatever it does with that costs no privacy.
 
@@ -277,19 +278,6 @@ class CorrelatedNoise(Strategy):
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         return self._strategy.aggregate_evaluate(server_round, replies) if self._evaluate else None
-
-    def __copy__(self) -> NoReturn:
-        _no_copy()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _no_copy()
-
-    def __reduce__(self) -> NoReturn:
-        _no_copy()
-
-
-def _no_copy() -> NoReturn:
-    raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
 
 
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,11 @@ from jax.experimental.multihost_utils import process_allgather
 from numpy.typing import NDArray
 
 from .. import Batches, Key, NoiseStream, Plan
+from .._once import NotCopied
 from .._sums import IN_SINGLE, check_batch, refuse_single
 from .clipping import ClippedSum
 from .layout import Layout
+
 
 def is_traced(*arrays: Any) -> bool:
     """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
@@ -30,11 +32,7 @@ def _refuse_in_trace() -> None:
         raise ValueError("noise is asked for in a traced function, whose every call would use it again, but must be made outside of it")
 
 
-def _no_copy() -> NoReturn:
-    raise TypeError("a Noise cannot be pickled or copied: two of them would release the same noise twice")
-
-
-class Noise:
+class Noise(NotCopied):
     """The noise of a plan's run for a tree of parameters: a process makes each coordinate that its devices hold once,
     however many hold it, and no bit depends on how they are laid out.
 
@@ -173,15 +171,6 @@ class Noise:
         noise._stream = NoiseStream.resume(_file(Path(folder)), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
         noise._agree()
         return noise
-
-    def __copy__(self) -> NoReturn:
-        _no_copy()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _no_copy()
-
-    def __reduce__(self) -> NoReturn:
-        _no_copy()
 
 
 def _file(folder: Path) -> Path:

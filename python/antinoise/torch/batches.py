@@ -32,9 +32,13 @@ class BatchSampler(Sampler[list[int]]):
     def following(cls) -> BatchSampler:
         """Batches of the noise that `follow` tells of; each pass over them begins at the step that comes next there."""
         made = cls.__new__(cls)
-        made._batches, made._start, made._step = None, 0, None
-        made._begin(0)
+        made._wait()
         return made
+
+    def _wait(self) -> None:
+        """These are nobody's batches until there is noise to follow."""
+        self._batches, self._start, self._step = None, 0, None
+        self._begin(0)
 
     def _begin(self, step: int) -> None:
         """A pass begins with this step: nothing of it is drawn, nothing is taken."""

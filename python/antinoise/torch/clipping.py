@@ -14,7 +14,7 @@ from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
 from .ghost_parts import Sums
 from .layout import is_sharded
-from .lengths import factors_for, in_double, only, squares_of
+from .lengths import factors_for, in_double, lengths_of, only
 from .models import check_clipping, unchanged_buffers
 from .processes import together
 from .sharded import sharded_sums
@@ -137,7 +137,7 @@ def _each(
 
 def _points(gradients: list[Tensor], clip_norm: float, spacing: float) -> list[Tensor]:
     """Of each parameter, the sum of its clipped gradients, each rounded to whole multiples of `spacing`."""
-    lengths = torch.stack([squares_of(g) for g in gradients]).sum(0).sqrt()
+    lengths = lengths_of(gradients)
     factors, finite = factors_for(lengths, clip_norm) / spacing, torch.isfinite(lengths)
     totals = []
     for g in gradients:

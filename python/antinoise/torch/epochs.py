@@ -17,14 +17,14 @@ class EpochSampler(BatchSampler):
     broken off or the run is resumed. `on_start` is called before each pass."""
 
     def __init__(self, plan: Plan, on_start: Callable[[], None]) -> None:
-        self._batches, self._start, self._step = None, 0, None
-        self._begin(0)
+        self._wait()
         self._on_start = on_start
         self._epoch = max(round(plan.examples / plan.expected_batch_size), 1)
 
     def __iter__(self) -> Iterator[list[int]]:
+        steps = len(self._made())
         self._on_start()
-        first, steps = self._first(), len(self._made())
+        first = self._first()
         if first == steps:
             raise ValueError(f"step is {first} but must be below {steps}: all steps of the plan have been made")
         yield from self._shares(first, min(first - first % self._epoch + self._epoch, steps))

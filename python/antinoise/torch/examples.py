@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .lengths import factors_for, in_double, only, squares_of
+from .lengths import factors_for, in_double, lengths_of, only, portions
 from .models import check_clipping, unchanged_buffers
 from .sums import leave_sum, trainable
 
@@ -27,8 +27,7 @@ def clipped_totals(gradients: Sequence[Tensor], clip_norm: float, examples: int 
     """
     count = len(gradients[0]) if examples is None else examples
     gradients = [g[:count] for g in gradients]
-    first = gradients[0].device
-    lengths = torch.stack([squares_of(g).to(first) for g in gradients]).sum(0).sqrt()
+    lengths = lengths_of(gradients)
     factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
     everything = bool(kept.all())
     totals = []
@@ -119,10 +118,6 @@ def _together(
         return value
 
     of_each = vmap(grad_and_value(one), in_dims=(None, 0), randomness="different")
-    for start in range(0, count, micro_batch):
-        examples = min(micro_batch, count - start)
-        # What fills up the last portion is its first example.
-        places = torch.arange(micro_batch)
-        places = start + torch.where(places < examples, places, torch.zeros_like(places))
+    for places, examples in portions(count, micro_batch):
         gradients, values = of_each(trained, tree_map(lambda leaf, places=places: leaf[places.to(leaf.device)], batch))
         yield list(gradients.values()), values, examples

@@ -154,8 +154,8 @@ def ghost_sums(
             # What stands in for examples that are not there: it has no part in any sum.
             x, y = (v.new_zeros(1, *v.shape[1:]) for v in (x, y))
         check_apart(model, taps.outputs, x, micro_batch, agreed)
-        for places, count in portions(x, micro_batch, examples, at_least):
-            losses = _losses(taps.outputs(x[places]), loss, y[places.to(y.device)])
+        for places, count in portions(examples, micro_batch, at_least):
+            losses = _losses(taps.outputs(x[places.to(x.device)]), loss, y[places.to(y.device)])
             _add(sums, taps.parts(losses), count, clip_norm)
             total += float(losses[:count].detach().to(torch.float64).sum())
     return sums, total

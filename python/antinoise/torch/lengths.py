@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -10,13 +10,13 @@ from torch import Tensor
 from .._sums import SHORTER
 
 
-def portions(x: Tensor, micro_batch: int, examples: int, at_least: int) -> Iterator[tuple[Tensor, int]]:
-    """The places of so many examples, and how many of them count, of the first `examples`: the last portion is filled up with its first
-    example, so that every product has one shape. There are so many portions `at_least`, some of none."""
+def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tuple[Tensor, int]]:
+    """The places of so many examples, and how many of them count: the last portion is filled up with its first example, so that every product
+    has one shape. There are so many portions `at_least`, some of none."""
     for start in range(0, max(examples, at_least * micro_batch), micro_batch):
         count = max(0, min(micro_batch, examples - start))
         start = start if count else 0
-        places = torch.arange(micro_batch, device=x.device)
+        places = torch.arange(micro_batch)
         yield start + torch.where(places < count, places, torch.zeros_like(places)), count
 
 
@@ -42,6 +42,12 @@ def squares_of(gradients: Tensor) -> Tensor:
     """The square of each example's length, in double precision."""
     found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
     return torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
+
+
+def lengths_of(gradients: Sequence[Tensor]) -> Tensor:
+    """Each example's length over all parameters, where the first one is."""
+    squares = [squares_of(g) for g in gradients]
+    return torch.stack([s.to(squares[0].device) for s in squares]).sum(0).sqrt()
 
 
 def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:

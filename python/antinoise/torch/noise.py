@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .. import Batches, Key, NoiseStream, Plan
+from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
@@ -16,14 +17,10 @@ from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
-from .sums import drop_sum, trainable
+from .sums import drop_sums, trainable
 
 
-def _no_copy() -> NoReturn:
-    raise TypeError("a CorrelatedNoise cannot be pickled or copied: two of them would release the same noise twice")
-
-
-class CorrelatedNoise:
+class CorrelatedNoise(NotCopied):
     """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
 
     What it is added to is the sum that `clipped_sum_` left. Who clips otherwise says `sums_in_grad=True` and leaves in `.grad` the sum of
@@ -140,7 +137,7 @@ class CorrelatedNoise:
         those that the loader draws, where they were made of the key and not by `batch_sampler`."""
         if self._handle is not None:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
-        self._check_parameters(optimizer)
+        self.check_optimizer(optimizer)
         if batches is not None:
             self.draw_from(batches)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
@@ -152,7 +149,11 @@ class CorrelatedNoise:
             self._handle.remove()
             self._handle = None
 
-    def _check_parameters(self, optimizer: torch.optim.Optimizer) -> None:
+    def check_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Refuses an optimizer whose step could be moved by anything but the noisy mean, or by a multiple of it."""
+        if getattr(optimizer, "grad_scale", None) is not None:
+            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+        # One that came later would be moved by its raw gradient.
         held = [p for group in optimizer.param_groups for p in group["params"]]
         if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
             raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
@@ -161,17 +162,17 @@ class CorrelatedNoise:
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
         error = None
-        if any(a is not None for a in given):
-            error = ValueError("closure is given but must be left out: it would make gradients after the noise")
-        elif getattr(optimizer, "grad_scale", None) is not None:
-            error = ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
-        else:
-            try:
-                # One that came later would be moved by its raw gradient.
-                self._check_parameters(optimizer)
-            except ValueError as other:
-                error = other
+        try:
+            if any(a is not None for a in given):
+                raise ValueError("closure is given but must be left out: it would make gradients after the noise")
+            self.check_optimizer(optimizer)
+        except ValueError as other:
+            error = other
         self._add(error)
+
+    def forget(self) -> None:
+        """Drops what an unfinished step has summed: what comes next is a whole batch."""
+        drop_sums(self._parameters.values())
 
     def add_(self) -> None:
         """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one."""
@@ -187,8 +188,7 @@ class CorrelatedNoise:
             error = other
         finally:
             # Taken, or refused: not for another step.
-            for p in self._parameters.values():
-                drop_sum(p)
+            self.forget()
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
         examples, unreduced = among_processes(report(self.step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
@@ -280,15 +280,6 @@ class CorrelatedNoise:
         if stream.token == self._stream.token and step < self.step:
             raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
         return stream, words[-1] if has_row else None
-
-    def __copy__(self) -> NoReturn:
-        _no_copy()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _no_copy()
-
-    def __reduce__(self) -> NoReturn:
-        _no_copy()
 
 
 def _bytes(digits: str) -> Tensor:

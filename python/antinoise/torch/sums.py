@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,7 +63,8 @@ def leave_sum(
     setattr(p, _NAME, ClippedSum(total, examples, clip_norm, spacing, unit))
 
 
-def drop_sum(p: nn.Parameter) -> None:
-    """Takes away what was left on `p`."""
-    if hasattr(p, _NAME):
-        delattr(p, _NAME)
+def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
+    """Takes away what was left on them: it is not for another step."""
+    for p in parameters:
+        if hasattr(p, _NAME):
+            delattr(p, _NAME)
