@@ -63,3 +63,13 @@ pub fn bytes(count: u64) -> String {
     }
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
+
+/// A time as people say it, to two digits.
+pub fn seconds(time: f64) -> String {
+    let (value, unit) = match time {
+        t if t < 1e-3 => (1e6 * t, "us"),
+        t if t < 1.0 => (1e3 * t, "ms"),
+        t => (t, "s"),
+    };
+    if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}

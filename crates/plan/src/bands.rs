@@ -4,7 +4,9 @@ use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 
-use crate::choose::{designed, powers_up_to, refuse_replace_one};
+use crate::candidate::design;
+use crate::choose::refuse_replace_one;
+use crate::search::powers_up_to;
 use crate::{Candidate, Request, Result, Schedule, Setting};
 
 /// One number of bands at one privacy target.
@@ -72,7 +74,7 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
         .par_iter()
         .map(|&bands| {
             let spec = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) };
-            Ok((spec, designed(first, steps, Participation::Single, spec)?))
+            Ok((spec, design(first, steps, Participation::Single, spec)?))
         })
         .collect::<Result<Vec<_>>>()?;
     requests
@@ -103,8 +105,7 @@ fn fits(request: &Request, bands: usize) -> bool {
 fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
     let identity = StrategySpec::new(Class::Identity);
     let schedule = request.under(Setting::Poisson).schedule()?;
-    let design = designed(request, schedule.steps, Participation::Single, identity)?;
-    let independent = Candidate::calibrated(request, schedule.amplified(1), identity, design)?;
+    let independent = Candidate::amplified(request, &schedule, identity)?;
     for row in rows {
         for candidate in [&mut row.amplified, &mut row.unamplified] {
             candidate.relative_to(&independent, request.objective);
@@ -120,13 +121,7 @@ fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
 pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
     let request = request.under(Setting::Cyclic);
     let schedule = request.schedule()?;
-    specs
-        .par_iter()
-        .map(|&spec| {
-            let design = designed(&request, schedule.steps, schedule.scheme.participation().clone(), spec)?;
-            Candidate::calibrated(&request, schedule.clone(), spec, design)
-        })
-        .collect()
+    specs.par_iter().map(|&spec| Candidate::designed(&request, schedule.clone(), spec)).collect()
 }
 
 #[cfg(test)]

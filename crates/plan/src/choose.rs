@@ -1,97 +1,16 @@
-//! Candidates for a request, and the choice among them.
+//! The choice among the candidates for a request.
 
-use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::loss::{self, Loss};
-use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, PrivacyUnit, Problem};
-use rayon::prelude::*;
+use antinoise_mechanism::{Adjacency, PrivacyUnit};
 
-use crate::{ReleaseKind, Request, Result, Schedule, Scheme, Setting, VerifiedPlan};
+use crate::candidate::Candidate;
+use crate::{Request, Result, Setting, VerifiedPlan, search};
 
-/// Most bands and buffers that are tried when none are named: 5000 bands over 80,000 steps are designed and accounted in half a
-/// minute on two cores. With as many bands as groups, sampling is never worse than batches in turn.
-const MOST_BANDS: usize = 1 << 14;
-const ORDERS: std::ops::RangeInclusive<usize> = 1..=4;
-
-/// One mechanism for the request, calibrated.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
-    /// Class and size.
-    pub spec: StrategySpec,
-    /// C.
-    pub strategy: AnyStrategy,
-    /// How the design of C ended.
-    pub status: Status,
-    /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
-    pub schedule: Schedule,
-    /// sigma.
-    pub noise_multiplier: f64,
-    /// Errors and losses for noise of standard deviation 1 and sensitivity 1.
-    pub loss: Loss,
-    /// Standard deviation of the worst query of the mean gradient: max loss x sigma x clip norm / B. What rounding adds
-    /// to the clip norm, a two-thousandth on a grid, is left out: it is the same for all.
-    pub max_loss: f64,
-    /// Root mean square over queries of the same.
-    pub rms_loss: f64,
-    /// The objective's loss over that of independent noise.
-    pub relative_to_independent: f64,
-    /// Bytes of noise state for the model's dimension.
-    pub state_bytes: u64,
-}
-
-impl Candidate {
-    /// A design on `schedule`, with the least noise that the request's privacy allows.
-    pub(crate) fn calibrated(
-        request: &Request,
-        schedule: Schedule,
-        spec: StrategySpec,
-        design: Solution<AnyStrategy>,
-    ) -> Result<Self> {
-        let Solution { value: strategy, status, .. } = design;
-        let sigma = noise_multiplier_upper(request, &schedule)?;
-        let loss =
-            loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
-        let batch_size = schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
-        let scale = sigma * request.clip_norm / batch_size;
-        let recursion = strategy.recursion()?;
-        let vectors = match request.release {
-            ReleaseKind::Grid => recursion.one_seed_a_step(schedule.steps)?.state_vectors() as u64,
-            ReleaseKind::PlainFloatingPoint => recursion.state_vectors() as u64,
-        };
-        let bytes = vectors.saturating_mul(request.release.bytes_per_coordinate());
-        Ok(Self {
-            spec,
-            schedule,
-            noise_multiplier: sigma,
-            max_loss: loss.max_loss * scale,
-            rms_loss: loss.rms_loss * scale,
-            relative_to_independent: 1.0,
-            state_bytes: bytes.saturating_mul(request.dim as u64),
-            strategy,
-            status,
-            loss,
-        })
-    }
-
-    pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {
-        self.relative_to_independent = self.objective(objective) / independent.objective(objective);
-    }
-
-    /// Whether sampling amplifies its privacy.
-    pub fn is_amplified(&self) -> bool {
-        matches!(self.schedule.scheme, Scheme::Amplified { .. })
-    }
-
-    /// The loss that `objective` names.
-    pub fn objective(&self, objective: Objective) -> f64 {
-        match objective {
-            Objective::Max => self.max_loss,
-            Objective::Rms => self.rms_loss,
-        }
-    }
-}
+/// State that is not weighed: nobody notices so many bytes beside a model in training.
+const UNNOTICED_STATE: u64 = 256 << 20;
+/// Loss that is not weighed, as a share, whatever the tolerance of the request.
+const UNNOTICED_LOSS: f64 = 1e-4;
 
 /// The candidates in the order they were tried, the chosen one's index and its plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +25,17 @@ pub struct Choice {
     pub chosen: usize,
     /// The chosen candidate's plan.
     pub plan: VerifiedPlan,
+    /// What was not chosen whatever its loss.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A mechanism that was not chosen whatever its loss, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// Class and size.
+    pub spec: StrategySpec,
+    /// A few words.
+    pub why: String,
 }
 
 impl Choice {
@@ -114,7 +44,7 @@ impl Choice {
     /// # Errors
     /// When its claim cannot be made.
     pub fn plan_of_reference(&self, request: &Request, reference: usize) -> Result<VerifiedPlan> {
-        plan_of(request, &self.references[reference])
+        self.references[reference].plan(request)
     }
 
     /// The plan of another candidate of the same request.
@@ -122,64 +52,75 @@ impl Choice {
     /// # Errors
     /// When its claim cannot be made.
     pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<VerifiedPlan> {
-        plan_of(request, &self.candidates[candidate])
+        self.candidates[candidate].plan(request)
+    }
+
+    /// Index of the candidate of least loss within the request's memory and time, however large its state.
+    pub fn least(&self, request: &Request) -> usize {
+        least(request, &self.candidates, &within(request, &self.candidates)).unwrap_or(self.chosen)
+    }
+
+    /// Indices of the candidates that no other beats in both loss and state, from the least state on.
+    pub fn front(&self, request: &Request) -> Vec<usize> {
+        let loss = |i: usize| self.candidates[i].objective(request.objective);
+        let mut order: Vec<_> = (0..self.candidates.len()).collect();
+        order.sort_by(|&i, &j| {
+            let state = |i: usize| self.candidates[i].state_bytes;
+            state(i).cmp(&state(j)).then(loss(i).total_cmp(&loss(j)))
+        });
+        let mut least = f64::INFINITY;
+        order.retain(|&i| {
+            let better = loss(i) < least;
+            least = least.min(loss(i));
+            better
+        });
+        order
     }
 }
 
-fn plan_of(request: &Request, candidate: &Candidate) -> Result<VerifiedPlan> {
-    VerifiedPlan::new(request, &candidate.schedule, candidate.strategy.clone(), candidate.noise_multiplier)
-}
-
-fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
-    Ok(match schedule.scheme {
-        Scheme::Amplified { groups } => {
-            let batch_size = request.batch_size as f64;
-            let sampling = BlockCyclicPoisson {
-                bands: groups,
-                steps: schedule.steps,
-                batch_size,
-                examples: request.examples,
-            };
-            sampling.noise_multiplier_upper(request.epsilon, request.delta)?
-        }
-        Scheme::Unamplified { .. } => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
-    })
-}
-
-/// Compares independent noise with the mechanisms that fit the request and picks the least loss among those
-/// within the memory.
+/// Compares independent noise with the mechanisms that fit the request. Of those within the memory and the time whose loss is
+/// at most [`Request::tolerance`] above the least, the one with the smallest state is picked; states up to 256 MiB count as
+/// equal, and the least loss decides among equals.
 ///
-/// When `request.specs` names mechanisms, the least loss among *them* is picked, so that a user who names
-/// one gets it.
+/// When `request.specs` names mechanisms, one among *them* is picked, so that a user who names one gets it.
+///
+/// In the Poisson setting batches can be formed at will: beside strategies that sampling amplifies stand others in cyclic
+/// batches, and the plan says which sampler is its own.
 ///
 /// # Errors
-/// When the request is not valid, or no named mechanism fits the memory.
+/// When the request is not valid, or no named mechanism fits the memory and the time.
 ///
 /// ```
 /// use antinoise_plan::{Length, Request, Setting, choose};
-/// let choice = choose(&Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic))?;
-/// let best = &choice.candidates[choice.chosen];
-/// assert_eq!(best.spec.to_string(), "banded-toeplitz:120");
-/// assert!(best.relative_to_independent < 0.2);
+/// let setting = Setting::Federated { min_sep: 342, max_participations: None };
+/// let mut request = Request::new(342_477, 1000, Length::Steps(2052), setting);
+/// let choice = choose(&request)?;
+/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "banded-toeplitz:342");
+/// // For many parameters, a small state is worth a few percent of loss.
+/// request.dim = 4_000_000;
+/// let choice = choose(&request)?;
+/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "blt:4");
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
-    let schedule = request.schedule()?;
+    request.check()?;
     refuse_replace_one(request)?;
-    let mut specs = vec![StrategySpec::new(Class::Identity)];
-    let named = request.specs.clone().unwrap_or_else(|| specs_for(request, &schedule));
-    specs.extend(named.into_iter().filter(|spec| spec.class != Class::Identity));
-    let mut candidates =
-        specs.into_par_iter().map(|spec| candidate(request, &schedule, spec)).collect::<Result<Vec<_>>>()?;
+    let (mut candidates, failures) = match &request.specs {
+        Some(specs) => (search::named(request, specs)?, Vec::new()),
+        None => search::fitting(request)?,
+    };
     let independent = candidates[0].clone();
-    for candidate in &mut candidates {
+    let mut references = references(request);
+    for candidate in candidates.iter_mut().chain(&mut references) {
         candidate.relative_to(&independent, request.objective);
     }
-    let chosen = least(request, &candidates)?;
-    let plan = plan_of(request, &candidates[chosen])?;
-    let mut references = references(request);
-    references.iter_mut().for_each(|reference| reference.relative_to(&independent, request.objective));
-    Ok(Choice { candidates, references, chosen, plan })
+    let chosen = chosen(request, &candidates)?;
+    let mut left_out: Vec<_> =
+        failures.into_iter().map(|(spec, why)| LeftOut { spec, why: why.to_string() }).collect();
+    left_out
+        .extend(candidates.iter().filter_map(|c| Some(LeftOut { spec: c.spec, why: too_much(request, c)? })));
+    let plan = candidates[chosen].plan(request)?;
+    Ok(Choice { candidates, references, chosen, plan, left_out })
 }
 
 /// Independent noise in the other setting of a data centre; none where its privacy cannot be had.
@@ -192,26 +133,62 @@ fn references(request: &Request) -> Vec<Candidate> {
     if request.unit == PrivacyUnit::User || request.adjacency == Adjacency::ReplaceOne {
         return Vec::new();
     }
-    let request = request.under(other);
-    let found = request.schedule().and_then(|s| candidate(&request, &s, StrategySpec::new(Class::Identity)));
-    found.into_iter().collect()
+    search::named(&request.under(other), &[]).unwrap_or_default()
 }
 
-fn least(request: &Request, candidates: &[Candidate]) -> Result<usize> {
+/// Which part of the budget a candidate exceeds.
+fn too_much(request: &Request, candidate: &Candidate) -> Option<String> {
+    let (bytes, seconds) = (candidate.state_bytes, candidate.noise_seconds);
+    if let Some(memory) = request.memory.filter(|&memory| bytes > memory) {
+        return Some(format!("its state, {bytes} bytes, is above the memory, {memory}"));
+    }
+    let limit = request.noise_time.filter(|&limit| seconds > limit)?;
+    Some(format!("its noise, about {seconds:.2} s a step, is above the time, {limit} s"))
+}
+
+/// The candidates that may be chosen: within the budget, and named if any is.
+fn within(request: &Request, candidates: &[Candidate]) -> Vec<usize> {
     let names_another = candidates.len() > 1 && request.specs.is_some();
-    let fits = |c: &Candidate| request.memory.is_none_or(|memory| c.state_bytes <= memory);
-    (usize::from(names_another)..candidates.len())
-        .filter(|&i| fits(&candidates[i]))
-        .min_by(|&i, &j| {
-            let loss = |i: usize| candidates[i].objective(request.objective);
-            loss(i).total_cmp(&loss(j))
-        })
-        .ok_or_else(|| {
-            let needed = candidates[1..].iter().map(|c| c.state_bytes).min().unwrap_or(0);
-            let must_be = format!("at least {needed} bytes, the state of the named strategies' smallest");
-            let memory = request.memory.unwrap_or(0);
+    let fits = |&i: &usize| too_much(request, &candidates[i]).is_none();
+    (usize::from(names_another)..candidates.len()).filter(fits).collect()
+}
+
+fn least(request: &Request, candidates: &[Candidate], within: &[usize]) -> Option<usize> {
+    let loss = |i: usize| candidates[i].objective(request.objective);
+    within.iter().copied().min_by(|&i, &j| loss(i).total_cmp(&loss(j)))
+}
+
+fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
+    let within = within(request, candidates);
+    let Some(best) = least(request, candidates, &within) else {
+        return Err(nothing_fits(request, candidates));
+    };
+    let loss = |i: usize| candidates[i].objective(request.objective);
+    let close =
+        |most: f64, of: &[usize]| -> Vec<usize> { of.iter().copied().filter(|&i| loss(i) <= most).collect() };
+    let state = |i: usize| candidates[i].state_bytes;
+    let in_tolerance = close((1.0 + request.tolerance) * loss(best), &within);
+    let least_state = in_tolerance.iter().map(|&i| state(i)).min().unwrap_or(0).max(UNNOTICED_STATE);
+    let small: Vec<usize> = in_tolerance.into_iter().filter(|&i| state(i) <= least_state).collect();
+    let best = least(request, candidates, &small).unwrap_or(best);
+    let equal = close((1.0 + UNNOTICED_LOSS) * loss(best), &small);
+    Ok(equal.into_iter().min_by_key(|&i| (state(i), i != best)).unwrap_or(best))
+}
+
+fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
+    let named = &candidates[1..];
+    let bytes = named.iter().map(|c| c.state_bytes).min().unwrap_or(0);
+    match request.memory.filter(|&memory| bytes > memory) {
+        Some(memory) => {
+            let must_be = format!("at least {bytes} bytes, the state of the named strategies' smallest");
             InvalidParameter::new("memory", memory, must_be).into()
-        })
+        }
+        None => {
+            let seconds = named.iter().map(|c| c.noise_seconds).fold(f64::INFINITY, f64::min);
+            let must_be = format!("at least {seconds:.3} s, the estimate for the named strategies' fastest");
+            InvalidParameter::new("noise_time", request.noise_time.unwrap_or(0.0), must_be).into()
+        }
+    }
 }
 
 /// Sampling amplifies under zero-out; for replace-one there is no theorem here.
@@ -221,57 +198,4 @@ pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
         return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
     }
     Ok(())
-}
-
-fn candidate(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Candidate> {
-    let amplified = request.setting == Setting::Poisson && is_banded(spec.class);
-    let participation =
-        if amplified { Participation::Single } else { schedule.scheme.participation().clone() };
-    let design = designed(request, schedule.steps, participation, spec)?;
-    let schedule = match amplified {
-        true => schedule.amplified(design.value.encoder()?.bandwidth()),
-        false => schedule.clone(),
-    };
-    Candidate::calibrated(request, schedule, spec, design)
-}
-
-/// The classes whose noise sampling amplifies by a theorem.
-fn is_banded(class: Class) -> bool {
-    matches!(class, Class::Identity | Class::BandedToeplitz | Class::Banded)
-}
-
-/// The spec's strategy for the request's workload and objective.
-pub(crate) fn designed(
-    request: &Request,
-    steps: usize,
-    participation: Participation,
-    spec: StrategySpec,
-) -> Result<Solution<AnyStrategy>> {
-    let workload = request.workload.clone();
-    let problem = Problem { steps, workload, participation, objective: request.objective };
-    Ok(spec.design(&problem)?)
-}
-
-/// The powers of 2 below `most`, from `first` on, and `most` itself.
-pub(crate) fn powers_up_to(first: usize, most: usize) -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(first), |bands| Some(2 * bands))
-        .take_while(move |&bands| bands < most)
-        .chain((most >= first).then_some(most))
-}
-
-/// Banded Toeplitz at the powers of 2 up to the separation and at the separation itself, and BLTs. Where sampling
-/// amplifies, up to the groups that a batch allows, and no BLTs: they have no bands.
-fn specs_for(request: &Request, schedule: &Schedule) -> Vec<StrategySpec> {
-    let banded = |bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) };
-    if request.setting == Setting::Poisson {
-        let most = (request.examples / request.batch_size).min(schedule.steps).min(MOST_BANDS);
-        return powers_up_to(2, most).map(banded).collect();
-    }
-    let (b, _) = schedule.scheme.participation().separation(schedule.steps);
-    let most = match schedule.scheme.participation() {
-        Participation::FullBatch => schedule.steps.min(64),
-        _ => b.min(MOST_BANDS),
-    };
-    let blt = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
-    powers_up_to(2, most).map(banded).chain(blt).collect()
 }

@@ -23,11 +23,14 @@
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
 //! statement: the claim of one plan, and of several
-//! choose: candidates and the best
+//! candidate: a mechanism for a request
+//! search: which are tried
+//! choose: the best
 //! bands: the loss by number of bands
 //! ```
 
 mod bands;
+mod candidate;
 mod choose;
 mod claim;
 mod error;
@@ -40,13 +43,15 @@ mod request;
 mod sampler;
 mod saved;
 mod schedule;
+mod search;
 mod statement;
 mod verify;
 mod words;
 
 pub use antinoise_mechanism::PrivacyUnit;
 pub use bands::{Bands, by_bands, default_bands, unamplified};
-pub use choose::{Candidate, Choice, choose};
+pub use candidate::Candidate;
+pub use choose::{Choice, LeftOut, choose};
 pub use claim::{Accountant, Privacy};
 pub use error::{Error, Result};
 pub use file::write_atomically;

@@ -1,6 +1,6 @@
 //! What is wanted of a plan, and the schedule that follows from it.
 
-use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
@@ -75,10 +75,16 @@ pub struct Request {
     pub dim: usize,
     /// How noisy sums are released. Default on a grid.
     pub release: ReleaseKind,
-    /// Most bytes of noise state; candidates above it are not chosen.
+    /// Most bytes of noise state; candidates above it are not chosen. Needs `dim`.
     pub memory: Option<u64>,
+    /// Most seconds of one core for a step's noise, as estimated; candidates above it are not chosen. Needs `dim`.
+    pub noise_time: Option<f64>,
+    /// How much more loss than the least is taken for a smaller state, as a share. Default 0.05; 0 for the least loss.
+    pub tolerance: f64,
     /// The mechanisms to compare with independent noise, or those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
+    /// Where none are named: whether to try those too that take seconds to optimise, a few percent better. Default true.
+    pub thorough: bool,
 }
 
 impl Request {
@@ -99,7 +105,10 @@ impl Request {
             dim: 0,
             release: ReleaseKind::Grid,
             memory: None,
+            noise_time: None,
+            tolerance: 0.05,
             specs: None,
+            thorough: true,
         }
     }
 
@@ -115,6 +124,15 @@ impl Request {
         in_open_unit("delta", self.delta)?;
         in_single_precision("clip_norm", self.clip_norm)?;
         self.workload.check()?;
+        below_one("tolerance", self.tolerance)?;
+        if let Some(seconds) = self.noise_time {
+            positive("noise_time", seconds)?;
+        }
+        let without = [("memory", self.memory.is_some()), ("noise_time", self.noise_time.is_some())];
+        if let Some((budget, _)) = without.into_iter().find(|(_, given)| *given && self.dim == 0) {
+            let must_be = format!("the number of parameters, for which {budget} is a budget");
+            return Err(InvalidParameter::new("dim", 0, must_be).into());
+        }
         match self.length {
             Length::Epochs(epochs) => at_least("epochs", epochs, 1)?,
             Length::Steps(steps) => at_least("steps", steps, 1)?,

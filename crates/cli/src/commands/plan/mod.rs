@@ -1,15 +1,20 @@
 //! `antinoise plan`: candidates for a setting, and the choice among them.
 
+mod explanation;
+mod figure;
 mod report;
+mod sweep;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_plan::{Choice, Request, Setting, choose};
+use antinoise_plan::{Request, Setting, choose};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use crate::arguments::{LengthOptions, ProblemOptions, ReleaseOptions, parsed};
 use crate::destination::Overwriting;
@@ -17,7 +22,8 @@ use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
 use crate::output;
 use crate::progress::Progress;
-use report::{Report, Row, explanation};
+use report::Report;
+use sweep::{Sweep, Swept};
 
 /// Compare mechanisms for a setting at one privacy target, and choose.
 #[derive(Debug, Args)]
@@ -30,7 +36,9 @@ use report::{Report, Row, explanation};
       --delta 1e-5 --setting poisson
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
       --delta 1e-8 --setting federated --min-sep 128 \\
-      --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml"
+      --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml
+  antinoise plan --examples 1e6 --batch-size 1000 --steps 2000 --epsilon 2 \
+      --delta 1e-7 --setting poisson --sweep batch-size --plot sweep.svg"
 )]
 pub struct Arguments {
     /// Number of examples, or of users in a federated setting.
@@ -60,9 +68,19 @@ pub struct Arguments {
     /// 2^30].
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
-    /// Most bytes of noise state.
+    /// Most bytes of noise state; needs --dim.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<usize>,
+    /// Most seconds of one core for a step's noise, as estimated; needs --dim.
+    #[arg(long, value_name = "SECONDS", value_parser = real)]
+    noise_time: Option<f64>,
+    /// How much more loss than the least is taken for a smaller state; 0 for the least loss. States up to 256 MiB count as
+    /// equal.
+    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = real)]
+    tolerance: f64,
+    /// Leave out strategies that take seconds to optimise: dense ones, and bands with every entry free.
+    #[arg(long)]
+    quick: bool,
     #[command(flatten)]
     release: ReleaseOptions,
     #[command(flatten)]
@@ -76,6 +94,13 @@ pub struct Arguments {
     /// Consider only this mechanism beside independent noise; may be repeated (blt:4, banded-toeplitz:16).
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>)]
     strategy: Vec<StrategySpec>,
+    /// Plan again for other batch sizes (with as many steps) or epsilons, from an eighth to eight times the one given, and
+    /// print the loss of each choice beside the gradients that it costs.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "out")]
+    sweep: Option<Sweep>,
+    /// Draw loss against noise state, or the sweep, to this SVG file.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
     /// Save the chosen plan to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -134,6 +159,9 @@ impl Arguments {
             dim: self.dim,
             release: self.release.kind(),
             memory: self.memory.map(|bytes| bytes as u64),
+            noise_time: self.noise_time,
+            tolerance: self.tolerance,
+            thorough: !self.quick,
             specs: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
             ..Request::new(self.examples, self.batch_size, self.length.length(), setting)
         })
@@ -141,21 +169,45 @@ impl Arguments {
 }
 
 /// Chooses, and saves the plan where that is asked for.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<Output> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
+    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     let request = arguments.request()?;
+    output::warn_of_delta(request.delta, request.examples, request.unit);
+    if let Some(sweep) = arguments.sweep {
+        let swept = sweep.run(&request)?;
+        if let Some(plot) = &plot {
+            plot.write(swept.figure()?.as_bytes())?;
+        }
+        return Ok(Output::Sweep(swept));
+    }
     let progress = Progress::endless("planning");
     let choice = choose(&request)?;
     drop(progress);
-    output::warn_of_delta(request.delta, request.examples, request.unit);
-    let explanation = explanation(&choice, request.objective);
-    let Choice { candidates, references, chosen, plan } = choice;
-    if let Some(out) = &out {
-        out.write(plan.to_toml().as_bytes())?;
+    if let Some(plot) = &plot {
+        plot.write(figure::front(&choice, &request)?.as_bytes())?;
     }
-    let mut rows: Vec<Row> = candidates.iter().map(Row::new).collect();
-    rows.extend(references.iter().map(Row::of_reference));
-    let statement = plan.statement();
-    let (adjacency, has_dim) = (arguments.problem.adjacency, arguments.dim > 0);
-    Ok(Report { candidates: rows, chosen, explanation, plan, statement, adjacency, has_dim })
+    if let Some(out) = &out {
+        out.write(choice.plan.to_toml().as_bytes())?;
+    }
+    Ok(Output::Plan(Box::new(Report::new(choice, &request))))
+}
+
+/// One plan, or several by a sweep.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Output {
+    /// Candidates and the choice.
+    Plan(Box<Report>),
+    /// The choice at each point.
+    Sweep(Swept),
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(report) => report.fmt(f),
+            Self::Sweep(swept) => swept.fmt(f),
+        }
+    }
 }

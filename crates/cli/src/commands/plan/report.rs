@@ -4,19 +4,23 @@ use std::fmt;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
-use antinoise_mechanism::optimize::{Objective, Status};
-use antinoise_plan::{Accountant, Candidate, Choice, VerifiedPlan};
+use antinoise_mechanism::optimize::Status;
+use antinoise_plan::{Accountant, Candidate, Choice, Request, VerifiedPlan};
 use serde::Serialize;
+
+use super::explanation::explanation;
 
 use crate::output;
 
 /// What the command prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The last ones may be independent noise in batches that are formed otherwise, to compare with.
+    /// Independent noise first. The last ones may be independent noise in batches that are formed otherwise, to compare with.
     pub candidates: Vec<Row>,
     pub chosen: usize,
     pub explanation: String,
+    /// What was not chosen whatever its loss, and why.
+    pub left_out: Vec<LeftOut>,
     pub plan: VerifiedPlan,
     pub statement: PrivacyStatement,
     #[serde(skip)]
@@ -37,6 +41,10 @@ pub struct Row {
     rms_loss: f64,
     relative_to_independent: f64,
     state_bytes: u64,
+    /// Estimated seconds of one core for a step's noise.
+    noise_seconds: f64,
+    /// Whether no other has both less loss and less state.
+    on_front: bool,
     status: Status,
     /// Whether sampling amplifies its privacy.
     amplified: bool,
@@ -45,9 +53,46 @@ pub struct Row {
     name: String,
 }
 
+/// A mechanism that could not be chosen.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    strategy: String,
+    why: String,
+}
+
+impl Report {
+    /// What is told of a choice for the request.
+    pub fn new(choice: Choice, request: &Request) -> Self {
+        let sampled = choice.candidates[0].is_amplified();
+        let mut candidates: Vec<Row> = choice.candidates.iter().map(|c| Row::among(c, sampled)).collect();
+        for i in choice.front(request) {
+            candidates[i].on_front = true;
+        }
+        candidates.extend(choice.references.iter().map(Row::of_reference));
+        let explanation = explanation(&choice, request);
+        let left_out =
+            |l: &antinoise_plan::LeftOut| LeftOut { strategy: l.spec.to_string(), why: l.why.clone() };
+        Self {
+            candidates,
+            chosen: choice.chosen,
+            explanation,
+            left_out: choice.left_out.iter().map(left_out).collect(),
+            statement: choice.plan.statement(),
+            plan: choice.plan,
+            adjacency: request.adjacency,
+            has_dim: request.dim > 0,
+        }
+    }
+}
+
 impl Row {
-    /// A candidate, by its strategy's name.
-    pub fn new(candidate: &Candidate) -> Self {
+    /// A candidate, by its strategy's name, which says so where its batches take turns and those of others are sampled.
+    fn among(candidate: &Candidate, sampled: bool) -> Self {
+        let turns = if sampled && !candidate.is_amplified() { ", cyclic" } else { "" };
+        Self { name: format!("{}{turns}", candidate.spec), ..Self::new(candidate) }
+    }
+
+    fn new(candidate: &Candidate) -> Self {
         Self {
             strategy: candidate.spec.class.name(),
             bands: candidate.spec.bands,
@@ -58,6 +103,8 @@ impl Row {
             rms_loss: candidate.rms_loss,
             relative_to_independent: candidate.relative_to_independent,
             state_bytes: candidate.state_bytes,
+            noise_seconds: candidate.noise_seconds,
+            on_front: false,
             status: candidate.status,
             amplified: candidate.is_amplified(),
             accountant: candidate.schedule.scheme.accountant(),
@@ -68,44 +115,21 @@ impl Row {
 
 impl Row {
     /// Independent noise in other batches, by the name under which it is known there.
-    pub fn of_reference(candidate: &Candidate) -> Self {
+    fn of_reference(candidate: &Candidate) -> Self {
         let how = if candidate.is_amplified() { "Poisson (DP-SGD)" } else { "cyclic" };
         Self { name: format!("{}, {how}", candidate.spec), ..Self::new(candidate) }
     }
 
-    /// What the last column says: the choice, and a design that is not the best of its class for sure.
-    fn mark(&self, chosen: bool) -> String {
-        let open = (!self.status.is_final()).then_some("not converged");
-        let chosen = chosen.then_some("<- chosen");
-        chosen.into_iter().chain(open).collect::<Vec<_>>().join(", ")
+    /// What the last column says: the choice, those that none beats in loss and state, and a design that is not the best of
+    /// its class for sure.
+    fn mark(&self, chosen: bool, has_dim: bool) -> String {
+        let marks = [
+            chosen.then_some("<- chosen"),
+            (self.on_front && has_dim && !chosen).then_some("front"),
+            (!self.status.is_final()).then_some("not converged"),
+        ];
+        marks.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
-}
-
-/// What the choice is worth, against the same noise in the same batches and against what could be run instead.
-pub fn explanation(choice: &Choice, objective: Objective) -> String {
-    let chosen = &choice.candidates[choice.chosen];
-    let times =
-        |other: &Candidate| format!("{:.2}", chosen.objective(objective) / other.objective(objective));
-    let name = match objective {
-        Objective::Max => "max",
-        Objective::Rms => "RMS",
-    };
-    let independent = match choice.candidates[0].is_amplified() {
-        true => "DP-SGD (independent noise, each example sampled anew at every step)",
-        false => "independent noise in the same batches",
-    };
-    let worth = times(&choice.candidates[0]);
-    let mut text = format!("{} has {worth} times the {name} loss of {independent}", chosen.spec);
-    for reference in &choice.references {
-        let instead = if reference.is_amplified() {
-            "DP-SGD, where each example can be sampled anew at every step"
-        } else {
-            "independent noise without sampling, in batches that take turns"
-        };
-        text += &format!(", and {} times that of {instead}", times(reference));
-    }
-    let better = choice.references.iter().any(|r| r.objective(objective) < chosen.objective(objective));
-    text + if better { ". Where that can be had, it is the better choice." } else { "." }
 }
 
 impl fmt::Display for Report {
@@ -118,6 +142,7 @@ impl fmt::Display for Report {
             "RMS loss",
             "vs independent",
             "noise state",
+            "noise time",
             "",
         ];
         let rows: Vec<Vec<String>> = self
@@ -133,7 +158,8 @@ impl fmt::Display for Report {
                     format!("{:.6}", row.rms_loss),
                     format!("{:.3}", row.relative_to_independent),
                     if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
-                    row.mark(i == self.chosen),
+                    if self.has_dim { output::seconds(row.noise_seconds) } else { "-".into() },
+                    row.mark(i == self.chosen, self.has_dim),
                 ]
             })
             .collect();
@@ -143,7 +169,13 @@ impl fmt::Display for Report {
             self.adjacency
         )?;
         writeln!(f, "{}", output::table(&header, &rows))?;
-        writeln!(f, "{}\n", self.explanation.replace(", and", ",\nand").replace(". Where", ".\nWhere"))?;
+        writeln!(f, "{}\n", self.explanation.replace(", and", ",\nand").replace(". ", ".\n"))?;
+        for LeftOut { strategy, why } in &self.left_out {
+            writeln!(f, "{strategy} was left out: {why}.")?;
+        }
+        if !self.left_out.is_empty() {
+            writeln!(f)?;
+        }
         writeln!(f, "{}", self.statement)
     }
 }

@@ -1,0 +1,153 @@
+//! One mechanism for a request: its design, the noise that its privacy needs and what it costs.
+
+use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
+use antinoise_mechanism::loss::{self, Loss};
+use antinoise_mechanism::optimize::{Objective, Solution, Status};
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{AnyStrategy, Participation, Problem, Recursion};
+
+use crate::{ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan};
+
+/// One mechanism for the request, calibrated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Class and size.
+    pub spec: StrategySpec,
+    /// C.
+    pub strategy: AnyStrategy,
+    /// How the design of C ended.
+    pub status: Status,
+    /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
+    pub schedule: Schedule,
+    /// sigma.
+    pub noise_multiplier: f64,
+    /// Errors and losses for noise of standard deviation 1 and sensitivity 1.
+    pub loss: Loss,
+    /// Standard deviation of the worst query of the mean gradient: max loss x sigma x clip norm / B. What rounding adds
+    /// to the clip norm, a two-thousandth on a grid, is left out: it is the same for all.
+    pub max_loss: f64,
+    /// Root mean square over queries of the same.
+    pub rms_loss: f64,
+    /// The objective's loss over that of independent noise.
+    pub relative_to_independent: f64,
+    /// Bytes of noise state for the model's dimension.
+    pub state_bytes: u64,
+    /// Estimated seconds of one core for a step's noise of the model's dimension.
+    pub noise_seconds: f64,
+}
+
+impl Candidate {
+    /// The best strategy of `spec` on `schedule`, with the least noise that the request's privacy allows.
+    pub(crate) fn designed(request: &Request, schedule: Schedule, spec: StrategySpec) -> Result<Self> {
+        let design = design(request, schedule.steps, schedule.scheme.participation().clone(), spec)?;
+        Self::calibrated(request, schedule, spec, design)
+    }
+
+    /// The best banded strategy of `spec` where every example joins the turns of its group, a group for each band.
+    pub(crate) fn amplified(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Self> {
+        let design = design(request, schedule.steps, Participation::Single, spec)?;
+        let schedule = schedule.amplified(design.value.encoder()?.bandwidth());
+        Self::calibrated(request, schedule, spec, design)
+    }
+
+    /// A design on `schedule`, with the least noise that the request's privacy allows.
+    pub(crate) fn calibrated(
+        request: &Request,
+        schedule: Schedule,
+        spec: StrategySpec,
+        design: Solution<AnyStrategy>,
+    ) -> Result<Self> {
+        let Solution { value: strategy, status, .. } = design;
+        let sigma = noise_multiplier_upper(request, &schedule)?;
+        let loss =
+            loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
+        let batch_size = schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
+        let scale = sigma * request.clip_norm / batch_size;
+        let recursion = match request.release {
+            ReleaseKind::Grid => strategy.recursion()?.one_seed_a_step(schedule.steps)?,
+            ReleaseKind::PlainFloatingPoint => strategy.recursion()?,
+        };
+        let vector = request.release.bytes_per_coordinate().saturating_mul(request.dim as u64);
+        Ok(Self {
+            spec,
+            noise_multiplier: sigma,
+            max_loss: loss.max_loss * scale,
+            rms_loss: loss.rms_loss * scale,
+            relative_to_independent: 1.0,
+            state_bytes: vector.saturating_mul(recursion.state_vectors() as u64),
+            noise_seconds: 1e-9 * nanoseconds(&recursion, schedule.steps) * request.dim as f64,
+            schedule,
+            strategy,
+            status,
+            loss,
+        })
+    }
+
+    pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {
+        self.relative_to_independent = self.objective(objective) / independent.objective(objective);
+    }
+
+    /// Whether sampling amplifies its privacy.
+    pub fn is_amplified(&self) -> bool {
+        matches!(self.schedule.scheme, Scheme::Amplified { .. })
+    }
+
+    /// The loss that `objective` names.
+    pub fn objective(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Max => self.max_loss,
+            Objective::Rms => self.rms_loss,
+        }
+    }
+
+    /// Its plan.
+    pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
+        VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), self.noise_multiplier)
+    }
+}
+
+/// The spec's strategy for the request's workload and objective.
+pub(crate) fn design(
+    request: &Request,
+    steps: usize,
+    participation: Participation,
+    spec: StrategySpec,
+) -> Result<Solution<AnyStrategy>> {
+    let workload = request.workload.clone();
+    let problem = Problem { steps, workload, participation, objective: request.objective };
+    Ok(spec.design(&problem)?)
+}
+
+fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
+    Ok(match schedule.scheme {
+        Scheme::Amplified { groups } => {
+            let batch_size = request.batch_size as f64;
+            let sampling = BlockCyclicPoisson {
+                bands: groups,
+                steps: schedule.steps,
+                batch_size,
+                examples: request.examples,
+            };
+            sampling.noise_multiplier_upper(request.epsilon, request.delta)?
+        }
+        Scheme::Unamplified { .. } => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
+    })
+}
+
+/// Estimated nanoseconds of one core for a coordinate's noise of one step, on a grid: 2.2 for independent noise, 12 for 120
+/// bands, and 430 for the 600 weights of an average row of a dense strategy over 1200 steps, as streams of such plans took
+/// them on one machine. An order of magnitude, by which to choose.
+fn nanoseconds(recursion: &Recursion, steps: usize) -> f64 {
+    const SEED: f64 = 2.0;
+    const PAST_VECTOR: f64 = 0.08;
+    const WEIGHT: f64 = 0.7;
+    match recursion {
+        Recursion::Combination { rows } => {
+            let weights: usize = rows.iter().map(Vec::len).sum();
+            SEED + WEIGHT * weights as f64 / rows.len().max(1) as f64
+        }
+        Recursion::Scaled { inner, .. } => nanoseconds(inner, steps),
+        Recursion::Restarted { inner, period } => nanoseconds(inner, steps.min(*period)),
+        other => SEED + PAST_VECTOR * other.state_vectors().min(steps) as f64,
+    }
+}

@@ -1,0 +1,192 @@
+//! Which mechanisms are tried for a request.
+
+use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Class, Participation};
+use rayon::prelude::*;
+
+use crate::candidate::Candidate;
+use crate::{Request, Result, Schedule, Setting};
+
+/// Most bands that are tried when none are named: 5000 bands over 80,000 steps are designed and accounted in half a minute on
+/// two cores. With as many bands as groups, sampling is never worse than batches in turn.
+const MOST_BANDS: usize = 1 << 14;
+/// Most buffers. More than six hardly ever lower a loss.
+const ORDERS: std::ops::RangeInclusive<usize> = 1..=8;
+/// The share of its loss that a BLT must win by another buffer.
+const IDLE: f64 = 1e-4;
+/// Most steps for which a dense strategy is optimised: 15 s on two busy cores. Beyond, two runs of such strategies.
+const MOST_DENSE_STEPS: usize = 1280;
+/// Most steps for trees, whose rows are written out.
+const MOST_TREE_STEPS: usize = 1 << 14;
+/// Most of n^2 x bands for which every entry of the bands is optimised, or columns are scaled to norm 1: 10 s on two busy
+/// cores.
+const MOST_FREE_ENTRIES: usize = 200_000_000;
+/// Coefficients of banded inverses, which can do without state, where memory is short.
+const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
+/// The steps over which a banded inverse is designed in seconds.
+const MOST_INVERSE_STEPS: usize = 1 << 14;
+
+/// A mechanism that could not be designed or calibrated, and why.
+pub(crate) type Failure = (StrategySpec, crate::Error);
+
+/// What is tried: its spec, and whether examples are sampled anew for each of its turns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Trial {
+    spec: StrategySpec,
+    amplified: bool,
+}
+
+/// The mechanisms that the request names, after independent noise.
+pub(crate) fn named(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+    let others = specs.iter().filter(|spec| spec.class != Class::Identity);
+    let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
+    let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
+    all.par_iter().map(|spec| candidate(request, trial(spec))).collect()
+}
+
+/// Those that fit the request, independent noise first: at first few numbers of Toeplitz bands, then between the best of them,
+/// and with every entry free; dense strategies, BLTs and trees. And those that could not be made.
+pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
+    let sampled = request.setting == Setting::Poisson;
+    let independent =
+        candidate(request, Trial { spec: StrategySpec::new(Class::Identity), amplified: sampled })?;
+    let unsampled = unsampled(request).schedule()?;
+    let most = most_bands(request, &unsampled);
+    let mut trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: sampled }).collect();
+    trials
+        .extend(other_classes(request, &unsampled).into_iter().map(|spec| Trial { spec, amplified: false }));
+    let (mut first, mut failures) = all(request, &trials);
+    drop_idle_buffers(&mut first, request.objective);
+    let best = least(&first, request.objective, sampled);
+    let refined = best.map_or(Vec::new(), |best| {
+        let bands = best.spec.bands.unwrap_or(1);
+        let trial = |spec| Trial { spec, amplified: sampled };
+        let forms = if request.thorough { best_forms(bands, unsampled.steps) } else { Vec::new() };
+        let near = if sampled { near(bands, most) } else { Vec::new() };
+        let untried = near.into_iter().filter(|&b| first.iter().all(|c| c.spec != toeplitz(b)));
+        untried.map(toeplitz).chain(forms).map(trial).collect()
+    });
+    let (second, more) = all(request, &refined);
+    failures.extend(more);
+    Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
+}
+
+/// The request where nothing is sampled.
+fn unsampled(request: &Request) -> Request {
+    match request.setting {
+        Setting::Poisson => request.under(Setting::Cyclic),
+        _ => request.clone(),
+    }
+}
+
+fn all(request: &Request, trials: &[Trial]) -> (Vec<Candidate>, Vec<Failure>) {
+    let made: Vec<_> = trials.par_iter().map(|&trial| (trial.spec, candidate(request, trial))).collect();
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for (spec, made) in made {
+        match made {
+            Ok(candidate) => found.push(candidate),
+            Err(why) => failures.push((spec, why)),
+        }
+    }
+    (found, failures)
+}
+
+fn candidate(request: &Request, trial: Trial) -> Result<Candidate> {
+    match trial.amplified {
+        true => Candidate::amplified(request, &request.schedule()?, trial.spec),
+        false => {
+            let request = unsampled(request);
+            Candidate::designed(&request, request.schedule()?, trial.spec)
+        }
+    }
+}
+
+/// Drops BLTs that a buffer more makes better by less than a ten-thousandth.
+fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
+    let mut least = f64::INFINITY;
+    found.retain(|c| {
+        let keeps = c.spec.class != Class::Blt || c.objective(objective) < (1.0 - IDLE) * least;
+        if c.spec.class == Class::Blt {
+            least = least.min(c.objective(objective));
+        }
+        keeps
+    });
+}
+
+/// The Toeplitz bands of least loss among them.
+fn least(found: &[Candidate], objective: Objective, amplified: bool) -> Option<&Candidate> {
+    let banded = |c: &&Candidate| c.spec.class == Class::BandedToeplitz && c.is_amplified() == amplified;
+    found.iter().filter(banded).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
+}
+
+/// The classes whose noise sampling amplifies by a theorem.
+fn is_banded(spec: StrategySpec) -> bool {
+    matches!(spec.class, Class::Identity | Class::BandedToeplitz | Class::Banded) && spec.restarts.is_none()
+}
+
+fn toeplitz(bands: usize) -> StrategySpec {
+    StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) }
+}
+
+/// Up to the separation, or the groups that a batch allows: columns of a unit's participations are then orthogonal.
+fn most_bands(request: &Request, unsampled: &Schedule) -> usize {
+    let (b, _) = unsampled.scheme.participation().separation(unsampled.steps);
+    let groups = if request.setting == Setting::Poisson { request.examples / request.batch_size } else { b };
+    groups.min(unsampled.steps).min(MOST_BANDS)
+}
+
+/// The powers of 2 below `most`, from `first` on, and `most` itself.
+pub(crate) fn powers_up_to(first: usize, most: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(first), |bands| Some(2 * bands))
+        .take_while(move |&bands| bands < most)
+        .chain((most >= first).then_some(most))
+}
+
+/// Numbers of bands to start from: powers of 2 up to 64, then of 4, and `most`. Long bands over many steps take seconds each.
+fn ladder(most: usize) -> impl Iterator<Item = usize> {
+    let next = |&bands: &usize| Some(if bands < 64 { 2 * bands } else { 4 * bands });
+    std::iter::successors(Some(2), next)
+        .take_while(move |&bands| bands < most && (bands < 64 || bands <= most / 2))
+        .chain((most >= 2).then_some(most))
+}
+
+/// Half to twice the bands, in steps of the root of 2: where sampling amplifies, the best number lies in between.
+fn near(bands: usize, most: usize) -> Vec<usize> {
+    let factors = [0.5, 0.5f64.sqrt(), 2f64.sqrt(), 2.0];
+    let scaled = factors.map(|factor| (factor * bands as f64).round() as usize);
+    scaled.into_iter().filter(|&b| b > 1 && b <= most).collect()
+}
+
+/// Bands with columns of norm 1, and with every entry free: a few percent better than Toeplitz ones, over few enough steps.
+fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
+    let work = steps.saturating_mul(steps).saturating_mul(bands);
+    if bands < 2 || work > MOST_FREE_ENTRIES {
+        return Vec::new();
+    }
+    let free = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
+    vec![StrategySpec { column_normalize: true, ..toeplitz(bands) }, free]
+}
+
+/// BLTs, dense strategies where they can be optimised, trees to compare with, banded inverses where memory is short.
+fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
+    let (steps, participation) = (unsampled.steps, unsampled.scheme.participation());
+    let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
+    let mut specs: Vec<_> =
+        ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
+    // At least b steps apart, no dense strategy is known to beat bands with every entry free.
+    if request.thorough && !matches!(participation, Participation::MinSep { .. }) {
+        let runs = steps.div_ceil(MOST_DENSE_STEPS);
+        let restarts = (runs > 1).then_some(runs);
+        specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
+    }
+    if steps <= MOST_TREE_STEPS {
+        let (_, participations) = participation.separation(steps);
+        let restarts = (participations > 1).then_some(participations);
+        specs.push(StrategySpec { restarts, ..StrategySpec::new(Class::HonakerFull) });
+    }
+    if request.memory.is_some() && steps <= MOST_INVERSE_STEPS {
+        specs.extend(INVERSE_BANDS.iter().filter(|&&b| b < steps).map(|&b| sized(Class::BandedInverse, b)));
+    }
+    specs
+}

@@ -1,0 +1,129 @@
+//! Among the candidates the cheapest of those that are nearly the best is taken, within every budget.
+
+use antinoise_plan::{Choice, Length, Request, Setting, choose};
+use proptest::prelude::*;
+
+/// What no state up to it is weighed for.
+const UNNOTICED: u64 = 256 << 20;
+
+/// Small problems of every setting, with models from none to large ones.
+fn requests() -> impl Strategy<Value = Request> {
+    let setting = prop_oneof![
+        Just(Setting::Cyclic),
+        Just(Setting::Poisson),
+        Just(Setting::Single),
+        (1usize..12).prop_map(|min_sep| Setting::Federated { min_sep, max_participations: None }),
+    ];
+    let sizes = (20usize..400, 1usize..40, 1usize..5, 0.2f64..12.0);
+    let budget = (0u32..9, 0.0f64..0.5, any::<bool>());
+    (sizes, setting, budget).prop_map(|((examples, batch_size, epochs, epsilon), setting, budget)| {
+        let (magnitude, tolerance, thorough) = budget;
+        let batch_size = batch_size.min(examples);
+        let steps = (epochs * examples / batch_size).clamp(1, 24);
+        let length = match setting {
+            Setting::Single => steps.min(examples / batch_size),
+            Setting::Federated { min_sep, .. } => steps.max(min_sep),
+            _ => steps,
+        };
+        let mut request = Request::new(examples, batch_size, Length::Steps(length), setting);
+        request.dim = if magnitude == 0 { 0 } else { 10usize.pow(magnitude) };
+        (request.epsilon, request.tolerance, request.thorough) = (epsilon, tolerance, thorough);
+        request
+    })
+}
+
+fn loss(request: &Request, choice: &Choice, i: usize) -> f64 {
+    choice.candidates[i].objective(request.objective)
+}
+
+/// What every choice keeps.
+fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
+    let all = 0..choice.candidates.len();
+    let chosen = &choice.candidates[choice.chosen];
+    let fits = |i: &usize| {
+        let candidate = &choice.candidates[*i];
+        request.memory.is_none_or(|most| candidate.state_bytes <= most)
+            && request.noise_time.is_none_or(|most| candidate.noise_seconds <= most)
+    };
+    prop_assert!(fits(&choice.chosen));
+    let least = all.clone().filter(fits).map(|i| loss(request, choice, i)).fold(f64::INFINITY, f64::min);
+    prop_assert_eq!(loss(request, choice, choice.least(request)), least);
+    let most = (1.0 + request.tolerance) * least * (1.0 + 2e-4);
+    prop_assert!(loss(request, choice, choice.chosen) <= most);
+    for i in
+        all.clone().filter(fits).filter(|&i| loss(request, choice, i) <= (1.0 + request.tolerance) * least)
+    {
+        prop_assert!(chosen.state_bytes <= choice.candidates[i].state_bytes.max(UNNOTICED));
+    }
+    let left_out = choice.left_out.iter().filter(|l| l.why.contains("above")).count();
+    prop_assert_eq!(left_out, all.clone().filter(|i| !fits(i)).count());
+    let front = choice.front(request);
+    for pair in front.windows(2) {
+        let state = |i: usize| choice.candidates[i].state_bytes;
+        prop_assert!(
+            state(pair[0]) < state(pair[1])
+                && loss(request, choice, pair[0]) > loss(request, choice, pair[1])
+        );
+    }
+    for i in all {
+        let beats = |&j: &usize| {
+            choice.candidates[j].state_bytes <= choice.candidates[i].state_bytes
+                && loss(request, choice, j) <= loss(request, choice, i)
+        };
+        prop_assert!(front.iter().any(beats), "{}", choice.candidates[i].spec);
+        let candidate = &choice.candidates[i];
+        prop_assert!(candidate.noise_seconds.is_finite() && candidate.noise_seconds >= 0.0);
+        prop_assert!(candidate.rms_loss > 0.0 && candidate.rms_loss.is_finite());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn the_cheapest_of_the_nearly_best_is_chosen_within_the_budget(request in requests(), share in 0.0f64..1.5) {
+        let choice = choose(&request).unwrap();
+        hold(&request, &choice)?;
+        prop_assert!(loss(&request, &choice, choice.least(&request)) <= loss(&request, &choice, 0));
+        if request.dim == 0 {
+            prop_assert_eq!(loss(&request, &choice, choice.chosen), loss(&request, &choice, choice.least(&request)));
+            return Ok(());
+        }
+        let best = &choice.candidates[choice.least(&request)];
+        let memory = Request { memory: Some((share * best.state_bytes as f64) as u64), ..request.clone() };
+        hold(&memory, &choose(&memory).unwrap())?;
+        let least = choice.candidates[0].noise_seconds;
+        let noise_time = Some(least.max(share * best.noise_seconds));
+        let timed = Request { noise_time, ..request.clone() };
+        hold(&timed, &choose(&timed).unwrap())?;
+    }
+}
+
+#[test]
+fn budgets_need_a_number_of_parameters() {
+    let mut request = Request::new(100, 10, Length::Epochs(2), Setting::Cyclic);
+    request.memory = Some(1 << 20);
+    assert!(choose(&request).unwrap_err().to_string().contains("dim is 0 but must be"));
+    (request.memory, request.noise_time) = (None, Some(1.0));
+    assert!(choose(&request).unwrap_err().to_string().contains("dim is 0 but must be"));
+    request.dim = 10;
+    for (parameter, value) in
+        [("noise_time", 0.0), ("noise_time", f64::NAN), ("tolerance", 1.0), ("tolerance", -0.1)]
+    {
+        let mut wrong = request.clone();
+        match parameter {
+            "noise_time" => wrong.noise_time = Some(value),
+            _ => wrong.tolerance = value,
+        }
+        assert!(choose(&wrong).unwrap_err().to_string().starts_with(parameter));
+    }
+}
+
+#[test]
+fn dense_strategies_are_tried_where_they_can_be_optimised() {
+    let mut request = Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic);
+    (request.epsilon, request.delta) = (4.0, 1e-5);
+    let choice = choose(&request).unwrap();
+    assert!(choice.candidates[choice.chosen].rms_loss <= 0.01209);
+}
