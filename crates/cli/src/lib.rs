@@ -58,6 +58,7 @@ enum Command {
     Account(commands::account::Arguments),
     Calibrate(commands::calibrate::Arguments),
     Bands(commands::bands::Arguments),
+    Advise(commands::advise::Arguments),
     Plan(commands::plan::Arguments),
     Verify(commands::verify::Arguments),
     #[cfg(feature = "train")]
@@ -79,6 +80,7 @@ fn command(cli: &Cli) -> failure::Result<u8> {
         Command::Account(arguments) => output::print(&commands::account::run(arguments)?, cli.json),
         Command::Calibrate(arguments) => output::print(&commands::calibrate::run(arguments)?, cli.json),
         Command::Bands(arguments) => output::print(&commands::bands::run(arguments)?, cli.json),
+        Command::Advise(arguments) => output::print(&commands::advise::run(arguments)?, cli.json),
         Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
         Command::Verify(arguments) => {
             let report = commands::verify::run(arguments)?;

@@ -131,6 +131,67 @@ fn plan_prints_its_keys_and_saves_the_plan() {
 }
 
 #[test]
+fn a_plan_weighs_state_and_says_what_it_left_out() {
+    let federated = "plan --examples 342477 --batch-size 1000 --steps 2052 --epsilon 2 --delta 1e-7 \
+                     --setting federated --min-sep 342 --dim 4e6";
+    let plan =
+        |more: &str| json(&federated.split_whitespace().chain(more.split_whitespace()).collect::<Vec<_>>());
+    let chosen = |found: &Value| found["candidates"][found["chosen"].as_u64().unwrap() as usize].clone();
+    let (cheap, best) = (plan(""), plan("--tolerance 0"));
+    assert_eq!(
+        (chosen(&cheap)["strategy"].as_str(), chosen(&cheap)["order"].as_u64()),
+        (Some("blt"), Some(4))
+    );
+    assert!(cheap["explanation"].as_str().unwrap().contains("banded-toeplitz:342 has 0.96"), "{cheap}");
+    assert_eq!(chosen(&best)["bands"], 342);
+    assert!(best["candidates"].as_array().unwrap().iter().filter(|row| row["on_front"] == true).count() > 2);
+    let tight = plan("--tolerance 0 --noise-time 0.02");
+    assert!(chosen(&tight)["noise_seconds"].as_f64().unwrap() <= 0.02);
+    let left_out = tight["left_out"].as_array().unwrap();
+    assert!(left_out.iter().any(|row| row["strategy"] == "banded-toeplitz:342"), "{left_out:?}");
+}
+
+#[test]
+fn a_sweep_plans_at_every_point_and_draws_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (sweep, varied) in [("batch-size", "batch_size"), ("epsilon", "epsilon")] {
+        let file = folder.path().join(sweep).with_extension("svg");
+        let arguments = "plan --examples 4000 --batch-size 100 --steps 80 --epsilon 2 --delta 1e-5 --quick \
+                         --setting poisson --plot";
+        let options = [file.to_str().unwrap(), "--sweep", sweep];
+        let found = json(&arguments.split_whitespace().chain(options).collect::<Vec<_>>());
+        let points = found["points"].as_array().unwrap();
+        assert_eq!(points.len(), 7);
+        for pair in points.windows(2) {
+            let grows = |key: &str| pair[0][key].as_f64().unwrap() < pair[1][key].as_f64().unwrap();
+            assert!(grows(varied) && !grows("rms_loss"), "{pair:?}");
+        }
+        assert!(std::fs::read_to_string(&file).unwrap().contains("Loss of the chosen mechanism"));
+    }
+}
+
+#[test]
+fn advise_proposes_what_can_be_planned() {
+    let found = json(&["advise", "--examples", "20000", "--epsilon", "4", "--dim", "1e7", "--memory", "2e9"]);
+    let proposals = found["proposals"].as_array().unwrap();
+    assert_eq!(proposals.len(), 6);
+    for proposal in proposals {
+        assert_keys(proposal, "setting batch_size epochs delta strategy rms_loss reason");
+        assert!(proposal["state_bytes"].as_u64().unwrap() <= 2_000_000_000);
+        assert_eq!(proposal["delta"].as_f64(), Some(1e-6));
+        let command = proposal["command"].as_str().unwrap().strip_prefix("antinoise ").unwrap();
+        let planned = json(&command.split(' ').chain(["--quick"]).collect::<Vec<_>>());
+        let chosen = &planned["candidates"][planned["chosen"].as_u64().unwrap() as usize];
+        assert_eq!(chosen["rms_loss"], proposal["rms_loss"], "{command}");
+    }
+    let short =
+        ["advise", "--examples", "1000", "--epsilon", "4", "--time", "1", "--examples-per-second", "10"];
+    let output = antinoise().args(short).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--time is 1 but must be at least 100 s"));
+}
+
+#[test]
 fn verify_tells_a_plan_that_holds_from_one_that_was_altered() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plan.toml");

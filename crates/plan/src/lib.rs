@@ -3,6 +3,7 @@
 //!
 //! - [`Request`]: what is wanted: data, batches, privacy target, setting;
 //! - [`choose`]: candidates for it, and the one of least loss;
+//! - [`advise`]: requests worth making, from the number of examples and what can be paid;
 //! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
 //! - [`Plan`]: what is saved as TOML; [`VerifiedPlan`]: one whose claim was recomputed, which alone is run and stated;
 //! - [`compose`]: what several models from the same data cost together;
@@ -26,9 +27,10 @@
 //! candidate: a mechanism for a request
 //! search: which are tried
 //! choose: the best
-//! bands: the loss by number of bands
+//! bands, advise: the loss by number of bands; settings for who has none
 //! ```
 
+mod advise;
 mod bands;
 mod candidate;
 mod choose;
@@ -48,6 +50,7 @@ mod statement;
 mod verify;
 mod words;
 
+pub use advise::{Means, Proposal, advise};
 pub use antinoise_mechanism::PrivacyUnit;
 pub use bands::{Bands, by_bands, default_bands, unamplified};
 pub use candidate::Candidate;

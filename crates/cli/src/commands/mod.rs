@@ -1,6 +1,7 @@
 //! One file a command: its options, what it runs, what it prints.
 
 pub mod account;
+pub mod advise;
 #[cfg(feature = "train")]
 pub mod audit;
 pub mod bands;

@@ -179,7 +179,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
         if let Some(plot) = &plot {
             plot.write(swept.figure()?.as_bytes())?;
         }
-        return Ok(Output::Sweep(swept));
+        return Ok(Output::Sweep(Box::new(swept)));
     }
     let progress = Progress::endless("planning");
     let choice = choose(&request)?;
@@ -200,7 +200,7 @@ pub enum Output {
     /// Candidates and the choice.
     Plan(Box<Report>),
     /// The choice at each point.
-    Sweep(Swept),
+    Sweep(Box<Swept>),
 }
 
 impl fmt::Display for Output {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Request, Setting};
 use clap::{Args, ValueEnum};
 
 use super::released::Released;
-use crate::arguments::{ProblemOptions, ReleaseOptions, parsed};
+use crate::arguments::{ReleaseOptions, parsed, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
@@ -22,8 +22,6 @@ use crate::numbers::{count, real};
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
-    mut_arg("workload", |arg| arg.conflicts_with("resume")),
-    mut_arg("adjacency", |arg| arg.conflicts_with("resume")),
     after_help = "Examples:
   antinoise train
   antinoise train --model logistic --mechanism blt:2 --epochs 2 \\
@@ -71,8 +69,13 @@ pub struct Arguments {
     pub objective: Objective,
     #[command(flatten)]
     pub release: ReleaseOptions,
-    #[command(flatten)]
-    pub problem: ProblemOptions,
+    /// What the mechanism is designed for, as for `antinoise loss` [default: what the optimizer makes of the noise:
+    /// momentum:BETA for SGD with momentum, else prefix].
+    #[arg(long, value_parser = workload, conflicts_with = "resume")]
+    pub workload: Option<Workload>,
+    /// Which datasets the sensitivity compares: zero-out or replace-one.
+    #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>, conflicts_with = "resume")]
+    pub adjacency: Adjacency,
     /// Most l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
@@ -179,7 +182,7 @@ impl Arguments {
             TrainSetting::Poisson => vec![Setting::Poisson],
             TrainSetting::Single => vec![Setting::Single],
             // Sampling amplifies under zero-out alone.
-            TrainSetting::Auto if self.problem.adjacency == Adjacency::ReplaceOne => vec![Setting::Cyclic],
+            TrainSetting::Auto if self.adjacency == Adjacency::ReplaceOne => vec![Setting::Cyclic],
             TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],
         };
         settings.into_iter().map(|setting| self.request(setting, examples, dim)).collect()
@@ -194,8 +197,8 @@ impl Arguments {
         Ok(Request {
             epsilon: self.epsilon.unwrap_or(4.0),
             delta: self.delta.unwrap_or(1e-5),
-            adjacency: self.problem.adjacency,
-            workload: self.problem.workload.clone(),
+            adjacency: self.adjacency,
+            workload: self.applied_workload(),
             objective: self.objective,
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
@@ -203,6 +206,17 @@ impl Arguments {
             specs: self.specs()?,
             ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
         })
+    }
+
+    /// The linear map from noisy gradients to models. Adam's depends on the gradients; prefix sums stand in for it.
+    fn applied_workload(&self) -> Workload {
+        match (&self.workload, self.optimizer) {
+            (Some(given), _) => given.clone(),
+            (None, OptimizerName::Sgd) if self.momentum > 0.0 => {
+                Workload::Momentum { momentum: self.momentum, weight_decay: 0.0 }
+            }
+            (None, _) => Workload::Prefix,
+        }
     }
 
     /// The mechanisms that are named; `None` for auto.

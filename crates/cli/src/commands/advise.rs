@@ -1,0 +1,192 @@
+//! `antinoise advise`: settings for someone who knows the number of examples, epsilon and what can be paid.
+
+use std::fmt;
+
+use antinoise_input::InvalidParameter;
+use antinoise_plan::{Means, Proposal, Setting, advise};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::numbers::{bytes, count, real};
+use crate::output;
+use crate::progress::Progress;
+
+/// Propose delta, batch size, passes over the data and sampling, by what they cost.
+///
+/// All proposals have about 1000 steps: what a larger budget buys are larger batches, over which the same noise is averaged.
+/// Delta is the power of ten at or below 0.1 / N.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise advise --examples 60000 --epsilon 4
+  antinoise advise --examples 1e6 --epsilon 2 --dim 1e8 --memory 4e9 \\
+      --time 36000 --examples-per-second 500"
+)]
+pub struct Arguments {
+    /// Number of examples.
+    #[arg(long, value_name = "N", value_parser = count)]
+    examples: usize,
+    /// Target epsilon.
+    #[arg(long, value_name = "E", value_parser = real)]
+    epsilon: f64,
+    /// Model parameters, for the size of the noise's state.
+    #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
+    dim: usize,
+    /// Most bytes of noise state; needs --dim.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<usize>,
+    /// Seconds that a training may take [default: 16 passes over the data].
+    #[arg(long, value_name = "SECONDS", value_parser = real, requires = "examples_per_second")]
+    time: Option<f64>,
+    /// Clipped gradients that are computed in a second; Opacus and antinoise print them.
+    #[arg(long, value_name = "R", value_parser = real, requires = "time")]
+    examples_per_second: Option<f64>,
+}
+
+/// Makes the proposals.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let mut means = Means::new(arguments.examples, arguments.epsilon);
+    means.dim = arguments.dim;
+    means.memory = arguments.memory.map(|bytes| bytes as u64);
+    if let Some(epochs) = arguments.epochs()? {
+        means.epochs = epochs;
+    }
+    let progress = Progress::endless("planning");
+    let proposals = advise(&means)?;
+    drop(progress);
+    let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
+    Ok(Report { proposals: rows, has_dim: arguments.dim > 0 })
+}
+
+impl Arguments {
+    /// The passes over the data that there is time for.
+    fn epochs(&self) -> Result<Option<f64>> {
+        let (Some(time), Some(rate)) = (self.time, self.examples_per_second) else { return Ok(None) };
+        for (name, got) in [("time", time), ("examples_per_second", rate)] {
+            antinoise_input::positive(name, got)?;
+        }
+        let epochs = time * rate / self.examples as f64;
+        if epochs < 1.0 {
+            let must_be =
+                format!("at least {:.0} s, for one pass over the data", self.examples as f64 / rate);
+            return Err(InvalidParameter::new("time", time, must_be).into());
+        }
+        Ok(Some(epochs))
+    }
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    proposals: Vec<Row>,
+    #[serde(skip)]
+    has_dim: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    setting: &'static str,
+    batch_size: usize,
+    epochs: f64,
+    steps: usize,
+    epsilon: f64,
+    delta: f64,
+    strategy: String,
+    noise_multiplier: f64,
+    rms_loss: f64,
+    relative_to_dp_sgd: f64,
+    state_bytes: u64,
+    reason: String,
+    /// What plans it.
+    command: String,
+}
+
+impl Row {
+    fn new(proposal: &Proposal, first: &Proposal) -> Self {
+        let (request, candidate) = (&proposal.request, &proposal.candidate);
+        let setting = match request.setting {
+            Setting::Poisson => "poisson",
+            _ => "cyclic",
+        };
+        let steps = candidate.schedule.steps;
+        let mut command = format!(
+            "antinoise plan --examples {} --batch-size {} --steps {steps} --epsilon {} --delta {:e} --setting {setting}",
+            request.examples, request.batch_size, request.epsilon, request.delta
+        );
+        if request.dim > 0 {
+            command += &format!(" --dim {}", request.dim);
+        }
+        if let Some(memory) = request.memory {
+            command += &format!(" --memory {memory}");
+        }
+        Self {
+            setting,
+            batch_size: request.batch_size,
+            epochs: proposal.epochs,
+            steps,
+            epsilon: request.epsilon,
+            delta: request.delta,
+            strategy: candidate.spec.to_string(),
+            noise_multiplier: candidate.noise_multiplier,
+            rms_loss: candidate.rms_loss,
+            relative_to_dp_sgd: proposal.relative_to_dp_sgd,
+            state_bytes: candidate.state_bytes,
+            reason: reason(proposal, first),
+            command,
+        }
+    }
+}
+
+/// Why one would take it.
+fn reason(proposal: &Proposal, first: &Proposal) -> String {
+    let batches = match (proposal.candidate.is_amplified(), proposal.request.setting) {
+        (true, _) => "for examples that can be sampled anew at every step",
+        (false, Setting::Poisson) => "sampling would not help here: batches take turns",
+        (false, _) => "for data that are shuffled once and read in turn",
+    };
+    let (work, steps) = (proposal.epochs / first.epochs, proposal.candidate.schedule.steps);
+    let cost = if proposal == first {
+        "the least to compute".into()
+    } else if steps == first.candidate.schedule.steps {
+        let times = proposal.candidate.rms_loss / first.candidate.rms_loss;
+        format!("{times:.2} times the first one's noise for {} times its gradients", four_digits(work))
+    } else {
+        format!("{} times the first one's gradients, in {steps} steps", four_digits(work))
+    };
+    format!("{batches}; {cost}")
+}
+
+fn four_digits(x: f64) -> String {
+    format!("{:.3}", x).trim_end_matches('0').trim_end_matches('.').into()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header =
+            ["setting", "batch size", "epochs", "delta", "RMS loss", "vs DP-SGD", "noise state", "strategy"];
+        let rows: Vec<Vec<String>> = self
+            .proposals
+            .iter()
+            .map(|row| {
+                vec![
+                    row.setting.into(),
+                    row.batch_size.to_string(),
+                    format!("{:.1}", row.epochs),
+                    format!("{:e}", row.delta),
+                    format!("{:.3e}", row.rms_loss),
+                    format!("{:.2}", row.relative_to_dp_sgd),
+                    if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
+                    row.strategy.clone(),
+                ]
+            })
+            .collect();
+        writeln!(f, "Losses are standard deviations of the averaged queries, in clip norms.\n")?;
+        writeln!(f, "{}", output::table(&header, &rows))?;
+        for (i, row) in self.proposals.iter().enumerate() {
+            writeln!(f, "{}. {}.\n   {}", i + 1, row.reason, row.command)?;
+        }
+        Ok(())
+    }
+}
