@@ -37,8 +37,9 @@ use sweep::{Sweep, Swept};
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
       --delta 1e-8 --setting federated --min-sep 128 \\
       --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml
-  antinoise plan --examples 1e6 --batch-size 1000 --steps 2000 --epsilon 2 \
-      --delta 1e-7 --setting poisson --sweep batch-size --plot sweep.svg"
+  antinoise plan --examples 1e6 --batch-size 1000 --steps 1000 \\
+      --epsilon 2 --delta 1e-7 --setting poisson --quick \\
+      --sweep batch-size --plot sweep.svg"
 )]
 pub struct Arguments {
     /// Number of examples, or of users in a federated setting.
