@@ -18,6 +18,7 @@ from transformers.trainer_utils import HubStrategy  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.hf import PrivateTrainer  # noqa: E402
+from antinoise.torch.sums import held_sum  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.3
@@ -214,7 +215,7 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made.training_step(made.model, rows)
     with pytest.raises(ValueError, match="batch of step 0 is of 7 examples but must be the plan's, of 8"):
         made.optimizer.step()
-    assert not any(hasattr(p, "_antinoise_sum") for p in made.model.parameters())
+    assert not any(held_sum(p) for p in made.model.parameters())
     rows["labels"] = rows["labels"][:6]
     with pytest.raises(ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"):
         made.training_step(made.model, rows)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from functools import partial
 from typing import Literal
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,10 @@ from .models import check_clipping, unchanged_buffers
 from .processes import together
 from .sharded import sharded_sums
 from .sums import leave_sum, trainable
+
+
+# Those of which it was said that their norms cannot be found without gradients.
+_warned: WeakSet[nn.Module] = WeakSet()
 
 
 def clipped_sum_(
@@ -38,7 +44,7 @@ def clipped_sum_(
 
     `norms="ghost"` finds the gradients' lengths and their sum without the gradients, in one pass forward and one backward, for models
     of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules without parameters; `"each"` makes the gradients one by one
-    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can. Both take portions of `micro_batch` examples at most.
+    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can, and where it cannot it warns, once for a model, and does the second. Both take portions of `micro_batch` examples at most.
 
     Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
     allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
@@ -110,10 +116,18 @@ def _sums(
     if norms != "each" and spacing is None:
         try:
             return ghost_sums(model, loss, x, y, clip_norm, micro_batch)
-        except Unsupported:
+        except Unsupported as reason:
             if norms == "ghost":
                 raise
+            _warn_once(model, reason)
     return _each(model, loss, x, y, clip_norm, micro_batch, spacing)
+
+
+def _warn_once(model: nn.Module, reason: Unsupported) -> None:
+    if model not in _warned:
+        _warned.add(model)
+        # Shown where clipped_sum_ is called.
+        warnings.warn(f'norms="auto" makes the gradients one by one, which is slower: {reason}', stacklevel=4)
 
 
 def _each(
