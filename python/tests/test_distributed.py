@@ -1,10 +1,5 @@
 """Processes that train together: each makes a part of the noise, and together they make the bits of one."""
 
-import datetime
-import multiprocessing
-import os
-import socket
-
 import numpy as np
 import pytest
 from conftest import STEPS, small_plan
@@ -12,7 +7,7 @@ from conftest import STEPS, small_plan
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
-import torch.multiprocessing as mp  # noqa: E402
+from ranks import on_ranks, refused  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
@@ -22,9 +17,6 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
-
-# Imported once, not by each process.
-multiprocessing.set_forkserver_preload(["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "antinoise.torch", "pytest"])
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
 WORLDS = {
@@ -131,22 +123,6 @@ def noise_of(model, plan, **how):
     return CorrelatedNoise(model, plan, **how)
 
 
-def started(rank, world, port, work, *arguments):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60))
-    work(*arguments)
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-def on_ranks(world, work, *arguments):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    mp.start_processes(started, (world, port, work, *arguments), nprocs=world, start_method="forkserver")
-
-
 def every_layout(kinds):
     world = dist.get_world_size()
     for kind in kinds:
@@ -190,12 +166,6 @@ def test_any_number_of_processes_goes_on(tmp_path):
         on_ranks(world, resumed, kind, tmp_path / "four")
     on_ranks(2, saved, "replicated", tmp_path / "two")
     on_ranks(3, resumed, "tp", tmp_path / "two")
-
-
-def refused(message, work):
-    """In every process, at once."""
-    with pytest.raises(ValueError, match=message):
-        work()
 
 
 def refusals():
