@@ -65,7 +65,7 @@ class Classifier(lightning.LightningModule):
 
 
 def flat(tensors):
-    return torch.cat([t.detach().reshape(-1) for t in tensors])
+    return torch.cat([getattr(t, "full_tensor", lambda t=t: t)().detach().reshape(-1) for t in tensors])
 
 
 def fit(plan, module=None, private=None, epochs=2, path=None, loader=None, callbacks=(), **how):

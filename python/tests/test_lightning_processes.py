@@ -54,19 +54,20 @@ def distributed(**how):
 
 
 def trained(folder):
-    for manual in (False, True):
-        module, private = fit(plan_of(), Exact(manual), PrivateTraining(plan_of(), key()), **distributed())
+    sharded = distributed(strategy=ModelParallelStrategy(2, 1))
+    for name, module, how in (("ddp", Exact(), distributed()), ("manual", Exact(manual=True), distributed()), ("fsdp", Sharded(), sharded)):
+        _, private = fit(plan_of(), module, PrivateTraining(plan_of(), key()), **how)
         assert private.step == len(module.seen) == 22
-        torch.save((module.seen, flat(module.parameters())), f"{folder}/{manual}-{torch.distributed.get_rank()}")
+        torch.save((module.seen, flat(module.parameters())), f"{folder}/{name}-{torch.distributed.get_rank()}")
 
 
 def test_processes_have_the_bits_of_one(tmp_path):
     on_ranks(2, trained, tmp_path)
     one, private = fit(plan_of(), Exact())
     assert private.step == len(one.seen) == 22 and not torch.equal(flat(one.parameters()), flat(Exact().parameters()))
-    for manual in (False, True):
+    for name in ("ddp", "manual", "fsdp"):
         for rank in range(2):
-            seen, parameters = torch.load(tmp_path / f"{manual}-{rank}")
+            seen, parameters = torch.load(tmp_path / f"{name}-{rank}")
             assert all(torch.equal(a, b) for a, b in zip(seen, one.seen, strict=True))
             assert torch.equal(parameters, flat(one.parameters()))
 
