@@ -194,6 +194,13 @@ def test_what_this_machine_cannot_do_is_refused(arguments, message, plan, tmp_pa
         made._refuse()
 
 
+def test_processes_that_are_no_replicas_are_refused(plan, tmp_path, monkeypatch):
+    made = trainer(plan, tmp_path)
+    monkeypatch.setattr(type(made.args), "world_size", 2)
+    with pytest.raises(ValueError, match="parallel_mode is .*NOT_PARALLEL but must be replicas, or one process"):
+        made._refuse()
+
+
 def test_mixed_precision_and_evaluation(plan, tmp_path):
     whole, made = trainer(plan, tmp_path, max_steps=1), trainer(plan, tmp_path, how=dict(eval_dataset=data(8)), bf16=True, max_steps=1)
     whole.train(), made.train()
