@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
@@ -16,7 +18,7 @@ def check_sharded(module: nn.Module) -> None:
         raise ValueError(f"module is a {type(module).__name__} but must be one of FSDP2 (fully_shard) where grad_sample_mode is ghost_fsdp")
     _, count = rank_and_world()
     for name, p in module.named_parameters():
-        places = getattr(p, "placements", ())
+        places: Any = getattr(p, "placements", ())
         fsdp_alone = is_sharded(p) and all(place.is_replicate() for place in places[:-1]) and places[-1].is_shard()
         if p.requires_grad and (not fsdp_alone or p.device_mesh.size() != count):  # type: ignore[attr-defined]
             raise ValueError(f"parameter {name} is laid out {places} but must be sharded by FSDP2, over all {count} processes, by nothing else")
