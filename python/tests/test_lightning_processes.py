@@ -104,6 +104,18 @@ class Short(Exact):
         return super().training_step([part[torch.distributed.get_rank() :] for part in batch], _)
 
 
+class Failing(Exact):
+    """One process cannot make its forward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.net.register_forward_pre_hook(self._fail)
+
+    def _fail(self, net, args):
+        if torch.distributed.get_rank() == 1:
+            raise ValueError("out of memory")
+
+
 def refusals():
     rank, plan = torch.distributed.get_rank(), plan_of()
     refused(
@@ -123,6 +135,9 @@ def refusals():
     short, private = Short(), PrivateTraining(plan, key())
     refused("batch of step 0 is of 20 examples but must be the plan's, of 21", lambda: fit(plan, short, private, **distributed()))
     assert private.step == 0 and not short.seen and torch.equal(flat(short.parameters()), flat(Exact().parameters()))
+    failing = Failing()
+    refused("out of memory" if rank else r"ValueError: out of memory \(rank 1\)", lambda: fit(plan, failing, **distributed()))
+    assert not failing.seen and torch.equal(flat(failing.parameters()), flat(Exact().parameters()))
     refused(
         "enable_checkpointing of the trainer is True but must be False, or weights alone: torch.distributed.checkpoint",
         lambda: fit(plan, Sharded(), **distributed(strategy=ModelParallelStrategy(2, 1), enable_checkpointing=True)),

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .examples import each_sums
 from .exact import checked_spacing
+from .failures import told_to_others
 from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
 from .ghost_parts import Sums
@@ -73,10 +74,10 @@ def clipped_sum_(
         return loss(model(example[0]), example[1])
 
     sharded = any(is_sharded(p) for p in parameters.values())
-    spacing = all_make(check) if sharded else check()
-    by_ghosts = partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch)
-    each = partial(each_sums, model, one, (x, y), len(x), clip_norm, micro_batch, spacing)
-    with unchanged_buffers(model):
+    with told_to_others(parameters.values()), unchanged_buffers(model):
+        spacing = all_make(check) if sharded else check()
+        by_ghosts = partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch)
+        each = partial(each_sums, model, one, (x, y), len(x), clip_norm, micro_batch, spacing)
         if norms == "each" or exact:
             sums, losses = each()
         elif sharded:

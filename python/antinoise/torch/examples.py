@@ -12,6 +12,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .exact import checked_spacing, clipped_points
+from .failures import told_to_others
 from .layout import is_sharded
 from .lengths import factors_for, in_double, lengths_of, only, portions
 from .models import check_clipping, unchanged_buffers
@@ -66,8 +67,8 @@ def clipped_sum_of_(
         check_clipping(model, clip_norm, micro_batch)
         return _examples(batch), checked_spacing(exact, grid_spacing, clip_norm)
 
-    count, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
-    with unchanged_buffers(model):
+    with told_to_others(parameters.values()), unchanged_buffers(model):
+        count, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
         sums, losses = each_sums(model, loss, batch, count, clip_norm, micro_batch, spacing)
     for name, p in parameters.items():
         leave_sum(p, sums[name], count, float(clip_norm), spacing)

@@ -13,6 +13,7 @@ from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
+from .failures import await_sums
 from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
@@ -79,6 +80,7 @@ class CorrelatedNoise(NotCopied):
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
+        await_sums(self._parameters.values(), self)
 
     def _whatever_is_wrong(self) -> ValueError | None:
         if not self._parameters:
