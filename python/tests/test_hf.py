@@ -199,6 +199,12 @@ def test_processes_that_are_no_replicas_are_refused(plan, tmp_path, monkeypatch)
     monkeypatch.setattr(type(made.args), "world_size", 2)
     with pytest.raises(ValueError, match="parallel_mode is .*NOT_PARALLEL but must be replicas, or one process"):
         made._refuse()
+    monkeypatch.undo()
+    for name in ("is_fsdp_enabled", "is_deepspeed_enabled"):
+        made = trainer(plan, tmp_path)
+        setattr(made, name, True)
+        with pytest.raises(ValueError, match="deepspeed or fsdp is on but must be off"):
+            made._refuse()
 
 
 def test_mixed_precision_and_evaluation(plan, tmp_path):

@@ -127,14 +127,23 @@ def one_by_one():
     clipped_sum_(model, loss, x[share].double(), y[share], 0.3, norms="each")
     hooks = [len(module._forward_pre_hooks) for module in model.modules()]
     for p, q in zip(one.parameters(), model.parameters(), strict=True):
-        assert isinstance(q, DTensor) and torch.allclose(held_sum(p).total, full(held_sum(q).total), rtol=1e-9, atol=1e-12)
+        assert isinstance(q, DTensor) and held_sum(p).total.abs().max() > 0.01 and torch.allclose(held_sum(p).total, full(held_sum(q).total), rtol=1e-9, atol=1e-12)
     assert sum(hooks) == 3
+    drop_sums([*one.parameters(), *model.parameters()])
+    # A process may have no example.
+    clipped_sum_(one, loss, x.double(), y, 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
+    share_of_one = slice(0, 14 if dist.get_rank() == 0 else 0)
+    clipped_sum_(model, loss, x[share_of_one].double(), y[share_of_one], 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
+    assert all(torch.equal(held_sum(p).total, full(held_sum(q).total)) for p, q in zip(one.parameters(), model.parameters(), strict=True))
     drop_sums(model.parameters())
-    # A forward pass without a backward pass leaves parameters whole: ghost norms too begin with shards.
-    with torch.no_grad():
-        model(x.double())
-    clipped_sum_(model, loss, x[share].double(), y[share], 0.3)
-    assert all(isinstance(q, DTensor) and held_sum(q) for q in model.parameters())
+    # A forward pass without a backward pass leaves parameters whole: ghost norms and noise begin with shards all the same.
+    for begin in (lambda: clipped_sum_(model, loss, x[share].double(), y[share], 0.3), lambda: CorrelatedNoise(model, plan)):
+        with torch.no_grad():
+            model(x.double())
+        assert not all(isinstance(q, DTensor) for q in model.parameters())
+        made = begin()
+        assert all(isinstance(q, DTensor) and held_sum(q) for q in model.parameters())
+    assert made.coordinates < sum(p.numel() for p in one.parameters())
     drop_sums(model.parameters())
     # What fails in one process fails in all, and leaves the model as it was.
     failing = Failing()

@@ -18,6 +18,7 @@ from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
+from .sharded import reshard
 from .sums import drop_sums, trainable
 
 
@@ -59,6 +60,7 @@ class CorrelatedNoise(NotCopied):
         self._ahead, self._trusted = ahead, trust_float32_sums
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
+        reshard(model)
         self._parameters = trainable(model)
         together(self._whatever_is_wrong())
         self._layout = self._layout_now()
