@@ -21,7 +21,8 @@ def check_sharded(module: nn.Module) -> None:
         places: Any = getattr(p, "placements", ())
         fsdp_alone = is_sharded(p) and all(place.is_replicate() for place in places[:-1]) and places[-1].is_shard()
         if p.requires_grad and (not fsdp_alone or p.device_mesh.size() != count):  # type: ignore[attr-defined]
-            raise ValueError(f"parameter {name} is laid out {places} but must be sharded by FSDP2, over all {count} processes, by nothing else")
+            must_be = f"sharded by FSDP2, over all {count} processes, and by nothing else"
+            raise ValueError(f"parameter {name} is laid out {places} but must be {must_be}")
     for name, part in module.named_modules():
         if isinstance(part, FSDPModule):
             _check_reduction(name or "module", part)
@@ -41,6 +42,6 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
     if not dtypes <= {None, torch.float32, torch.float64}:
         raise ValueError(f"mp_policy of {name} is {state._mp_policy} but must be of float32: what one example adds is known for no less")
     groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
-    factors = {group.gradient_divide_factor for group in groups if group is not None}
+    factors = {getattr(group, "gradient_divide_factor", "unknown") for group in groups if group is not None}
     if factors - {None}:
         raise ValueError(f"gradient_divide_factor of {name} is {factors.pop()} but must be left as it is: sums are taken from means")

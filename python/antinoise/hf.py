@@ -35,11 +35,11 @@ class PrivateTrainer(Trainer):
 
     An example is a row of what the collator makes, and its loss what `compute_loss` gives for it alone. Examples are taken one by one,
     which any model allows, or in portions of `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its
-    data; `exact` adds them up in whole points of the plan's grid. Losses of private examples are not private: they are neither logged nor returned
-    unless `report_losses_unprotected`.
+    data; `exact` adds them up in whole points of the plan's grid. Losses of private examples are not private: they are neither logged nor
+    returned unless `report_losses_unprotected`.
 
-    Several processes (`torchrun`, `accelerate launch`) each train a replica with their share of every batch, and have one key, or none: then rank 0 draws
-    one.
+    Several processes (`torchrun`, `accelerate launch`) each train a replica with their share of every batch, and have one key, or none:
+    then rank 0 draws one.
 
     Checkpoints hold `noise.pt`, which is **as secret as the key** until the plan's last step is made, in a file of mode 0600. What is
     published is what `save_model` writes. A trainer serves one run.

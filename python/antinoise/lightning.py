@@ -113,7 +113,7 @@ class PrivateTraining(Callback):
         self._state = state_dict
 
     def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        strategy, alone = trainer.strategy, trainer.world_size == 1
+        strategy, alone, size = trainer.strategy, trainer.world_size == 1, self._plan.batch_size
         known = isinstance(strategy, (DDPStrategy, ModelParallelStrategy))
         # Lightning would write one process's part of the noise, into a file that others may read.
         sharded = isinstance(strategy, ModelParallelStrategy)
@@ -125,7 +125,7 @@ class PrivateTraining(Callback):
         for name, found, right, must_be in (
             ("strategy of the trainer", type(strategy).__name__, alone or known, "DDPStrategy or ModelParallelStrategy, or one process"),
             ("enable_checkpointing of the trainer", True, not sharded or weights_only, in_shards),
-            ("batch_size of the plan", self._plan.batch_size, self._plan.batch_size >= trainer.world_size, "at least the number of processes"),
+            ("batch_size of the plan", size, size >= trainer.world_size, "at least the number of processes"),
             ("gradient_clip_val of the trainer", trainer.gradient_clip_val, not trainer.gradient_clip_val, noise_would_be_clipped),
             ("accumulate_grad_batches of the trainer", trainer.accumulate_grad_batches, trainer.accumulate_grad_batches == 1, whole),
             ("precision of the trainer", trainer.precision, scaler is None, "one that does not scale gradients (32, bf16-mixed)"),

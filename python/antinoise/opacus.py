@@ -92,7 +92,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         grad_sample_mode: str = "hooks",
         wrap_model: bool = True,
     ) -> Any:
-        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost` or `ghost_fsdp`.
+        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost` or
+        `ghost_fsdp`.
 
         What a plan says may be left out, and must be the plan's where it is given. The loader keeps its data set, workers and
         `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.

@@ -81,7 +81,8 @@ def refusals(folder):
     launched()
     rank, plan = torch.distributed.get_rank(), plan_of()
     refused("max_grad_norm is 1.0 but must be 0: the plan clips", lambda: made(folder, max_grad_norm=float(rank)))
-    refused("batch_size of the loader is 9 but must be 5, a process's share of the plan's, 9", made(folder, per_device_train_batch_size=9).train)
+    whole = made(folder, per_device_train_batch_size=9)
+    refused("batch_size of the loader is 9 but must be 5, a process's share of the plan's, 9", whole.train)
     few = plan_of(batch_size=1, steps=49)
     refused("batch_size of the plan is 1 but must be at least the number of processes", lambda: made(folder, few))
     own = made(folder, how=dict(key=an.Key.from_seed_insecure(rank)))
@@ -106,7 +107,8 @@ def checkpoint_without_noise(folder):
     if torch.distributed.get_rank() == 0:
         place.mkdir()
         gpt2().save_pretrained(place)
-        transformers.TrainerState(train_batch_size=5, logging_steps=1, save_steps=500, eval_steps=500).save_to_json(str(place / "trainer_state.json"))
+        state = transformers.TrainerState(train_batch_size=5, logging_steps=1, save_steps=500, eval_steps=500)
+        state.save_to_json(str(place / "trainer_state.json"))
     torch.distributed.barrier()
     return place
 

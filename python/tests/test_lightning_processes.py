@@ -74,7 +74,8 @@ def test_processes_have_the_bits_of_one(tmp_path):
 
 def saved(folder):
     """With the key that rank 0 draws."""
-    module, private = fit(plan_of(), Exact(), PrivateTraining(plan_of()), callbacks=[checkpoints(folder)], **distributed(enable_checkpointing=True))
+    how = dict(callbacks=[checkpoints(folder)], **distributed(enable_checkpointing=True))
+    module, private = fit(plan_of(), Exact(), PrivateTraining(plan_of()), **how)
     torch.save((module.seen, flat(module.parameters())), folder.parent / f"{torch.distributed.get_rank()}")
 
 
@@ -153,7 +154,7 @@ def test_other_strategies_are_refused():
         **{name: getattr(trainer, name) for name in ("gradient_clip_val", "accumulate_grad_batches", "precision", "checkpoint_callbacks")},
     )
     several.optimizers, several.ckpt_path = [None], None
-    with pytest.raises(ValueError, match="strategy of the trainer is object but must be DDPStrategy or ModelParallelStrategy, or one process"):
+    with pytest.raises(ValueError, match="strategy of the trainer is object but must be DDPStrategy or ModelParallelStrategy, or one"):
         PrivateTraining(plan_of(), key()).on_fit_start(several, Exact())
 
 

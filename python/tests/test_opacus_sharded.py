@@ -1,4 +1,4 @@
-"""Opacus with FSDP2 (`ghost_fsdp`): what its optimizers see is the noisy mean of the plan's batch, over all processes; and why `ghost_tp` is refused."""
+"""Opacus with FSDP2 (`ghost_fsdp`): its optimizers see the noisy mean of the plan's batch, over all processes. Why `ghost_tp` is refused."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 import torch.distributed as dist  # noqa: E402
 from opacus import PrivacyEngine  # noqa: E402
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 from opacus.utils.fsdp_utils import FSDP2Wrapper  # noqa: E402
 from opacus_run import CLIP, Run, data, flat, key, mean_of, no_noise_of_opacus, plan, small_model  # noqa: E402, F401
 from ranks import on_ranks, preload, refused  # noqa: E402
@@ -60,7 +61,8 @@ def runs(plan):
             scale = 1 if reduction == "mean" else torch.tensor(plan.expected_batch_size)
             assert len(run.seen) == len(wanted) == run.engine.noise.step == 12
             assert all(torch.equal(a, b * scale) for a, b in zip(run.seen, wanted, strict=True))
-            assert run.engine.get_epsilon(plan.delta) == plan.epsilon and 'grad_sample_mode="ghost_fsdp"), WITHOUT A PROOF' in run.engine.statement
+            assert 'grad_sample_mode="ghost_fsdp"), WITHOUT A PROOF' in run.engine.statement
+            assert run.engine.get_epsilon(plan.delta) == plan.epsilon
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])
@@ -69,10 +71,30 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(world, plan):
 
 
 
+def virtual_steps(plan):
+    run, stream, total, wanted = Run(plan, "ghost_fsdp", model=FSDP2Wrapper(small_model())), an.NoiseStream(plan, 93, key()), 0, []
+    with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=5, optimizer=run.optimizer) as portions:
+        for number, (x, y) in enumerate(portions):
+            run.backward(x, y)
+            total = total + flat([p.grad.double() * 2 for p in run.model.parameters()]).numpy()
+            if number % 2:
+                wanted.append(mean_of(stream, total, plan))
+                total = 0
+            run.optimizer.step()
+            run.optimizer.zero_grad()
+    assert len(run.seen) == len(wanted) == run.engine.noise.step == 12
+    assert all(torch.equal(a, b) for a, b in zip(run.seen, wanted, strict=True))
+
+
+def test_virtual_steps_make_noise_once(plan):
+    on_ranks(2, virtual_steps, plan)
+
+
 def refusals(plan):
     rank, one = dist.get_rank(), small_model()
     refused("module is a Sequential but must be one of FSDP2", lambda: Run(plan, "ghost_fsdp", model=one))
-    refused("module is a FSDPSequential in 2 processes but must be DifferentiallyPrivate", lambda: Run(plan, "hooks", model=FSDP2Wrapper(small_model())))
+    sharded = FSDP2Wrapper(small_model())
+    refused("module is a FSDPSequential in 2 processes but must be DifferentiallyPrivate", lambda: Run(plan, "hooks", model=sharded))
     low = FSDP2Wrapper(small_model(), mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
     refused("mp_policy of module is .*bfloat16.* but must be of float32", lambda: Run(plan, "ghost_fsdp", model=low))
     scaled = FSDP2Wrapper(small_model())
@@ -99,7 +121,7 @@ def test_what_would_void_the_claim_is_refused_on_all_ranks(plan):
 
 
 def tensor_parallel(plan):
-    """Why `ghost_tp` is refused: Opacus's own engine wraps no model for it, and without a wrapper has neither its clip norm nor an optimizer."""
+    """Opacus's own engine wraps no model for `ghost_tp`, and without a wrapper has neither its clip norm nor an optimizer."""
 
     def private(mode, wrap):
         torch.manual_seed(1)
@@ -107,7 +129,8 @@ def tensor_parallel(plan):
         parallelize_module(model, init_device_mesh("cpu", (2,)), {"0": ColwiseParallel(), "2": RowwiseParallel()})
         optimizer, loader = torch.optim.SGD(model.parameters(), lr=1.0), DataLoader(data(), batch_size=20)
         how = dict(noise_multiplier=1.0, max_grad_norm=0.25, poisson_sampling=False, grad_sample_mode=mode, wrap_model=wrap)
-        return model, *PrivacyEngine().make_private(module=model, optimizer=optimizer, criterion=nn.CrossEntropyLoss(), data_loader=loader, **how)
+        how |= dict(optimizer=optimizer, criterion=nn.CrossEntropyLoss(), data_loader=loader)
+        return model, *PrivacyEngine().make_private(module=model, **how)
 
     refused("Unexpected grad_sample_mode: ghost_tp", lambda: private("ghost_tp", True))
     model, hooks, optimizer, criterion, loader = private("ghost_tp", False)

@@ -127,7 +127,8 @@ def one_by_one():
     clipped_sum_(model, loss, x[share].double(), y[share], 0.3, norms="each")
     hooks = [len(module._forward_pre_hooks) for module in model.modules()]
     for p, q in zip(one.parameters(), model.parameters(), strict=True):
-        assert isinstance(q, DTensor) and held_sum(p).total.abs().max() > 0.01 and torch.allclose(held_sum(p).total, full(held_sum(q).total), rtol=1e-9, atol=1e-12)
+        found, wanted = full(held_sum(q).total), held_sum(p).total
+        assert isinstance(q, DTensor) and wanted.abs().max() > 0.01 and torch.allclose(found, wanted, rtol=1e-9, atol=1e-12)
     assert sum(hooks) == 3
     drop_sums([*one.parameters(), *model.parameters()])
     # A process may have no example.

@@ -44,7 +44,8 @@ def clipped_sum_(
 
     `norms="ghost"` finds the gradients' lengths and their sum without the gradients, in one pass forward and one backward, for models
     of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules without parameters; `"each"` makes the gradients one by one
-    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can, and where it cannot it warns, once for a model, and does the second. Both take portions of `micro_batch` examples at most.
+    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can, and where it cannot it warns, once for a model,
+    and does the second. Both take portions of `micro_batch` examples at most.
 
     Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
     allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
@@ -55,9 +56,9 @@ def clipped_sum_(
     `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
     same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
 
-    Where processes train together, each adds up its own examples; sharded parameters get the sum over all processes at once. Where FSDP2 shards them,
-    ghost norms take the parameters as it brings them together; gradients that are made one by one take the whole model in every process, and a sum
-    as large.
+    Where processes train together, each adds up its own examples; sharded parameters get the sum over all processes at once. Where FSDP2
+    shards them, ghost norms take the parameters as it brings them together; gradients that are made one by one take the whole model in
+    every process, and a sum as large.
 
     `loss(model(x), y)` is an example's own, whatever the loss does to several; the model must treat examples apart (no batch
     normalisation), and for `"ghost"` have them in the first dimension throughout.

@@ -57,8 +57,8 @@ def clipped_sum_of_(
     is not private: `clipped_sum_` for any batch whose tensors have the examples in their first dimension.
 
     `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
-    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `exact` and `grid_spacing` are those of
-    `clipped_sum_`.
+    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `exact` and `grid_spacing` are
+    those of `clipped_sum_`.
     """
     reshard(model)
     parameters = trainable(model)
@@ -84,7 +84,8 @@ def each_sums(
     micro_batch: int,
     spacing: float | None,
 ) -> tuple[dict[str, Tensor], float]:
-    """The sums of clipped gradients by parameter, and of losses, from each example's gradients. Sharded parameters get those over all processes."""
+    """The sums of clipped gradients by parameter, and of losses, from each example's gradients. Sharded parameters get those over all
+    processes."""
     parameters = trainable(model)
 
     def own() -> tuple[list[Tensor], float]:

@@ -47,7 +47,7 @@ def reshard(model: nn.Module) -> None:
 
 @contextmanager
 def whole(model: nn.Module) -> Iterator[None]:
-    """For a while, the model that one process would have: its parameters whole, and nothing that brings them together or takes them apart."""
+    """For a while, the model that one process would have: its parameters whole, and no hooks that bring them together or take them apart."""
     made: dict[int, nn.Parameter] = {}
     kept = [(module._parameters, dict(module._parameters)) for module in model.modules()]
     hooks = [(held, dict(held)) for module in model.modules() for held in (module._forward_pre_hooks, module._forward_hooks)]
