@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from . import Plan
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
+from .torch.layout import is_sharded
 from .torch.noise import CorrelatedNoise
 from .torch.sums import drop_sums, leave_sum
 
-MODES = ("hooks", "functorch", "ew", "no_op", "ghost")
+MODES = ("hooks", "functorch", "ew", "no_op", "ghost", "ghost_fsdp")
+GHOSTS = ("ghost", "ghost_fsdp")
 
 ASSUMED = """
 Assumed of Opacus (grad_sample_mode="{mode}"):
@@ -28,7 +30,7 @@ Assumed of Opacus (grad_sample_mode="{mode}"):
   and the loss is the {reduction} of the rows' losses. Lengths, factors and sums are antinoise's, in double precision.
 """
 ASSUMED_OF_GHOSTS = """
-Assumed of Opacus (grad_sample_mode="ghost"), WITHOUT A PROOF:
+Assumed of Opacus (grad_sample_mode="{mode}"), WITHOUT A PROOF:
 - the model treats the rows of a batch apart and the loss is the {reduction} of the rows' losses.
 - lengths that ghost norms find and sums that a second backward pass makes, both in single precision, let one example move the sum by
   no more than clip norm {clip}. Sums in single precision are known that one example moves by 1.003 (500 examples) to 1.79 clip norms
@@ -73,7 +75,7 @@ class Steps:
         self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
         optimizer.expected_batch_size = plan.expected_batch_size
         optimizer.add_noise, optimizer.scale_grad = self.finish, lambda: None
-        if mode == "ghost":
+        if mode in GHOSTS:
             optimizer.accumulate = self.take_sums
         else:
             optimizer.clip_and_accumulate = self.take_examples
@@ -104,12 +106,11 @@ class Steps:
             raise ValueError("gradient is absent but must be what the criterion's backward() leaves, once for each batch")
         if self._hooks.max_grad_norm != self._plan.clip_norm:
             raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
-        totals = [p.grad.detach().to(torch.float64) for p in parameters]
+        # FSDP2 leaves the mean of the processes' sums.
+        totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]
         for p in parameters:
             p.grad = None
         self._hooks.per_sample_gradient_norms = None
-        if not all(torch.isfinite(total).all() for total in totals):
-            raise ValueError("sum of the batch is not finite but must be: ghost clipping cannot leave an example out")
         self._leave(parameters, totals, len(lengths))
 
     def _leave(self, parameters: list[nn.Parameter], totals: list[Tensor], examples: int) -> None:

@@ -12,15 +12,19 @@ import os
 from typing import Any
 
 import torch
+from accelerate.data_loader import BatchSamplerShard, prepare_data_loader  # type: ignore[import-untyped]
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from transformers import Trainer
 from transformers.trainer_utils import HubStrategy
+from transformers.training_args import ParallelMode
 
 from . import Key, Plan
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.examples import clipped_sum_of_
 from .torch.noise import CorrelatedNoise
+from .torch.processes import all_make
 from .torch.secret import go_on, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
@@ -31,7 +35,11 @@ class PrivateTrainer(Trainer):
 
     An example is a row of what the collator makes, and its loss what `compute_loss` gives for it alone. Examples are taken one by one,
     which any model allows, or in portions of `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its
-    data. Losses of private examples are not private: they are neither logged nor returned unless `report_losses_unprotected`.
+    data; `exact` adds them up in whole points of the plan's grid. Losses of private examples are not private: they are neither logged nor
+    returned unless `report_losses_unprotected`.
+
+    Several processes (`torchrun`, `accelerate launch`) each train a replica with their share of every batch, and have one key, or none:
+    then rank 0 draws one.
 
     Checkpoints hold `noise.pt`, which is **as secret as the key** until the plan's last step is made, in a file of mode 0600. What is
     published is what `save_model` writes. A trainer serves one run.
@@ -45,26 +53,30 @@ class PrivateTrainer(Trainer):
         run: str | None = None,
         threads: int | None = None,
         micro_batch: int = 1,
+        exact: bool = False,
         report_losses_unprotected: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._plan, self._key, self._run, self._threads = plan, key, run, threads
         self._micro_batch, self._report = micro_batch, report_losses_unprotected
+        self._rounding: dict[str, Any] = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
         self._noise: CorrelatedNoise | None = None
         self._sampler = EpochSampler(plan, lambda: self.noise.forget())
-        self._refuse()
+        all_make(self._refuse)
         # Batches begin where the noise does; to skip some would lose them.
         self.args.ignore_data_skip = True
 
     def _refuse(self) -> None:
+        alone = self.args.world_size == 1
         args, whole = self.args, "1: a batch of the plan is one step; micro_batch=... takes it in portions"
         published = args.push_to_hub and args.hub_strategy in (HubStrategy.CHECKPOINT, HubStrategy.ALL_CHECKPOINTS)
         for name, found, right, must_be in (
             ("max_grad_norm", args.max_grad_norm, not args.max_grad_norm, "0: the plan clips"),
             ("gradient_accumulation_steps", args.gradient_accumulation_steps, args.gradient_accumulation_steps == 1, whole),
             ("fp16", args.fp16, not args.fp16, "False: gradients would be scaled (bf16 is not)"),
-            ("number of processes", args.world_size, args.world_size == 1, "1"),
+            ("parallel_mode", args.parallel_mode, alone or args.parallel_mode == ParallelMode.DISTRIBUTED, "replicas, or one process"),
+            ("batch_size of the plan", self._plan.batch_size, self._plan.batch_size >= args.world_size, "at least the number of processes"),
             ("number of devices", args.n_gpu, args.n_gpu <= 1, "1: CUDA_VISIBLE_DEVICES chooses it"),
             ("deepspeed or fsdp", "on", not self.is_deepspeed_enabled and not self.is_fsdp_enabled, "off"),
             ("auto_find_batch_size", args.auto_find_batch_size, not args.auto_find_batch_size, "False: the plan has the batch size"),
@@ -83,9 +95,18 @@ class PrivateTrainer(Trainer):
         return self._noise
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The plan's batches; a pass is an epoch."""
-        loader: DataLoader[Any] = self.accelerator.prepare(planned_loader(super().get_train_dataloader(), self._plan, self._sampler))
-        return loader
+        """The plan's batches, or this process's share of them; a pass is an epoch."""
+        return all_make(self._planned)
+
+    def _planned(self) -> DataLoader[Any]:
+        given: DataLoader[Any] = super().get_train_dataloader()
+        batches: Any = given.batch_sampler
+        if isinstance(batches, BatchSamplerShard):
+            # Accelerate would deal whole batches to processes, which moves them to other steps.
+            batches = batches.batch_sampler
+        loader = planned_loader(given, self._plan, self._sampler, batches=batches, shares=self.args.world_size)
+        found: DataLoader[Any] = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
+        return found
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """As the Trainer's, with noise before each step."""
@@ -108,8 +129,10 @@ class PrivateTrainer(Trainer):
         model.train()
         if callable(train := getattr(self.optimizer, "train", None)):
             train()
+        # Of replicas, each process adds up its own examples.
+        own = model.module if isinstance(model, DistributedDataParallel) else model
         batch = dict(self._prepare_inputs(inputs))
-        loss = clipped_sum_of_(model, self._loss_of_one, batch, self._plan.clip_norm, micro_batch=self._micro_batch)
+        loss = clipped_sum_of_(own, self._loss_of_one, batch, self._plan.clip_norm, micro_batch=self._micro_batch, **self._rounding)
         return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
 
     def _loss_of_one(self, model: nn.Module, example: dict[str, Any]) -> Tensor:
@@ -124,14 +147,20 @@ class PrivateTrainer(Trainer):
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        save_secret(state_of(self.noise, self._plan), os.path.join(output_dir, NOISE_NAME))
+        state = state_of(self.noise, self._plan)
+        if self.args.should_save:
+            save_secret(state, os.path.join(output_dir, NOISE_NAME))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
-            path = os.path.join(checkpoint, NOISE_NAME)
-            if not os.path.isfile(path):
-                raise ValueError(f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved")
-            if self.noise.step > 0:
-                raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
-            go_on(self.noise, torch.load(path, weights_only=True))
+            go_on(self.noise, all_make(lambda: self._state_in(checkpoint)))
         super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _state_in(self, checkpoint: str) -> dict[str, Any]:
+        path = os.path.join(checkpoint, NOISE_NAME)
+        if not os.path.isfile(path):
+            raise ValueError(f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved")
+        if self.noise.step > 0:
+            raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
+        state: dict[str, Any] = torch.load(path, weights_only=True)
+        return state

@@ -19,12 +19,14 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from . import Key, Plan
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
+from .torch.processes import all_make
 from .torch.secret import go_on, state_of
 
 
@@ -61,13 +63,17 @@ class PrivateTraining(Callback):
         return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler, fetched=0)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Sees to it that checkpoints are for their owner alone."""
+        """Sees to it that checkpoints are for their owner alone, and that nobody deals out batches once more."""
+        # Lightning has it where nobody else asks.
+        if stage == "fit" and trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
+            must_be = "False where processes train together: each has its share of a batch"
+            raise ValueError(f"use_distributed_sampler of the trainer is True but must be {must_be}")
         if stage == "fit" and not isinstance(trainer.strategy.checkpoint_io, SecretCheckpoints):
             trainer.strategy.checkpoint_io = SecretCheckpoints(trainer.strategy.checkpoint_io)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Makes the noise, or goes on with a checkpoint's."""
-        self._refuse(trainer, pl_module)
+        all_make(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
         if self._noise is None:
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, run=self._run, threads=self._threads)
@@ -77,7 +83,8 @@ class PrivateTraining(Callback):
             if state is not None:
                 go_on(self._noise, state)
         optimizer = trainer.optimizers[0]
-        self._noise.check_optimizer(optimizer)
+        noise = self._noise
+        all_make(lambda: noise.check_optimizer(optimizer))
         self._handle = optimizer.register_step_pre_hook(self._before_step)
         # Gradients were taken example by example, in the training step.
         pl_module.backward = _no_backward  # type: ignore[method-assign]
@@ -91,8 +98,10 @@ class PrivateTraining(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuses a loader that is not the plan's."""
-        found = getattr(trainer.train_dataloader, "batch_sampler", None)
-        if found is not self._sampler:
+        all_make(lambda: self._check_loader(trainer.train_dataloader))
+
+    def _check_loader(self, loader: Any) -> None:
+        if (found := getattr(loader, "batch_sampler", None)) is not self._sampler:
             raise ValueError(f"batch sampler of the loader is {type(found).__name__} but must be the plan's: loader(dataset) makes one")
 
     def state_dict(self) -> dict[str, Any]:
@@ -104,11 +113,19 @@ class PrivateTraining(Callback):
         self._state = state_dict
 
     def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        strategy, alone, size = trainer.strategy, trainer.world_size == 1, self._plan.batch_size
+        known = isinstance(strategy, (DDPStrategy, ModelParallelStrategy))
+        # Lightning would write one process's part of the noise, into a file that others may read.
+        sharded = isinstance(strategy, ModelParallelStrategy)
+        weights_only = all(getattr(callback, "save_weights_only", False) for callback in trainer.checkpoint_callbacks)
+        in_shards = "False, or weights alone: torch.distributed.checkpoint saves {'noise': private.noise} of sharded parameters"
         scaler = getattr(trainer.precision_plugin, "scaler", None)
         noise_would_be_clipped = "None: it would clip the noise, which could not cancel itself then; the plan clips"
         whole = "1: a batch of the plan is one step, and clipped_sum_ takes it in portions"
         for name, found, right, must_be in (
-            ("world_size of the trainer", trainer.world_size, trainer.world_size == 1, "1"),
+            ("strategy of the trainer", type(strategy).__name__, alone or known, "DDPStrategy or ModelParallelStrategy, or one process"),
+            ("enable_checkpointing of the trainer", True, not sharded or weights_only, in_shards),
+            ("batch_size of the plan", size, size >= trainer.world_size, "at least the number of processes"),
             ("gradient_clip_val of the trainer", trainer.gradient_clip_val, not trainer.gradient_clip_val, noise_would_be_clipped),
             ("accumulate_grad_batches of the trainer", trainer.accumulate_grad_batches, trainer.accumulate_grad_batches == 1, whole),
             ("precision of the trainer", trainer.precision, scaler is None, "one that does not scale gradients (32, bf16-mixed)"),
@@ -123,7 +140,7 @@ class PrivateTraining(Callback):
     def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)
         if closure is None:
-            self._add_noise(optimizer)
+            self.noise.add_(optimizer)
             return None
 
         made = self.step
@@ -132,14 +149,10 @@ class PrivateTraining(Callback):
             if self.step != made:
                 raise ValueError("closure is called again but must be called once: an optimizer's step is one step of the plan")
             loss = closure()
-            self._add_noise(optimizer)
+            self.noise.add_(optimizer)
             return loss
 
         return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {"closure": with_noise}
-
-    def _add_noise(self, optimizer: torch.optim.Optimizer) -> None:
-        self.noise.check_optimizer(optimizer)
-        self.noise.add_()
 
 
 def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:

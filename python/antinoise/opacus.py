@@ -24,20 +24,22 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader
 
 from . import Key, Plan
-from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, MODES, PlanAccountant, Steps
+from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, GHOSTS, MODES, PlanAccountant, Steps
+from ._opacus_sharded import check_sharded, refuse_sharded
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
-from .torch.processes import rank_and_world
+from .torch.processes import all_make, rank_and_world
 from .torch.secret import go_on, save_secret, state_of
 
 
-def _check_processes(module: nn.Module) -> int:
-    """Refuses what does not keep examples' gradients apart; how many processes there are."""
+def _check_processes(module: nn.Module, mode: str) -> None:
+    """Refuses what does not keep examples' gradients apart, or adds them up otherwise than is known."""
     _, count = rank_and_world()
-    if (count > 1) != isinstance(module, DPDDP) or isinstance(module, DDP):
+    if mode == "ghost_fsdp":
+        check_sharded(module)
+    elif (count > 1) != isinstance(module, DPDDP) or isinstance(module, DDP):
         wanted = "DifferentiallyPrivateDistributedDataParallel" if count > 1 else "of one process"
         raise ValueError(f"module is a {type(module).__name__} in {count} processes but must be {wanted}")
-    return count
 
 
 class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
@@ -90,13 +92,14 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         grad_sample_mode: str = "hooks",
         wrap_model: bool = True,
     ) -> Any:
-        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost`.
+        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost` or
+        `ghost_fsdp`.
 
         What a plan says may be left out, and must be the plan's where it is given. The loader keeps its data set, workers and
         `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.
         """
         self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
-        processes = _check_processes(module)
+        all_make(lambda: _check_processes(module, grad_sample_mode))
         sampler = EpochSampler(self._plan, lambda: self._made()[1].start())
         made = super().make_private(
             module=module,
@@ -113,7 +116,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         )
         hooks, private = made[:2]
         try:
-            inner = hooks._module.module if processes > 1 else hooks._module
+            inner = hooks._module.module if isinstance(hooks._module, DPDDP) else hooks._module
             noise = CorrelatedNoise(inner, self._plan, self._key, run=self._run, threads=self._threads)
             self._steps = Steps(self._plan, private, hooks, noise, sampler, grad_sample_mode)
         except ValueError:
@@ -121,9 +124,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             raise
         del self._key
         self._noise = noise
-        assumed = ASSUMED_OF_GHOSTS if grad_sample_mode == "ghost" else ASSUMED
+        assumed = ASSUMED_OF_GHOSTS if grad_sample_mode in GHOSTS else ASSUMED
         self._assumed = assumed.format(mode=grad_sample_mode, reduction=loss_reduction, clip=self._plan.clip_norm)
-        if grad_sample_mode == "ghost":
+        if grad_sample_mode in GHOSTS:
             warnings.warn("ghost clipping sums in single precision, for which no bound is proved: see engine.statement", stacklevel=2)
         return made
 
@@ -169,6 +172,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
     ) -> None:
         """As Opacus's, with the noise. The file is **as secret as the key** until the plan's last step is made, and for its owner
         alone (mode 0600): whoever reads it takes the noise away."""
+        refuse_sharded(module)
         state = dict(checkpoint_dict or {})
         state["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
         if optimizer is not None:
@@ -186,6 +190,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         torch_load_kwargs: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Goes on where `save_checkpoint` was called, with the same bits; returns what else is in the file."""
+        refuse_sharded(module)
         state: dict[str, Any] = torch.load(path, **({"weights_only": True} | (torch_load_kwargs or {})))
         if (optimizer is None) != ("optimizer_state_dict" not in state):
             raise ValueError(f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was saved")

@@ -63,7 +63,7 @@ class Run:
         )
         self.module, self.optimizer, self.loader = made[0], made[1], made[-1]
         self.called = self.module if wrap else self.model
-        self.criterion = made[2] if mode == "ghost" else nn.CrossEntropyLoss(reduction=how.get("loss_reduction", "mean"))
+        self.criterion = made[2] if "ghost" in mode else nn.CrossEntropyLoss(reduction=how.get("loss_reduction", "mean"))
         self.seen = []
         self.inner.register_step_pre_hook(lambda *_: self.seen.append(flat(p.grad for p in self.model.parameters())))
 
@@ -77,7 +77,7 @@ class Run:
 
 
 def flat(tensors):
-    return torch.cat([t.detach().reshape(-1) for t in tensors])
+    return torch.cat([getattr(t, "full_tensor", lambda t=t: t)().detach().reshape(-1) for t in tensors])
 
 
 def clipped_sum(model):

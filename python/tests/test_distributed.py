@@ -1,9 +1,7 @@
 """Processes that train together: each makes a part of the noise, and together they make the bits of one."""
 
-import datetime
-import multiprocessing
-import os
-import socket
+import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from conftest import STEPS, small_plan
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
-import torch.multiprocessing as mp  # noqa: E402
+from ranks import on_ranks, refused  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
@@ -22,9 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
-
-# Imported once, not by each process.
-multiprocessing.set_forkserver_preload(["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "antinoise.torch", "pytest"])
+from antinoise.torch.sums import held_sum  # noqa: E402
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
 WORLDS = {
@@ -131,22 +127,6 @@ def noise_of(model, plan, **how):
     return CorrelatedNoise(model, plan, **how)
 
 
-def started(rank, world, port, work, *arguments):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60))
-    work(*arguments)
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-def on_ranks(world, work, *arguments):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    mp.start_processes(started, (world, port, work, *arguments), nprocs=world, start_method="forkserver")
-
-
 def every_layout(kinds):
     world = dist.get_world_size()
     for kind in kinds:
@@ -190,12 +170,6 @@ def test_any_number_of_processes_goes_on(tmp_path):
         on_ranks(world, resumed, kind, tmp_path / "four")
     on_ranks(2, saved, "replicated", tmp_path / "two")
     on_ranks(3, resumed, "tp", tmp_path / "two")
-
-
-def refused(message, work):
-    """In every process, at once."""
-    with pytest.raises(ValueError, match=message):
-        work()
 
 
 def refusals():
@@ -386,6 +360,54 @@ def nobody_waits():
         refused("'past' \\(rank 1\\)", lambda: noise.load_state_dict(state))
 
 
-@pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one, nobody_waits])
+class Failing(Small):
+    """A forward pass that one process cannot make at times."""
+
+    def forward(self, x):
+        if self.fails and dist.get_rank() == 1:
+            raise RuntimeError("out of memory")
+        return super().forward(x)
+
+
+def forward_passes_that_fail():
+    plan, rank, model, loss = small_plan(dim=200), dist.get_rank(), Failing(), nn.functional.cross_entropy
+    model.double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
+    (x, y), sampler = data()[10 * rank : 10 * rank + 10], noise.batch_sampler()
+
+    def clip(start, fails=False):
+        model.fails = fails
+        clipped_sum_(model, loss, x[start : start + 5], y[start : start + 5], plan.clip_norm)
+
+    for step in range(3):
+        batch = next(iter(sampler))
+        clip(0)
+        if step == 1:
+            before = [p.detach().clone() for p in model.parameters()]
+            if rank == 1:
+                with pytest.raises(RuntimeError, match="out of memory"), pytest.warns(UserWarning, match="clipping failed, .*: out of"):
+                    clip(5, fails=True)
+            else:
+                clip(5)
+                refused(r"RuntimeError: out of memory \(rank 1\)", optimizer.step)
+            assert noise.step == 1 and not any(held_sum(p) for p in model.parameters())
+            assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before))
+            # The step is made after all, with its whole batch.
+            assert next(iter(sampler)) == batch
+            clip(0)
+        clip(5)
+        optimizer.step()
+        assert noise.step == step + 1
+    del noise, sampler, optimizer
+    gc.collect()
+    if rank == 1:
+        # Where there is no noise, nobody waits.
+        with pytest.raises(RuntimeError, match="out of memory"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            clip(0, fails=True)
+
+
+@pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one, nobody_waits, forward_passes_that_fail])
 def test_two_processes(work):
     on_ranks(2, work)

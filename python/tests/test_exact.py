@@ -11,6 +11,7 @@ from torch import nn  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
+from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
 
 CLIP, SPACING = 0.7, 2.0**-20
 loss = nn.functional.cross_entropy
@@ -30,10 +31,9 @@ def points_of(model, *batches, clip=CLIP, spacing=SPACING, micro_batch=1, **how)
     """The points of all batches, taken away."""
     for x, y in batches:
         clipped_sum_(model, loss, x, y, clip, micro_batch=micro_batch, exact=True, grid_spacing=spacing, **how)
-    held = [p._antinoise_sum for p in model.parameters()]
+    held = [held_sum(p) for p in model.parameters()]
     assert {h.examples for h in held} == {sum(len(x) for x, _ in batches)} and {h.spacing for h in held} == {spacing}
-    for p in model.parameters():
-        del p._antinoise_sum
+    drop_sums(model.parameters())
     found = torch.cat([h.total.reshape(-1) for h in held])
     assert found.dtype == torch.int64
     return found
@@ -74,7 +74,7 @@ def test_every_order_and_every_deal_has_the_same_bits():
     # Sums in double precision are not the same in every order.
     clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, norms="each")
     clipped_sum_(turned := small_model(), loss, x.flip(0), y.flip(0), CLIP, micro_batch=1, norms="each")
-    assert any((p._antinoise_sum.total != q._antinoise_sum.total).any() for p, q in zip(model.parameters(), turned.parameters()))
+    assert any((held_sum(p).total != held_sum(q).total).any() for p, q in zip(model.parameters(), turned.parameters()))
 
 
 def test_an_example_moves_the_points_by_no_more_than_the_plan_allows():
@@ -140,14 +140,14 @@ def test_what_is_wrong_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             clipped_sum_(model, loss, x, y, CLIP, **how)
-    assert not any(hasattr(p, "_antinoise_sum") for p in model.parameters())
+    assert not any(held_sum(p) for p in model.parameters())
 
 
 @pytest.mark.parametrize("first, second", [(None, SPACING), (SPACING, None), (SPACING, 2 * SPACING)])
 def test_sums_of_two_kinds_are_not_added(first, second):
     model, (x, y) = small_model(), data()
     clipped_sum_(model, loss, x, y, CLIP, exact=first is not None, grid_spacing=first)
-    held = [p._antinoise_sum for p in model.parameters()]
+    held = [held_sum(p) for p in model.parameters()]
     with pytest.raises(ValueError, match=f"grid_spacing is {second} but must be {first}"):
         clipped_sum_(model, loss, x, y, CLIP, exact=second is not None, grid_spacing=second)
-    assert all(p._antinoise_sum is h for p, h in zip(model.parameters(), held))
+    assert all(held_sum(p) is h for p, h in zip(model.parameters(), held))

@@ -15,6 +15,7 @@ from antinoise.torch import clipped_sum_, lengths  # noqa: E402
 from antinoise.torch.epochs import EpochSampler, planned_loader  # noqa: E402
 from antinoise.torch.examples import clipped_sum_of_  # noqa: E402
 from antinoise.torch.secret import save_secret  # noqa: E402
+from antinoise.torch.sums import held_sum  # noqa: E402
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -35,7 +36,7 @@ def key():
 
 
 def sums_of(model):
-    return torch.cat([p._antinoise_sum.total.reshape(-1) for p in model.parameters() if p.requires_grad])
+    return torch.cat([held_sum(p).total.reshape(-1) for p in model.parameters() if p.requires_grad])
 
 
 def of_mapping(model, batch):
@@ -51,9 +52,9 @@ def test_a_sum_of_any_batch_is_that_of_a_pair(micro_batch, tolerance):
         model[0].bias.requires_grad_(False)
     wanted = clipped_sum_(pair, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="each")
     found = clipped_sum_of_(mapping, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP, micro_batch=micro_batch)
-    assert sums_of(pair).abs().max() > 0.1 and mapping[0].weight._antinoise_sum.examples == 20
+    assert sums_of(pair).abs().max() > 0.1 and held_sum(mapping[0].weight).examples == 20
     assert torch.allclose(sums_of(pair), sums_of(mapping), rtol=tolerance, atol=tolerance)
-    assert found.isnan() and wanted.isnan() and not hasattr(mapping[0].bias, "_antinoise_sum")
+    assert found.isnan() and wanted.isnan() and held_sum(mapping[0].bias) is None
 
 
 def test_examples_one_by_one_need_no_vmap():
@@ -85,7 +86,7 @@ def test_no_examples_and_portions():
     for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
         clipped_sum_of_(parts, of_mapping, {"x": x[part], "y": y[part]}, CLIP)
     clipped_sum_of_(whole, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP)
-    assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12) and parts[0].weight._antinoise_sum.examples == 20
+    assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12) and held_sum(parts[0].weight).examples == 20
 
 
 def test_what_is_wrong_is_named():

@@ -1,6 +1,7 @@
 """Ghost norms: the same sums as a loop over the examples makes, for every layer that is promised; anything else is refused by name."""
 
 import copy
+import warnings
 
 import pytest
 
@@ -11,6 +12,7 @@ from torch.nn import functional  # noqa: E402
 from antinoise.torch import clipped_sum_, ghost_parts  # noqa: E402
 from antinoise.torch.ghost_parts import Factors, Made, Pairs, Products  # noqa: E402
 from antinoise.torch.lengths import factors_for  # noqa: E402
+from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
 
 loss = functional.cross_entropy
 CLASSES = 3
@@ -118,12 +120,11 @@ def median(gradients):
     return float(gradients.norm(dim=1).median())
 
 
-def taken(model):
+def taken(model, trained=None):
     """The sum that was left, taken away."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    found = torch.cat([p._antinoise_sum.total.reshape(-1) for p in trained])
-    for p in trained:
-        del p._antinoise_sum
+    trained = trained or [p for p in model.parameters() if p.requires_grad]
+    found = torch.cat([held_sum(p).total.reshape(-1) for p in trained])
+    drop_sums(trained)
     return found
 
 
@@ -404,7 +405,7 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     for micro_batch in (8, 13):
         with pytest.raises(ValueError, match=message):
             clipped_sum_(model, loss, x, y, 0.3, micro_batch=micro_batch, norms="ghost")
-    assert not any(hasattr(p, "_antinoise_sum") for p in model.parameters())
+    assert not any(held_sum(p) for p in model.parameters())
     if name == "changed":
         return  # PyTorch has no gradient of it either.
     trained = [p for n, p in model.named_parameters() if not n.startswith("other")]
@@ -412,9 +413,19 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     for a, b in zip(x, y):
         gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
         wanted.append(torch.cat([g.reshape(-1) for g in gradients]))
-    clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
-    found = torch.cat([p._antinoise_sum.total.reshape(-1) for p in trained])
+    with pytest.warns(UserWarning, match=f'norms="auto" makes the gradients one by one, which is slower: {message}') as warned:
+        clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
+    assert [warning.filename for warning in warned] == [__file__]
+    found = taken(model, trained)
     assert torch.allclose(found, clipped(torch.stack(wanted), 0.3), rtol=1e-9, atol=1e-12)
+    with warnings.catch_warnings():
+        # Once for a model, and not where it is meant.
+        warnings.simplefilter("error")
+        clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
+        assert torch.equal(found, taken(model, trained))
+        clipped_sum_(kind().double(), loss, x, y, 0.3, micro_batch=8, norms="each")
+    with pytest.warns(UserWarning, match=message):
+        clipped_sum_(kind().double(), loss, x, y, 0.3, micro_batch=8)
 
 
 class Mixed(nn.Module):
@@ -443,7 +454,8 @@ def test_a_model_that_mixes_examples_is_refused():
         with pytest.raises(ValueError, match="whose examples change each other's output"):
             clipped_sum_(mixed, loss, x, y, 0.3, norms="ghost")
     # One by one, there is nothing to mix.
-    clipped_sum_(model, loss, x, y, 0.3)
+    with pytest.warns(UserWarning, match="model is a Mixed whose examples change each other's output"):
+        clipped_sum_(model, loss, x, y, 0.3)
     found = taken(model)
     clipped_sum_(model, loss, x, y, 0.3, norms="each")
     assert torch.equal(found, taken(model))

@@ -18,6 +18,7 @@ from transformers.trainer_utils import HubStrategy  # noqa: E402
 
 import antinoise as an  # noqa: E402
 from antinoise.hf import PrivateTrainer  # noqa: E402
+from antinoise.torch.sums import held_sum  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.3
@@ -193,6 +194,19 @@ def test_what_this_machine_cannot_do_is_refused(arguments, message, plan, tmp_pa
         made._refuse()
 
 
+def test_processes_that_are_no_replicas_are_refused(plan, tmp_path, monkeypatch):
+    made = trainer(plan, tmp_path)
+    monkeypatch.setattr(type(made.args), "world_size", 2)
+    with pytest.raises(ValueError, match="parallel_mode is .*NOT_PARALLEL but must be replicas, or one process"):
+        made._refuse()
+    monkeypatch.undo()
+    for name in ("is_fsdp_enabled", "is_deepspeed_enabled"):
+        made = trainer(plan, tmp_path)
+        setattr(made, name, True)
+        with pytest.raises(ValueError, match="deepspeed or fsdp is on but must be off"):
+            made._refuse()
+
+
 def test_mixed_precision_and_evaluation(plan, tmp_path):
     whole, made = trainer(plan, tmp_path, max_steps=1), trainer(plan, tmp_path, how=dict(eval_dataset=data(8)), bf16=True, max_steps=1)
     whole.train(), made.train()
@@ -214,7 +228,7 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made.training_step(made.model, rows)
     with pytest.raises(ValueError, match="batch of step 0 is of 7 examples but must be the plan's, of 8"):
         made.optimizer.step()
-    assert not any(hasattr(p, "_antinoise_sum") for p in made.model.parameters())
+    assert not any(held_sum(p) for p in made.model.parameters())
     rows["labels"] = rows["labels"][:6]
     with pytest.raises(ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"):
         made.training_step(made.model, rows)

@@ -1,6 +1,7 @@
 """Opacus: what would void the claim is refused, and changes nothing."""
 
 import copy
+import io
 
 import pytest
 from conftest import STEPS, small_plan
@@ -10,6 +11,8 @@ pytest.importorskip("opacus")
 from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
 from opacus_run import CLIP, Run, data, no_noise_of_opacus, plan, refused, small_model, trained  # noqa: E402, F401
 from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler  # noqa: E402
+
+from antinoise.torch.sums import held_sum  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
 
@@ -73,7 +76,8 @@ def test_batches_do_not_mix(plan):
         (dict(poisson_sampling=True), "poisson_sampling is True but must be left out, or False as the plan says"),
         (dict(clipping="per_layer"), "clipping is per_layer but must be flat"),
         (dict(noise_generator=torch.Generator()), "noise_generator is given but must be left out"),
-        (dict(mode="ghost_fsdp"), "grad_sample_mode is ghost_fsdp but must be one of hooks, functorch, ew, no_op, ghost"),
+        (dict(mode="ghost_tp"), "grad_sample_mode is ghost_tp but must be one of hooks, functorch, ew, no_op, ghost, ghost_fsdp"),
+        (dict(mode="ghost_fsdp"), "module is a Sequential but must be one of FSDP2 .fully_shard. where grad_sample_mode is ghost_fsdp"),
         (dict(loader=DataLoader(data(), batch_size=8)), "batch_size of the loader is 8 but must be the plan's, 20"),
         (dict(loader=DataLoader(data(239), batch_size=20)), "data set of the loader is of 239 examples but must be of the plan's 240"),
         (dict(loader=weighted()), "sampler of the loader is WeightedRandomSampler but must be left out"),
@@ -134,3 +138,20 @@ def test_a_batch_that_is_dropped_is_no_other_steps(dropped, plan):
                 run.optimizer.zero_grad()
                 steps += 1
     assert len(run.seen) == dropped == run.engine.noise.step
+
+
+def test_a_model_that_is_saved_before_the_step_holds_no_sum(plan):
+    """But what Opacus keeps on the parameters itself, which the page says."""
+    for mode, wrap in (("hooks", False), ("ghost", False)):
+        run = Run(plan, mode, wrap)
+        run.backward(*next(iter(run.loader)))
+        example = run.model[0].weight.grad_sample[0, 0] if mode == "hooks" else None
+        torch.save(list(run.model.parameters()), file := io.BytesIO())
+        assert mode == "ghost" or example.numpy().tobytes() in file.getvalue()
+        torch.save(run.model.state_dict(), file := io.BytesIO())
+        assert mode == "ghost" or example.numpy().tobytes() not in file.getvalue()
+        run.optimizer.pre_step()
+        total = held_sum(run.model[0].weight).total.numpy()
+        torch.save(list(run.model.parameters()), file := io.BytesIO())
+        rows = [row.astype(kind).tobytes() for row in total for kind in (float, "f4")]
+        assert len(rows) == 18 and not [row for row in rows if row in file.getvalue()]

@@ -40,6 +40,17 @@ def limits_of(plan: Plan) -> tuple[int, int]:
     return int(min_sep), int(most)
 
 
+def checked_names(users: Iterable[str]) -> list[str]:
+    """These users; refuses a name that no message and no file can hold."""
+    found = list(users)
+    for user in found:
+        try:
+            user.encode()
+        except (UnicodeEncodeError, AttributeError):
+            raise ValueError(f"name of a user is {user!a} but must be a string that UTF-8 can write") from None
+    return found
+
+
 def refuse_others(path: Path) -> None:
     """Refuses a file that others than its owner may read or write."""
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -128,7 +139,7 @@ class Ledger:
     def eligible(self, users: Iterable[str]) -> list[str]:
         """Those of the users who may take part in the next step."""
         step = self.step
-        return [user for user in users if self._may(user, step)]
+        return [user for user in checked_names(users) if self._may(user, step)]
 
     def _may(self, user: str, step: int) -> bool:
         count, last = self._past.get(user, (0, -self._min_sep))
@@ -137,6 +148,7 @@ class Ledger:
     def charge(self, users: Sequence[str]) -> None:
         """Writes that these users take part in the next step: all of them or, where one may not, nobody."""
         step = self.step
+        checked_names(users)
         refused = [user for user in users if not self._may(user, step)]
         if refused or len(set(users)) < len(users):
             must_be = f"users who took part less than {self._most} times, {self._min_sep} steps ago or longer, once each"

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
+from .ledger import checked_names
+
 # The record that lists users, in questions and answers.
 RECORD = "antinoise.users"
 _FIELD = "users"
@@ -31,7 +33,7 @@ def held_users(question: Message, users: Sequence[str]) -> Message:
 
 def users_listed(users: Iterable[str]) -> ConfigRecord:
     """A record that lists users."""
-    return ConfigRecord({_FIELD: list(users)})
+    return ConfigRecord({_FIELD: checked_names(users)})
 
 
 def _listed(message: Message) -> list[str]:

@@ -34,20 +34,24 @@ class EpochSampler(BatchSampler):
         return self._epoch
 
 
-def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: EpochSampler, *, fetched: int = 1) -> DataLoader[Any]:
+def planned_loader(
+    loader: DataLoader[Any], plan: Plan, sampler: EpochSampler, *, fetched: int = 1, batches: Any = None, shares: int = 1
+) -> DataLoader[Any]:
     """`loader` with the plan's batches in place of its own: the same data set, workers and memory. Its caller has `fetched` batches beside the one
-    that is trained with."""
+    that is trained with. `batches` are the loader's own, where something wraps them; they are one of so many `shares` of the plan's."""
     if isinstance(loader.dataset, IterableDataset):
         raise ValueError(f"data set of the loader is a {type(loader.dataset).__name__} but must be one whose examples have numbers")
     examples = len(loader.dataset)  # type: ignore[arg-type]
     if examples != plan.examples:
         raise ValueError(f"data set of the loader is of {examples} examples but must be of the plan's {plan.examples}")
-    batches = loader.batch_sampler
+    batches = batches or loader.batch_sampler
     if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):
         found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
         raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
-    if batches.batch_size != plan.batch_size:
-        raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be the plan's, {plan.batch_size}")
+    wanted = -(-plan.batch_size // shares)
+    if batches.batch_size != wanted:
+        must_be = f"the plan's, {wanted}" if shares == 1 else f"{wanted}, a process's share of the plan's, {plan.batch_size}"
+        raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be {must_be}")
     same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor")
     kept = {name: getattr(loader, name) for name in (*same, "persistent_workers")}
     sampler.most = 1 + loader.num_workers * (loader.prefetch_factor or 0) + fetched

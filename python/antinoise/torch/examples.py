@@ -11,22 +11,25 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_leaves, tree_map
 
+from .exact import checked_spacing, clipped_points
+from .failures import told_to_others
+from .layout import is_sharded
 from .lengths import factors_for, in_double, lengths_of, only, portions
 from .models import check_clipping, unchanged_buffers
+from .processes import all_make
+from .sharded import reduced, reshard, whole
 from .sums import leave_sum, trainable
 
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
 _Portion = tuple[list[Tensor], Tensor, int]
 
 
-def clipped_totals(gradients: Sequence[Tensor], clip_norm: float, examples: int | None = None) -> list[Tensor]:
+def clipped_totals(gradients: Sequence[Tensor], clip_norm: float) -> list[Tensor]:
     """Of each parameter, the sum of its examples' gradients in double precision, each example clipped to `clip_norm` over all parameters.
 
-    Each of `gradients` has the examples in its first dimension; those after the first `examples` fill it up and are left out. One example
-    moves the sum by at most clip_norm (1 + 2^-20), as in docs/training.md; one whose gradient is not finite adds nothing.
+    Each of `gradients` has the examples in its first dimension. One example moves the sum by at most clip_norm (1 + 2^-20), as in
+    docs/training.md; one whose gradient is not finite adds nothing.
     """
-    count = len(gradients[0]) if examples is None else examples
-    gradients = [g[:count] for g in gradients]
     lengths = lengths_of(gradients)
     factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
     everything = bool(kept.all())
@@ -47,25 +50,64 @@ def clipped_sum_of_(
     clip_norm: float,
     *,
     micro_batch: int = 1,
+    exact: bool = False,
+    grid_spacing: float | None = None,
 ) -> Tensor:
     """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
     is not private: `clipped_sum_` for any batch whose tensors have the examples in their first dimension.
 
     `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
-    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data.
+    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `exact` and `grid_spacing` are
+    those of `clipped_sum_`.
     """
-    check_clipping(model, clip_norm, micro_batch)
-    count, parameters = _examples(batch), trainable(model)
-    sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters.values()]
-    losses = 0.0
-    with unchanged_buffers(model):
+    reshard(model)
+    parameters = trainable(model)
+
+    def check() -> tuple[int, float | None]:
+        check_clipping(model, clip_norm, micro_batch)
+        return _examples(batch), checked_spacing(exact, grid_spacing, clip_norm)
+
+    with told_to_others(parameters.values()), unchanged_buffers(model):
+        count, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
+        sums, losses = each_sums(model, loss, batch, count, clip_norm, micro_batch, spacing)
+    for name, p in parameters.items():
+        leave_sum(p, sums[name], count, float(clip_norm), spacing)
+    return torch.tensor(losses / max(count, 1), dtype=torch.float64)
+
+
+def each_sums(
+    model: nn.Module,
+    loss: Callable[[nn.Module, Any], Tensor],
+    batch: Any,
+    count: int,
+    clip_norm: float,
+    micro_batch: int,
+    spacing: float | None,
+) -> tuple[dict[str, Tensor], float]:
+    """The sums of clipped gradients by parameter, and of losses, from each example's gradients. Sharded parameters get those over all
+    processes."""
+    parameters = trainable(model)
+
+    def own() -> tuple[list[Tensor], float]:
+        dtype = torch.float64 if spacing is None else torch.int64
+        sums = [torch.zeros(p.shape, dtype=dtype, device=p.device) for p in parameters.values()]
+        losses = 0.0
         for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
-            for total, more in zip(sums, clipped_totals(gradients, clip_norm, examples), strict=True):
+            gradients = [g[:examples] for g in gradients]
+            totals = clipped_totals(gradients, clip_norm) if spacing is None else clipped_points(gradients, clip_norm, spacing)
+            for total, more in zip(sums, totals, strict=True):
                 total += more
             losses += float(values[:examples].detach().to(torch.float64).sum())
-    for p, total in zip(parameters.values(), sums, strict=True):
-        leave_sum(p, total, count, float(clip_norm))
-    return torch.tensor(losses / max(count, 1), dtype=torch.float64)
+        return sums, losses
+
+    if not any(is_sharded(p) for p in parameters.values()):
+        sums, losses = own()
+    else:
+        with whole(model):
+            # What fails in one process fails in all.
+            sums, losses = all_make(own)
+        sums = [reduced(p, total) for p, total in zip(parameters.values(), sums, strict=True)]
+    return dict(zip(parameters, sums, strict=True)), losses
 
 
 def _examples(batch: Any) -> int:

@@ -13,10 +13,12 @@ from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
+from .failures import await_sums
 from .layout import digest_of, like, local_part, ranges_of, stacked_like
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
+from .sharded import reshard
 from .sums import drop_sums, trainable
 
 
@@ -58,6 +60,7 @@ class CorrelatedNoise(NotCopied):
         self._ahead, self._trusted = ahead, trust_float32_sums
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
+        reshard(model)
         self._parameters = trainable(model)
         together(self._whatever_is_wrong())
         self._layout = self._layout_now()
@@ -79,6 +82,7 @@ class CorrelatedNoise(NotCopied):
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
+        await_sums(self._parameters.values(), self)
 
     def _whatever_is_wrong(self) -> ValueError | None:
         if not self._parameters:
@@ -135,13 +139,16 @@ class CorrelatedNoise(NotCopied):
     def attach(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None = None) -> CorrelatedNoise:
         """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise. `batches` are
         those that the loader draws, where they were made of the key and not by `batch_sampler`."""
+        all_make(lambda: self._prepare(optimizer, batches))
+        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        return self
+
+    def _prepare(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None) -> None:
         if self._handle is not None:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
         self.check_optimizer(optimizer)
         if batches is not None:
             self.draw_from(batches)
-        self._handle = optimizer.register_step_pre_hook(self._before_step)
-        return self
 
     def detach(self) -> None:
         """Takes the noise off the optimizer."""
@@ -162,27 +169,25 @@ class CorrelatedNoise(NotCopied):
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
         error = None
-        try:
-            if any(a is not None for a in given):
-                raise ValueError("closure is given but must be left out: it would make gradients after the noise")
-            self.check_optimizer(optimizer)
-        except ValueError as other:
-            error = other
-        self._add(error)
+        if any(a is not None for a in given):
+            error = ValueError("closure is given but must be left out: it would make gradients after the noise")
+        self._add(error, optimizer)
 
     def forget(self) -> None:
         """Drops what an unfinished step has summed: what comes next is a whole batch."""
         drop_sums(self._parameters.values())
 
-    def add_(self) -> None:
-        """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one."""
-        self._add(None)
+    def add_(self, optimizer: torch.optim.Optimizer | None = None) -> None:
+        """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one. An `optimizer` is checked before."""
+        self._add(None, optimizer)
 
     @torch.no_grad()
-    def _add(self, error: ValueError | None) -> None:
+    def _add(self, error: ValueError | None, optimizer: torch.optim.Optimizer | None) -> None:
         found = None
         try:
             if error is None:
+                if optimizer is not None:
+                    self.check_optimizer(optimizer)
                 found = self._found()
         except ValueError as other:
             error = other

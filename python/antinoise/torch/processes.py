@@ -47,15 +47,14 @@ def together(error: Exception | None) -> None:
 
 
 def all_make(make: Callable[[], Made]) -> Made:
-    """What `make` makes in each process; where it fails in one, it fails in all, so that none waits for that one."""
-    error, made = None, None
+    """What `make` makes or checks in each process; where it fails in one, it fails in all, so that none waits for that one."""
+    error, made = None, []
     try:
-        made = make()
+        made.append(make())
     except Exception as other:
         error = other
     together(error)
-    assert made is not None
-    return made
+    return made[0]
 
 
 def agree(name: str, mine: Any) -> None:

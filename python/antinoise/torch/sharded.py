@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .layout import is_sharded
@@ -22,15 +24,53 @@ def sharded_sums(
     """
     most = max(exchanged(-(-examples // micro_batch)))
     sums, losses = ghost_sums(at_least=most, agreed=lambda here: any(exchanged(here)))
-    return {name: _reduced(parameters[name], sums.pop(name)) for name in parameters}, losses
+    return {name: reduced(parameters[name], sums.pop(name)) for name in parameters}, losses
 
 
-def _reduced(p: Any, own: Tensor) -> Tensor:
+def reduced(p: Any, own: Tensor) -> Tensor:
     """The sum of what each process has of the whole, in the layout of `p`."""
     if not is_sharded(p):
         return own
     from torch.distributed.tensor import DTensor, Partial
 
     whole = DTensor.from_local(own, p.device_mesh, [Partial()] * p.device_mesh.ndim, run_check=False)
-    reduced: Tensor = whole.redistribute(placements=p.placements)
-    return reduced
+    found: Tensor = whole.redistribute(placements=p.placements)
+    return found
+
+
+def reshard(model: nn.Module) -> None:
+    """Has FSDP2 put back the shards of parameters that a forward pass without a backward pass left whole."""
+    for module in model.modules():
+        if hasattr(module, "set_reshard_after_forward"):
+            module.reshard()  # type: ignore[operator]
+
+
+@contextmanager
+def whole(model: nn.Module) -> Iterator[None]:
+    """For a while, the model that one process would have: its parameters whole, and no hooks that bring them together or take them apart."""
+    made: dict[int, nn.Parameter] = {}
+    kept = [(module._parameters, dict(module._parameters)) for module in model.modules()]
+    hooks = [(held, dict(held)) for module in model.modules() for held in (module._forward_pre_hooks, module._forward_hooks)]
+    try:
+        for held, own in kept:
+            for name, p in own.items():
+                if p is not None and is_sharded(p):
+                    # One that several modules have stays one.
+                    if id(p) not in made:
+                        made[id(p)] = nn.Parameter(p.detach().full_tensor(), requires_grad=p.requires_grad)  # type: ignore[attr-defined]
+                    held[name] = made[id(p)]
+        for held_hooks, own_hooks in hooks:
+            for number, hook in own_hooks.items():
+                if (getattr(hook, "__module__", None) or "").startswith("torch.distributed."):
+                    del held_hooks[number]
+        given = [dict(held) for held, _ in kept]
+        yield
+        if any(held[name] is not p for (held, _), now in zip(kept, given, strict=True) for name, p in now.items()):
+            must_be = "left as it is: what shards this model can do so in hooks of modules alone"
+            raise ValueError(f"parameter of the model is replaced in its forward pass but must be {must_be}")
+    finally:
+        for held, own in kept:
+            held.update(own)
+        for held_hooks, own_hooks in hooks:
+            held_hooks.clear()
+            held_hooks.update(own_hooks)

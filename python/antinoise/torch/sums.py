@@ -1,15 +1,14 @@
-"""What clipping leaves on a parameter and noise takes from it: the sum of clipped gradients."""
+"""What clipping leaves for a parameter and noise takes: the sum of clipped gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-
-_NAME = "_antinoise_sum"
+from torch.utils.weak import WeakTensorKeyDictionary
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,18 @@ class ClippedSum:
     unit: Literal["example", "user"] = "example"
 
 
+# Beside the parameters, not on them: these sums have no noise yet, and what is on a parameter is pickled with its model.
+_held: MutableMapping[Tensor, ClippedSum] = WeakTensorKeyDictionary()
+
+
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that are trained, by name, in the model's order."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def held_sum(p: nn.Parameter) -> ClippedSum | None:
-    """What was left on `p`."""
-    held: ClippedSum | None = getattr(p, _NAME, None)
-    return held
+    """What was left for `p`."""
+    return _held.get(p)
 
 
 def leave_sum(
@@ -45,7 +47,7 @@ def leave_sum(
     spacing: float | None = None,
     unit: Literal["example", "user"] = "example",
 ) -> None:
-    """Leaves a sum on `p`, or adds it to the one that is there: for whoever clips otherwise.
+    """Leaves a sum for `p`, or adds it to the one that is there: for whoever clips otherwise.
 
     `total`, float64, is the sum of `examples` gradients, each clipped to `clip_norm`, or of this process's alone where processes train together and
     each has the whole of `p`; a DTensor is the sum of all, laid out as `p` is. With a `spacing` it is in whole points of that grid, int64.
@@ -60,11 +62,10 @@ def leave_sum(
         if held.unit != unit:
             raise ValueError(f"unit is {unit} but must be {held.unit}, that of the sum so far")
         total, examples, clip_norm = held.total + total, held.examples + examples, max(held.clip_norm, clip_norm)
-    setattr(p, _NAME, ClippedSum(total, examples, clip_norm, spacing, unit))
+    _held[p] = ClippedSum(total, examples, clip_norm, spacing, unit)
 
 
 def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
-    """Takes away what was left on them: it is not for another step."""
+    """Takes away what was left for them: it is not for another step."""
     for p in parameters:
-        if hasattr(p, _NAME):
-            delattr(p, _NAME)
+        _held.pop(p, None)

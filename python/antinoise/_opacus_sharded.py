@@ -1,0 +1,47 @@
+"""What is known of the sums that Opacus's `ghost_fsdp` leaves: FSDP2 has added them up before anyone sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import FSDPModule
+
+from .torch.layout import is_sharded
+from .torch.processes import rank_and_world
+
+
+def check_sharded(module: nn.Module) -> None:
+    """Refuses what leaves something else in `.grad` than the mean over all processes of their sums, in single precision or better."""
+    if not isinstance(module, FSDPModule):
+        raise ValueError(f"module is a {type(module).__name__} but must be one of FSDP2 (fully_shard) where grad_sample_mode is ghost_fsdp")
+    _, count = rank_and_world()
+    for name, p in module.named_parameters():
+        places: Any = getattr(p, "placements", ())
+        fsdp_alone = is_sharded(p) and all(place.is_replicate() for place in places[:-1]) and places[-1].is_shard()
+        if p.requires_grad and (not fsdp_alone or p.device_mesh.size() != count):  # type: ignore[attr-defined]
+            must_be = f"sharded by FSDP2, over all {count} processes, and by nothing else"
+            raise ValueError(f"parameter {name} is laid out {places} but must be {must_be}")
+    for name, part in module.named_modules():
+        if isinstance(part, FSDPModule):
+            _check_reduction(name or "module", part)
+
+
+def refuse_sharded(module: nn.Module) -> None:
+    """Refuses to write or read one file of what several processes hold."""
+    if any(is_sharded(p) for p in module.parameters()):
+        must_be = "saved by torch.distributed.checkpoint, {'noise': engine.noise} beside the model's state"
+        raise ValueError(f"module is one that is sharded over processes but must be {must_be}")
+
+
+def _check_reduction(name: str, part: FSDPModule) -> None:
+    # No public name tells what was set.
+    state = part._get_fsdp_state()
+    dtypes = {state._mp_policy.param_dtype, state._mp_policy.reduce_dtype}
+    if not dtypes <= {None, torch.float32, torch.float64}:
+        raise ValueError(f"mp_policy of {name} is {state._mp_policy} but must be of float32: what one example adds is known for no less")
+    groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
+    factors = {getattr(group, "gradient_divide_factor", "unknown") for group in groups if group is not None}
+    if factors - {None}:
+        raise ValueError(f"gradient_divide_factor of {name} is {factors.pop()} but must be left as it is: sums are taken from means")

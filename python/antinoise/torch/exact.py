@@ -1,0 +1,42 @@
+"""Sums of whole points of a grid: the same bits in every order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .lengths import factors_for, in_double, lengths_of, only
+
+
+def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -> float | None:
+    """The spacing of the grid that gradients are rounded to; None where they are not."""
+    if not exact:
+        if grid_spacing is not None:
+            raise ValueError(f"grid_spacing is {grid_spacing} but must be left out where exact is False")
+        return None
+    # By such a number, double precision divides without an error.
+    if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's")
+    # Then 2^16 examples, more than one sum may have, make less than 2^51 points: noise takes that many.
+    if clip_norm > 2**34 * grid_spacing:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-34 of clip_norm, {clip_norm}")
+    return float(grid_spacing)
+
+
+def clipped_points(gradients: Sequence[Tensor], clip_norm: float, spacing: float) -> list[Tensor]:
+    """Of each parameter, the sum of its clipped gradients, each rounded to whole multiples of `spacing`."""
+    lengths = lengths_of(gradients)
+    factors, finite = factors_for(lengths, clip_norm) / spacing, torch.isfinite(lengths)
+    totals = []
+    for g in gradients:
+        total = torch.zeros(g.shape[1:], dtype=torch.int64, device=g.device)
+        for some, part in in_double(g):
+            f = factors[some].to(g.device).view(-1, *[1] * (g.dim() - 1))
+            points = only(finite[some].to(g.device), part).mul_(f).round_()
+            # Whole numbers far below 2^53: without an error in double precision.
+            total += points.sum(0).to(torch.int64)
+        totals.append(total)
+    return totals

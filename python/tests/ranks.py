@@ -1,0 +1,44 @@
+"""Processes on this machine, for tests of what trains on several."""
+
+import datetime
+import multiprocessing
+import os
+import socket
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+_preloaded = ["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "antinoise.torch", "pytest"]
+
+
+def preload(*modules):
+    """These are imported once, not by each process."""
+    _preloaded.extend(modules)
+    multiprocessing.set_forkserver_preload(_preloaded)
+
+
+preload()
+
+
+def started(rank, world, port, work, *arguments):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60))
+    work(*arguments)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def on_ranks(world, work, *arguments):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mp.start_processes(started, (world, port, work, *arguments), nprocs=world, start_method="forkserver")
+
+
+def refused(message, work):
+    """In every process, at once."""
+    with pytest.raises(ValueError, match=message):
+        work()

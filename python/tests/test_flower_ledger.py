@@ -1,0 +1,212 @@
+"""Users take part as the plan says, and no noise is released twice, when a server is killed too."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr")
+
+from federated import DIM, FakeGrid, Seen, federated_plan, key, naive_means
+from flower_run import PLAN, begun, check_schedule, path, train, wrapped  # noqa: F401
+from flwr.app import Array, ArrayRecord
+
+import antinoise as an
+from antinoise.flower import CorrelatedNoise, Ledger
+
+
+def test_a_round_that_failed_half_way_ends_the_strategy_and_not_the_run(path, monkeypatch):
+    strategy, grid = wrapped(path), FakeGrid()
+    monkeypatch.setattr(strategy.ledger, "release", lambda release: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
+    with pytest.raises(sqlite3.OperationalError):
+        train(strategy, grid, 1)
+    with pytest.raises(RuntimeError, match="an earlier round failed half way"):
+        train(strategy, grid, 1)
+    strategy.close()
+    later = wrapped(path, key=None)
+    assert later.step == 0
+    train(later, grid, 1)
+    assert later.step == 1 and not set(grid.asked[0]) & set(grid.asked[1])
+
+
+def test_the_ledger_is_its_owners_and_one_servers(path):
+    strategy = wrapped(path)
+    train(strategy, FakeGrid(), 1)
+    for file in (path, Path(f"{path}.noise")):
+        assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(ValueError, match="is database is locked but must be free: one server at a time"):
+        wrapped(path)
+    code = f"import sys; from federated import *; CorrelatedNoise(Seen(), federated_plan(), None, ledger={str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and "must be free: one server at a time" in done.stderr
+    strategy.close()
+    assert wrapped(path, key=None).step == 1
+
+
+def test_a_ledger_of_something_else_is_refused(path, tmp_path):
+    begun(path)
+    for how, message in (
+        (dict(plan=federated_plan(epsilon=7)), "plan is [0-9a-f]{64} but must be the ledger's, [0-9a-f]{64}"),
+        (dict(run="other"), "run is other but must be the ledger's, 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrapped(path, **how)
+    other = wrapped(path, key=None)
+    with pytest.raises(ValueError, match=r"arrays are .*\(7,\).* but must be the ledger's"):
+        train(other, FakeGrid(), 1, ArrayRecord({"w": Array(np.zeros(7, np.float32))}))
+    other.close()
+    (tmp_path / "text").write_text("not a database, and long enough for one to be looked for " * 40)
+    database = sqlite3.connect(tmp_path / "database")
+    database.execute("CREATE TABLE t (x)")
+    database.commit()
+    database.close()
+    for name, message in (("text", "is another file but must be a ledger"), ("database", "is another database but must be a ledger")):
+        os.chmod(tmp_path / name, 0o600)
+        with pytest.raises(ValueError, match=message):
+            wrapped(tmp_path / name)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 2")
+    database.close()
+    with pytest.raises(ValueError, match="version of .* is 2 but must be 1"):
+        wrapped(path)
+    os.chmod(path, 0o644)
+    with pytest.raises(ValueError, match="is 0644 but must be 0600"):
+        wrapped(path)
+
+
+def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
+    begun(path)
+    shutil.copy(path, tmp_path / "copy")
+    strategy = wrapped(path, key=None)
+    train(strategy, FakeGrid(), 1)
+    strategy.close()
+    shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(ValueError, match="step of the ledger is 2, while .* is at 3, but must be no earlier"):
+        train(wrapped(path, key=None), FakeGrid(), 1)
+
+
+def test_without_its_noise_a_ledger_does_not_go_on(path):
+    begun(path)
+    Path(f"{path}.noise").unlink()
+    with pytest.raises((ValueError, OSError), match="noise"):
+        train(wrapped(path), FakeGrid(), 1)
+
+
+def test_a_ledger_does_not_begin_beside_used_noise(path):
+    begun(path)
+    noise = Path(f"{path}.noise")
+    kept = noise.read_bytes()
+    path.unlink()
+    with pytest.raises(ValueError, match="ledger.db.noise is at step 2 but must be absent where a ledger begins"):
+        train(wrapped(path), FakeGrid(), 1)
+    for other in (dict(run="another"), dict(plan=federated_plan(epsilon=7))):
+        path.unlink()
+        with pytest.raises(ValueError, match="ledger.db.noise is of another run but must be absent"):
+            train(wrapped(path, **other), FakeGrid(), 1)
+    assert noise.read_bytes() == kept
+    # A start that was killed before its ledger began left noise that nobody has used.
+    path.unlink()
+    an.NoiseStream(PLAN, DIM, key()).save(noise)
+    strategy = wrapped(path)
+    train(strategy, FakeGrid(), 1)
+    assert strategy.step == 1
+    strategy.close()
+    noise.chmod(0o640)
+    with pytest.raises(ValueError, match="mode of .*noise is 0640 but must be 0600"):
+        train(wrapped(path, key=None), FakeGrid(), 1)
+
+
+def test_the_ledger_refuses_what_the_plan_does(path):
+    from antinoise.flower.ledger import Release
+
+    ledger = Ledger(path, PLAN)
+
+    def step():
+        ledger.release(Release(ledger.step, "", b""))
+
+    ledger.charge(["a", "b"])
+    for users in (["a"], ["c", "b"], ["d", "d"]):
+        with pytest.raises(
+            ValueError, match="participants of step 0 are .* but must be users who took part less than 2 times, 3 steps ago"
+        ):
+            ledger.charge(users)
+    assert ledger.participations() == [("a", 0), ("b", 0)] and ledger.eligible(["a", "c"]) == ["c"]
+    with pytest.raises(ValueError, match="step of a release is 1 but must be 0, which comes next"):
+        ledger.release(Release(1, "", b""))
+    for _ in range(2):
+        step()
+        assert ledger.eligible(["a", "c"]) == ["c"]
+    step()
+    assert ledger.eligible(["a", "c"]) == ["a", "c"]
+    ledger.charge(["a"])
+    for _ in range(4):
+        step()
+    ledger.close()
+    again = Ledger(path, PLAN)
+    assert again.step == 7 and again.eligible(["a", "b", "c"]) == ["b", "c"]  # a took part twice
+    assert again.participations() == [("a", 0), ("a", 3), ("b", 0)]
+
+
+POINTS = [
+    "before the charge",
+    "after the charge",
+    "before the sum",
+    "after the sum",
+    "before the release",
+    "in the database",
+    "after the release",
+    "before the reply",
+    "in the strategy",
+    "before the model is saved",
+    "after the model is saved",
+]
+
+
+def served(folder, attempt, point, step):
+    command = [sys.executable, "federated.py", folder, attempt, point, step]
+    return subprocess.run([*map(str, command)], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100)
+
+
+def check_run(folder):
+    """After kills and restarts: each step's noise was in one release, and the ledger counts whoever was asked."""
+    seen, asked = defaultdict(set), defaultdict(list)
+    last = {}
+    for line in (folder / "log.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        if entry["kind"] == "asked":
+            asked[entry["step"]].append(entry["users"])
+            last[entry["step"]] = entry["users"]
+        else:
+            seen[entry["step"]].add(tuple(entry["row"]))
+    assert sorted(seen) == list(range(PLAN.steps)) and {len(found) for found in seen.values()} == {1}
+    # The cohort that was asked last is the one whose updates were released.
+    wanted = list(naive_means(PLAN, [last[t] for t in range(PLAN.steps)]))
+    for t, row in enumerate(wanted):
+        assert np.allclose(next(iter(seen[t])), row, atol=1e-3), t
+    ledger = Ledger(folder / "ledger.db", PLAN)
+    steps = check_schedule(ledger)
+    charged = {(user, t) for user, found in steps.items() for t in found}
+    assert {(user, t) for t, cohorts in asked.items() for cohort in cohorts for user in cohort} <= charged
+    assert ledger.step == PLAN.steps
+    ledger.close()
+    assert np.allclose(np.load(folder / "model.npy"), wanted[-1], atol=1e-3)
+
+
+@pytest.mark.parametrize("points", [POINTS[:4], POINTS[4:8], POINTS[8:]], ids=["before", "in", "after"])
+def test_a_server_that_is_killed_goes_on(tmp_path, points):
+    # Killed at one point after the other, two steps later each time; first of all before the run has begun.
+    points = ["before the beginning", *points]
+    for attempt, point in enumerate(points):
+        done = served(tmp_path, attempt, point, 2 * max(attempt - 1, 0))
+        assert done.returncode == -signal.SIGKILL, (point, done.stderr)
+    done = served(tmp_path, len(points), "none", 0)
+    assert done.returncode == 0, done.stderr
+    check_run(tmp_path)

@@ -1,0 +1,153 @@
+"""Plain PyTorch: what would void the claim is refused, and changes nothing."""
+
+import copy
+
+import numpy as np
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch_run import CLIP, data, dim, key, loss, made, plan, small_model  # noqa: E402, F401
+
+import antinoise as an  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
+from antinoise.torch.sums import held_sum  # noqa: E402
+
+
+@pytest.mark.parametrize("wild", [float("nan"), float("inf"), -float("inf")])
+def test_sums_that_are_not_finite_are_refused(plan, wild):
+    model, optimizer, noise = made(plan, small_model(torch.float64), sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    model[2].bias.grad[1] = wild
+    with pytest.raises(ValueError, match="sum of 2.bias is not finite but must be one of clipped gradients"):
+        optimizer.step()
+    assert noise.step == 0
+
+
+def test_what_would_void_the_claim_is_refused(plan):
+    (x, y), (model, optimizer, noise) = data(), made(plan)
+    before = copy.deepcopy(model.state_dict())
+
+    def refused(message, step=optimizer.step):
+        with pytest.raises(ValueError, match=message):
+            step()
+        assert noise.step == 0 and all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+    def closure():
+        raise AssertionError("it was called")
+
+    refused("closure is given but must be left out", lambda: optimizer.step(closure))
+    refused("closure is given but must be left out", lambda: optimizer.step(closure=closure))
+    optimizer.grad_scale = torch.tensor(1024.0)
+    refused("grad_scale of the optimizer is set but must not be")
+    optimizer.grad_scale = None
+    clipped_sum_(model, loss, x[:19], y[:19], CLIP)
+    refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
+    # What was refused is gone: it is not a part of the next batch.
+    clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+    leave_sum(model[0].weight, torch.zeros(9, 6, dtype=torch.float64), 3, CLIP)
+    refused("sums of the parameters are of \\[20, 23\\] examples but must be of one batch")
+    clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
+    refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    refused("gradient of 0.weight is in .grad but must be the sum that clipped_sum_ leaves")
+    model.zero_grad()
+    refused("optimizer is a second one", lambda: noise.attach(torch.optim.SGD(model.parameters(), lr=1.0)))
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
+    refused("parameters of the optimizer are others")
+    noise.detach()
+    refused("parameters of the optimizer are others", lambda: noise.attach(torch.optim.SGD(model[0].parameters(), lr=1.0)))
+    model[0].weight.data = torch.zeros(9, 5)
+    with pytest.raises(ValueError, match="layout of the model is another"):
+        noise.add_()
+
+
+@pytest.mark.parametrize("kind", ["grid", "plain"])
+def test_sums_in_single_precision_are_taken_from_who_answers_for_them(kind):
+    plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
+    model, optimizer, noise = made(plan, sums_in_grad=True)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    with pytest.raises(ValueError, match="gradient of 0.weight is of dtype torch.float32 but must be float64: .* trust_float32_sums=True"):
+        optimizer.step()
+    assert (noise.step, noise.statement) == (0, plan.statement)
+    model, optimizer, noise = made(plan, sums_in_grad=True, trust_float32_sums=True)
+    assert noise.statement.startswith(plan.statement) and "Assumed, not proved: that one example moves the sums" in noise.statement
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    assert noise.step == 1
+
+
+def test_no_step_after_the_last(plan):
+    model, optimizer, noise = made(plan)
+    for _ in range(STEPS):
+        optimizer.step()
+        optimizer.zero_grad()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        optimizer.step()
+    assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+
+def test_what_is_wrong_is_named(plan):
+    (x, y), model = data(), small_model()
+    for wrong, message in (
+        (lambda: clipped_sum_(model, loss, x, y, 0.0), "clip_norm is 0.0 but must be a finite number above 0"),
+        (lambda: clipped_sum_(model, loss, x, y[1:], CLIP), "y is of 239 examples but must be of 240"),
+        (lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0), "micro_batch is 0 but must be at least 1"),
+        (lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP), "0 is a BatchNorm1d but must treat examples apart"),
+        (lambda: CorrelatedNoise(model, small_plan(setting="federated", min_sep=6), key()), "unit of the plan is user but must be example"),
+        (lambda: CorrelatedNoise(nn.Tanh(), plan, key()), "model is one without trainable parameters"),
+        (lambda: CorrelatedNoise(nn.Linear(20, 20), plan, key()), "dim is 420 but must be from 1 to the plan's dim = 100"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_examples_are_no_users():
+    plan, (x, y) = small_plan(dim=100, setting="federated", min_sep=6), data()
+    model, optimizer, noise = made(plan, sums_in_grad=True)
+    clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
+    with pytest.raises(ValueError, match="unit of the sum is example but must be the plan's, user"):
+        optimizer.step()
+    assert noise.step == 0
+    for p in model.parameters():
+        leave_sum(p, torch.ones(p.shape, dtype=torch.float64), 20, plan.clip_norm, unit="user")
+    with pytest.raises(ValueError, match="unit is example but must be user, that of the sum so far"):
+        clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
+    optimizer.step()
+    released = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
+    mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+    assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+
+
+class Counting(nn.Module):
+    """Keeps what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+        self.register_buffer("seen", torch.zeros(6))
+
+    def forward(self, x):
+        if self.training:
+            self.seen.add_(x.detach().sum(0))
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("norms", ["auto", "ghost"])
+def test_a_model_that_keeps_what_it_saw_is_refused(norms):
+    (x, y), kept = data(), Counting()
+    with pytest.raises(ValueError, match="buffer seen is changed by the forward pass but must be left as it was"):
+        clipped_sum_(kept, loss, x[:20], y[:20], CLIP, norms=norms)
+    assert kept.linear.weight.grad is None and held_sum(kept.linear.weight) is None
+    clipped_sum_(kept.eval(), loss, x[:20], y[:20], CLIP, norms=norms)
+    norm = nn.Sequential(nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(6, 3))
+    with pytest.raises(ValueError, match="1 is a InstanceNorm1d with track_running_stats but must be without"):
+        clipped_sum_(norm, loss, x[:20], y[:20], CLIP, norms=norms)
+    assert not norm[1].running_mean.any()
