@@ -53,14 +53,15 @@ stack() {
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    typed=(antinoise/torch antinoise/{opacus,_opacus,lightning,hf}.py)
+    typed=(antinoise/torch antinoise/{opacus,_opacus,_opacus_sharded,lightning,hf}.py)
     stack torch 'torch>=2.6 opacus>=1.6 lightning>=2.5 transformers>=5 peft accelerate' \
-        test_{torch,ghost,exact,examples,distributed,opacus,opacus_refusals,lightning,hf}.py
+        test_{torch,torch_batches,torch_state,torch_refusals,ghost,exact,examples,distributed,sharded}.py \
+        test_{opacus,opacus_refusals,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
     typed=(antinoise/jax)
     stack jax 'jax>=0.10 optax jax-privacy' test_jax.py
     typed=(antinoise/flower)
     # Later versions ask for a certifi that an index may lack.
-    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower.py
+    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py
     exit
 fi
 environment tests numpy pytest mypy

@@ -53,6 +53,7 @@ class _Candidate(TypedDict):
     rms_loss: float
     relative_to_independent: float
     state_bytes: int
+    noise_seconds: float
     status: str
     amplified: bool
     chosen: bool
@@ -77,6 +78,9 @@ def plan(
     objective: _Objective = "rms",
     mechanism: str | Sequence[str] | None = None,
     memory: int | None = None,
+    noise_time: float | None = None,
+    tolerance: float = 0.05,
+    thorough: bool = True,
     release: Literal["grid", "plain"] = "grid",
 ) -> Plan: ...
 def loss(

@@ -32,7 +32,7 @@ def test_numbers_are_those_of_the_command_line(tmp_path, antinoise):
     assert plan.widened_clip_norm > plan.clip_norm + plan.sum_allowance
     assert len(plan.candidates) == len(told["candidates"])
     for ours, theirs in zip(plan.candidates, told["candidates"]):
-        for name in ("noise_multiplier", "sensitivity", "rms_loss", "relative_to_independent", "state_bytes", "amplified"):
+        for name in ("noise_multiplier", "sensitivity", "rms_loss", "relative_to_independent", "state_bytes", "noise_seconds", "amplified"):
             assert ours[name] == theirs[name], name
     assert [row["chosen"] for row in plan.candidates].index(True) == told["chosen"]
     verified = json.loads(antinoise("verify", path, "--json").stdout)
@@ -86,6 +86,9 @@ def test_settings():
         (dict(unit="row"), 'unit is "row" but must be example or user'),
         (dict(unit="user"), "unit of the plan is user but must be example"),
         (dict(memory=1), "memory is 1 but must be at least"),
+        (dict(noise_time=0), "noise_time is 0"),
+        (dict(tolerance=1), "tolerance is 1.0 but must be at least 0 and below 1"),
+        (dict(dim=0, memory=1), "dim is 0 but must be the number of parameters"),
         (dict(mechanism="blt:x"), 'strategy is "blt:x" but must be one of'),
     ],
 )

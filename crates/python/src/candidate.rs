@@ -19,6 +19,7 @@ pub fn row<'py>(
     row.set_item("rms_loss", candidate.rms_loss)?;
     row.set_item("relative_to_independent", candidate.relative_to_independent)?;
     row.set_item("state_bytes", candidate.state_bytes)?;
+    row.set_item("noise_seconds", candidate.noise_seconds)?;
     row.set_item("status", candidate.status.name())?;
     row.set_item("amplified", candidate.is_amplified())?;
     row.set_item("chosen", chosen)?;

@@ -15,10 +15,13 @@ use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
 /// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how units come to take part: `cyclic`
 /// (shuffled once, batches take turns), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (by themselves, with
 /// `min_sep` and `max_participations`). `mechanism` names one or several to choose from; `release` is `grid` or `plain`.
+///
+/// Of those within `memory` (bytes of noise state) and `noise_time` (estimated seconds of one core for a step's noise) whose loss is at most
+/// `tolerance` above the least, the smallest state is taken. `thorough=False` leaves out what takes seconds to optimise.
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
-    mechanism=None, memory=None, release="grid"))]
+    mechanism=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, release="grid"))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn plan(
     py: Python<'_>,
@@ -39,6 +42,9 @@ pub fn plan(
     objective: &str,
     mechanism: Option<Names>,
     memory: Option<u64>,
+    noise_time: Option<f64>,
+    tolerance: f64,
+    thorough: bool,
     release: &str,
 ) -> Result<Plan> {
     let setting = self::setting(setting, min_sep, max_participations)?;
@@ -53,6 +59,9 @@ pub fn plan(
         dim,
         release: self::release(release)?,
         memory,
+        noise_time,
+        tolerance,
+        thorough,
         specs: mechanism.map(Names::read).transpose()?,
         ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
     };
