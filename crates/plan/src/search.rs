@@ -158,10 +158,11 @@ fn near(bands: usize, most: usize) -> Vec<usize> {
     scaled.into_iter().filter(|&b| b > 1 && b <= most).collect()
 }
 
-/// Bands with columns of norm 1, and with every entry free: a few percent better than Toeplitz ones, over few enough steps.
+/// Bands with columns of norm 1, and with every entry free: a few percent better than Toeplitz ones, over few enough steps. As
+/// many bands as steps are a dense strategy.
 fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
     let work = steps.saturating_mul(steps).saturating_mul(bands);
-    if bands < 2 || work > MOST_FREE_ENTRIES {
+    if bands < 2 || bands >= steps || work > MOST_FREE_ENTRIES {
         return Vec::new();
     }
     let free = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
