@@ -183,15 +183,20 @@ fn a_matrix_times_its_inverse_is_the_identity() {
         }
         assert_within(1e-13, &lower_inverse(&c), &plain::lower_inverse(&c));
         let a = numbers.matrix(n, n);
-        let (smallest, most) = {
+        // Its diagonal is of no use as pivots.
+        let hollow = Matrix::from_fn(n, n, |i, j| match i + j + 1 {
+            sum if sum == n => 1.0,
+            _ if i == j => 1e-14 * numbers.next(),
+            _ => 0.1 * numbers.next() / n as f64,
+        });
+        for a in [a, hollow] {
             let values = plain::singular_values(&a).unwrap().1;
-            (values[n - 1], values[0])
-        };
-        let rounding = 10.0 * n as f64 * f64::EPSILON * most / smallest;
-        for inverse in [inverse, plain::inverse] {
-            assert_within(rounding, &defined(&inverse(&a), &a), &identity);
+            let rounding = 10.0 * n as f64 * f64::EPSILON * values[0] / values[n - 1];
+            for inverse in [inverse, plain::inverse] {
+                assert_within(rounding, &defined(&inverse(&a), &a), &identity);
+            }
+            assert_within(rounding / values[n - 1], &inverse(&a), &plain::inverse(&a));
         }
-        assert_within(rounding / smallest, &inverse(&a), &plain::inverse(&a));
     }
 }
 
@@ -270,7 +275,7 @@ fn singular_vectors_are_orthonormal_and_give_their_matrix_back() {
 
 #[test]
 fn entries_far_from_one_lose_no_digits() {
-    for n in [1, 2, 5, 40, 130, 260] {
+    for n in [1, 2, 5, 40, 130] {
         let q = Numbers(n as u64).orthogonal(n);
         let (of_one, expected) = (symmetric(&spectra(n)[0], &q), &spectra(n)[0]);
         for power in [-1060, -500, -100, -30, -9, -8, 13, 14, 15, 30, 100, 500, 1020] {

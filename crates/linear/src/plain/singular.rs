@@ -62,8 +62,7 @@ fn fill_in(u: &mut Matrix, j: usize) {
     let n = u.nrows();
     let left = |axis: usize| {
         let mut left: Vec<f64> = (0..n).map(|i| if i == axis { 1.0 } else { 0.0 }).collect();
-        for k in (0..j).chain(0..j) {
-            // Twice, since the first time leaves rounding errors.
+        for k in 0..j {
             let along = dot(u.column(k), &left);
             add_scaled(&mut left, -along, u.column(k));
         }
@@ -71,7 +70,7 @@ fn fill_in(u: &mut Matrix, j: usize) {
         left.iter_mut().for_each(|x| *x /= length);
         (left, length)
     };
-    // One of n axes leaves no less than the mean, the square root of (n - j) / n.
+    // One of n axes leaves no less than the mean, the square root of (n - j) / n: enough for its rounding errors to stay small.
     let enough = 0.9 / (n as f64).sqrt();
     let (found, _) =
         (0..n).map(left).find(|(_, length)| *length > enough).expect("j columns do not span n > j rows");
