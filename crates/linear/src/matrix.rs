@@ -3,8 +3,6 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use faer::{Mat, MatRef};
-
 /// A matrix of double-precision numbers, column after column.
 ///
 /// ```
@@ -13,92 +11,124 @@ use faer::{Mat, MatRef};
 /// assert_eq!((c[(1, 2)], c.column(1)), (12.0, &[1.0, 11.0][..]));
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Matrix(pub(crate) Mat<f64>);
+pub struct Matrix {
+    rows: usize,
+    columns: usize,
+    entries: Vec<f64>,
+}
 
 /// A matrix, or its transpose, that is only read.
 #[derive(Clone, Copy)]
-pub struct View<'a>(pub(crate) MatRef<'a, f64>);
+pub struct View<'a> {
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) transposed: bool,
+}
 
 impl Matrix {
     /// The rows x columns matrix with these entries.
-    pub fn from_fn(rows: usize, columns: usize, entry: impl FnMut(usize, usize) -> f64) -> Self {
-        Self(Mat::from_fn(rows, columns, entry))
+    pub fn from_fn(rows: usize, columns: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut found = Self::zeros(rows, columns);
+        for j in 0..columns {
+            found.column_mut(j).iter_mut().enumerate().for_each(|(i, x)| *x = entry(i, j));
+        }
+        found
     }
 
     /// Zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
-        Self(Mat::zeros(rows, columns))
+        let size = rows.checked_mul(columns).expect("a matrix fits into memory");
+        Self { rows, columns, entries: vec![0.0; size] }
     }
 
     /// Ones on the diagonal.
     pub fn identity(rows: usize, columns: usize) -> Self {
-        Self(Mat::identity(rows, columns))
+        let mut found = Self::zeros(rows, columns);
+        (0..rows.min(columns)).for_each(|i| found[(i, i)] = 1.0);
+        found
     }
 
     /// How many rows.
     pub fn nrows(&self) -> usize {
-        self.0.nrows()
+        self.rows
     }
 
     /// How many columns.
     pub fn ncols(&self) -> usize {
-        self.0.ncols()
+        self.columns
     }
 
     /// The transpose.
     pub fn transpose(&self) -> View<'_> {
-        View(self.0.transpose())
+        View { matrix: self, transposed: true }
     }
 
     /// Column j.
     pub fn column(&self, j: usize) -> &[f64] {
-        self.0.col(j).try_as_col_major().expect("a matrix that is owned has contiguous columns").as_slice()
+        assert!(j < self.columns, "column {j} of {}", self.columns);
+        &self.entries[j * self.rows..(j + 1) * self.rows]
     }
 
     /// Column j, to be written.
     pub fn column_mut(&mut self, j: usize) -> &mut [f64] {
-        self.0
-            .col_mut(j)
-            .try_as_col_major_mut()
-            .expect("a matrix that is owned has contiguous columns")
-            .as_slice_mut()
+        assert!(j < self.columns, "column {j} of {}", self.columns);
+        &mut self.entries[j * self.rows..(j + 1) * self.rows]
     }
 
     /// The first `count` columns.
     pub fn leading_columns(&self, count: usize) -> Self {
-        Self(self.0.subcols(0, count).to_owned())
+        assert!(count <= self.columns, "{count} columns of {}", self.columns);
+        Self { rows: self.rows, columns: count, entries: self.entries[..count * self.rows].to_vec() }
+    }
+
+    /// Every entry, column after column.
+    #[cfg(any(test, feature = "faer"))]
+    pub(crate) fn entries(&self) -> &[f64] {
+        &self.entries
+    }
+
+    /// Every entry, to be written.
+    pub(crate) fn entries_mut(&mut self) -> &mut [f64] {
+        &mut self.entries
     }
 }
 
 impl View<'_> {
     /// A matrix of its own.
     pub fn to_owned(self) -> Matrix {
-        Matrix(self.0.to_owned())
+        if self.transposed {
+            let Matrix { rows, columns, .. } = *self.matrix;
+            Matrix::from_fn(columns, rows, |i, j| self.matrix[(j, i)])
+        } else {
+            self.matrix.clone()
+        }
     }
 }
 
 impl<'a> From<&'a Matrix> for View<'a> {
     fn from(matrix: &'a Matrix) -> Self {
-        Self(matrix.0.as_ref())
+        Self { matrix, transposed: false }
     }
 }
 
 impl Index<(usize, usize)> for Matrix {
     type Output = f64;
 
-    fn index(&self, at: (usize, usize)) -> &f64 {
-        &self.0[at]
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        assert!(i < self.rows && j < self.columns, "entry ({i}, {j}) of {} x {}", self.rows, self.columns);
+        &self.entries[i + j * self.rows]
     }
 }
 
 impl IndexMut<(usize, usize)> for Matrix {
-    fn index_mut(&mut self, at: (usize, usize)) -> &mut f64 {
-        &mut self.0[at]
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        assert!(i < self.rows && j < self.columns, "entry ({i}, {j}) of {} x {}", self.rows, self.columns);
+        &mut self.entries[i + j * self.rows]
     }
 }
 
 impl fmt::Debug for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        let row = |i: usize| (0..self.columns).map(move |j| self[(i, j)]).collect::<Vec<f64>>();
+        f.debug_list().entries((0..self.rows).map(row)).finish()
     }
 }

@@ -1,0 +1,140 @@
+//! Eigenvalues and eigenvectors of symmetric matrices: reflections make a tridiagonal one, steps of the QR iteration a
+//! diagonal one (Golub and Van Loan, Matrix Computations, Sections 8.3.1 to 8.3.3).
+
+use super::vector::{NOTHING, add_scaled, dot, rotate, two_columns};
+use crate::error::{Error, Result};
+use crate::matrix::Matrix;
+
+/// Most steps for one eigenvalue; two are usual.
+const MOST_STEPS: usize = 60;
+
+pub(crate) fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
+    let n = x.nrows();
+    let (tridiagonal, reflections) = Tridiagonal::of(x.clone());
+    let (values, vectors) = tridiagonal.diagonalised(multiplied(&reflections))?;
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+    let sorted = Matrix::from_fn(n, n, |i, j| vectors[(i, order[j])]);
+    Ok((order.iter().map(|&j| values[j]).collect(), sorted))
+}
+
+pub(crate) fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
+    let (tridiagonal, _) = Tridiagonal::of(x.clone());
+    // Vectors of no rows cost nothing.
+    let (mut values, _) = tridiagonal.diagonalised(Matrix::zeros(0, x.nrows()))?;
+    values.sort_by(f64::total_cmp);
+    Ok(values)
+}
+
+/// A symmetric matrix with entries on the diagonal and beside it.
+struct Tridiagonal {
+    diagonal: Vec<f64>,
+    beside: Vec<f64>,
+}
+
+impl Tridiagonal {
+    /// T with X = Q T Q^T for symmetric X, of which the lower half is read, and reflections whose product is Q:
+    /// I - 2 u u^T with u below the diagonal of column 0, then of column 1, and so on.
+    fn of(mut x: Matrix) -> (Self, Matrix) {
+        let n = x.nrows();
+        let mut beside = vec![0.0; n.saturating_sub(1)];
+        for k in 0..beside.len() {
+            let (u, left) = reflection(&x.column(k)[k + 1..]);
+            beside[k] = left;
+            // X - u q^T - q u^T, where q = 2 (p - (u . p) u) and p = X u, each entry of the lower half once.
+            let mut p = vec![0.0; u.len()];
+            for j in 0..u.len() {
+                let column = &x.column(k + 1 + j)[k + 1 + j..];
+                p[j] += dot(column, &u[j..]);
+                add_scaled(&mut p[j + 1..], u[j], &column[1..]);
+            }
+            let along = dot(&u, &p);
+            let q: Vec<f64> = p.iter().zip(&u).map(|(p, u)| 2.0 * (p - along * u)).collect();
+            for j in 0..u.len() {
+                let column = &mut x.column_mut(k + 1 + j)[k + 1 + j..];
+                add_scaled(column, -u[j], &q[j..]);
+                add_scaled(column, -q[j], &u[j..]);
+            }
+            x.column_mut(k)[k + 1..].copy_from_slice(&u);
+        }
+        let diagonal = (0..n).map(|k| x[(k, k)]).collect();
+        (Self { diagonal, beside }, x)
+    }
+
+    /// Its eigenvalues, in no order, and Q Z for its eigenvectors Z.
+    fn diagonalised(mut self, mut q: Matrix) -> Result<(Vec<f64>, Matrix)> {
+        let (n, mut steps) = (self.diagonal.len(), 0);
+        let mut last = n.saturating_sub(1);
+        // To drop entries beside the diagonal that are no larger moves eigenvalues by as much as rounding does.
+        let largest = self.diagonal.iter().chain(&self.beside).fold(0.0, |most: f64, x| most.max(x.abs()));
+        let negligible = largest * f64::EPSILON / 2.0;
+        while last > 0 {
+            let linked = (0..last).rev().take_while(|&k| self.beside[k].abs() > negligible);
+            let Some(first) = linked.last() else {
+                (last, steps) = (last - 1, 0);
+                continue;
+            };
+            if steps == MOST_STEPS {
+                return Err(Error::NoConvergence(n, n));
+            }
+            self.step(first, last, &mut q);
+            steps += 1;
+        }
+        Ok((self.diagonal, q))
+    }
+
+    /// G^T T G for the rotations G of rows first to last that a QR step shifted by an eigenvalue of the last 2 x 2 block
+    /// makes, and Q G.
+    fn step(&mut self, first: usize, last: usize, q: &mut Matrix) {
+        let (d, e) = (&mut self.diagonal, &mut self.beside);
+        let half = (d[last - 1] - d[last]) / 2.0;
+        let shift = d[last] - e[last - 1] * (e[last - 1] / (half + half.hypot(e[last - 1]).copysign(half)));
+        // What the next rotation turns into its first entry.
+        let (mut x, mut beyond) = (d[first] - shift, e[first]);
+        for k in first..last {
+            let length = x.hypot(beyond);
+            let (cos, sin) = if length == 0.0 { (1.0, 0.0) } else { (x / length, beyond / length) };
+            if k > first {
+                e[k - 1] = length;
+            }
+            let turned = sin * (d[k + 1] - d[k]) + 2.0 * cos * e[k];
+            d[k] += sin * turned;
+            d[k + 1] -= sin * turned;
+            e[k] = cos * turned - e[k];
+            if k + 1 < last {
+                (x, beyond) = (e[k], sin * e[k + 1]);
+                e[k + 1] *= cos;
+            }
+            let (left, right) = two_columns(q, k, k + 1);
+            rotate(left, right, (cos, sin));
+        }
+    }
+}
+
+/// The unit vector u, or 0, and the number b with (I - 2 u u^T) v = b e_0.
+fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
+    let squared = dot(v, v);
+    if squared < NOTHING {
+        return (vec![0.0; v.len()], 0.0);
+    }
+    let norm = squared.sqrt();
+    let left = -norm.copysign(v[0]);
+    let length = (2.0 * norm * (norm + v[0].abs())).sqrt();
+    let mut u: Vec<f64> = v.iter().map(|v| v / length).collect();
+    u[0] = (v[0] - left) / length;
+    (u, left)
+}
+
+/// The product of reflections that lie below the diagonal.
+fn multiplied(reflections: &Matrix) -> Matrix {
+    let n = reflections.nrows();
+    let mut q = Matrix::identity(n, n);
+    for k in (0..n.saturating_sub(1)).rev() {
+        let u = &reflections.column(k)[k + 1..];
+        for j in k + 1..n {
+            let y = &mut q.column_mut(j)[k + 1..];
+            add_scaled(y, -2.0 * dot(u, y), u);
+        }
+    }
+    q
+}

@@ -1,0 +1,43 @@
+//! Triangular factors and their inverses.
+
+use super::vector::{add_scaled, dot};
+use crate::error::{Error, Result};
+use crate::matrix::Matrix;
+
+/// X\[i, j\] for i <= j is column i of C times column j, of which the entries below j are known when column j is
+/// begun from the right: its own diagonal entry follows, and then row j of C.
+pub(crate) fn lower_factor(x: &Matrix) -> Result<Matrix> {
+    let n = x.nrows();
+    let mut c = Matrix::zeros(n, n);
+    for j in (0..n).rev() {
+        let below = c.column(j)[j + 1..].to_vec();
+        let pivot = x[(j, j)] - dot(&below, &below);
+        // Also refuses what is not a number.
+        if !matches!(pivot.partial_cmp(&0.0), Some(std::cmp::Ordering::Greater)) {
+            return Err(Error::NotPositiveDefinite(n));
+        }
+        let diagonal = pivot.sqrt();
+        c[(j, j)] = diagonal;
+        for i in 0..j {
+            c[(j, i)] = (x[(i, j)] - dot(&c.column(i)[j + 1..], &below)) / diagonal;
+        }
+    }
+    Ok(c)
+}
+
+/// Column by column, C y = e_j from the top.
+pub(crate) fn lower_inverse(c: &Matrix) -> Matrix {
+    let n = c.nrows();
+    let mut found = Matrix::zeros(n, n);
+    for j in 0..n {
+        let y = found.column_mut(j);
+        y[j] = 1.0;
+        for k in j..n {
+            let column = &c.column(k)[k..];
+            let (at, below) = y[k..].split_first_mut().expect("row k is there");
+            *at /= column[0];
+            add_scaled(below, -*at, &column[1..]);
+        }
+    }
+    found
+}

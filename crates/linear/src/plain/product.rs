@@ -1,0 +1,29 @@
+//! Products.
+
+use std::borrow::Cow;
+
+use super::vector::add_scaled;
+use crate::matrix::{Matrix, View};
+
+/// So many columns of A are read again for each column of B, and stay near the processor until then.
+const NEAR: usize = 64;
+
+/// A B: its columns are those of A, added up by the weights that columns of B are.
+pub(crate) fn product(a: View<'_>, b: View<'_>) -> Matrix {
+    let (a, b) = (written_out(a), written_out(b));
+    assert_eq!(a.ncols(), b.nrows(), "columns of A and rows of B");
+    let mut found = Matrix::zeros(a.nrows(), b.ncols());
+    for first in (0..a.ncols()).step_by(NEAR) {
+        for j in 0..b.ncols() {
+            let sum = found.column_mut(j);
+            for k in first..a.ncols().min(first + NEAR) {
+                add_scaled(sum, b[(k, j)], a.column(k));
+            }
+        }
+    }
+    found
+}
+
+fn written_out(view: View<'_>) -> Cow<'_, Matrix> {
+    if view.transposed { Cow::Owned(view.to_owned()) } else { Cow::Borrowed(view.matrix) }
+}

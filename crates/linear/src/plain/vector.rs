@@ -1,0 +1,40 @@
+//! What is done to columns.
+
+use crate::matrix::Matrix;
+
+/// Sums side by side, so that processors add several at once.
+const LANES: usize = 8;
+
+/// A squared length below this is none: beside a matrix whose largest entry is near 1 it is nothing, and its own digits are
+/// lost where squares leave the range of numbers.
+pub(super) const NOTHING: f64 = 1e-280;
+
+/// x . y.
+pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let (x, y) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(x, y)| x * y).sum();
+    let mut sums = [0.0; LANES];
+    for (x, y) in x.zip(y) {
+        (0..LANES).for_each(|lane| sums[lane] += x[lane] * y[lane]);
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// x <- x + factor y.
+pub(super) fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += factor * y);
+}
+
+/// (x, y) <- (cos x + sin y, cos y - sin x).
+pub(super) fn rotate(x: &mut [f64], y: &mut [f64], (cos, sin): (f64, f64)) {
+    for (x, y) in x.iter_mut().zip(y) {
+        (*x, *y) = (cos * *x + sin * *y, cos * *y - sin * *x);
+    }
+}
+
+/// Columns i < j, to be written.
+pub(super) fn two_columns(of: &mut Matrix, i: usize, j: usize) -> (&mut [f64], &mut [f64]) {
+    let rows = of.nrows();
+    let (before, from) = of.entries_mut().split_at_mut(j * rows);
+    (&mut before[i * rows..(i + 1) * rows], &mut from[..rows])
+}
