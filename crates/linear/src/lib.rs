@@ -2,7 +2,7 @@
 //!
 //! The few operations that mechanisms need, on faer or, without the feature `faer`, by short algorithms of its own. The
 //! crate exists so that faer's generic algorithms are compiled once, or not at all. Matrices are [`Matrix`],
-//! column-major; operations take `&Matrix` or a transpose, a [`View`].
+//! column-major; operations take `&Matrix` or a transpose, a [`View`], and panic where shapes do not fit.
 //!
 //! ```layers
 //! error: what can go wrong
@@ -45,17 +45,20 @@ use scale::near_one;
 /// # Ok::<(), antinoise_linear::Error>(())
 /// ```
 pub fn lower_factor(x: &Matrix) -> Result<Matrix> {
+    assert_square(x);
     chosen::lower_factor(x)
 }
 
 /// C^-1 of a lower-triangular C, of which the lower half is read; entries that are not finite where its diagonal holds a
 /// zero. O(n^3 / 3).
 pub fn lower_inverse(c: &Matrix) -> Matrix {
+    assert_square(c);
     chosen::lower_inverse(c)
 }
 
 /// The inverse of a square matrix; entries that are not finite where it has none. O(n^3).
 pub fn inverse(a: &Matrix) -> Matrix {
+    assert_square(a);
     chosen::inverse(a)
 }
 
@@ -70,6 +73,7 @@ pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix
 /// # Errors
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
+    assert_square(x);
     let (x, factor) = near_one(x, |j| j)?;
     let (values, vectors) = chosen::symmetric_eigen(&x)?;
     Ok((times(values, factor), vectors))
@@ -80,6 +84,7 @@ pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 /// # Errors
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
+    assert_square(x);
     let (x, factor) = near_one(x, |j| j)?;
     Ok(times(chosen::symmetric_eigenvalues(&x)?, factor))
 }
@@ -92,6 +97,10 @@ pub fn singular_values(a: &Matrix) -> Result<(Matrix, Vec<f64>, Matrix)> {
     let (a, factor) = near_one(a, |_| 0)?;
     let (u, values, v) = chosen::singular_values(&a)?;
     Ok((u, times(values, factor), v))
+}
+
+fn assert_square(x: &Matrix) {
+    assert_eq!(x.nrows(), x.ncols(), "rows and columns of a square matrix");
 }
 
 fn times(values: Vec<f64>, factor: f64) -> Vec<f64> {

@@ -368,3 +368,18 @@ fn matrices_of_no_rows_or_columns_are_taken() {
     assert_eq!(lower_factor(&none), Ok(none.clone()));
     assert_eq!(plain::lower_factor(&none), Ok(none));
 }
+
+#[test]
+fn shapes_that_do_not_fit_panic() {
+    let (tall, wide) = (Matrix::identity(3, 2), Matrix::identity(2, 3));
+    let panics = |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+    for x in [&tall, &wide] {
+        assert!(panics(&|| drop(lower_factor(x))));
+        assert!(panics(&|| drop(lower_inverse(x))));
+        assert!(panics(&|| drop(inverse(x))));
+        assert!(panics(&|| drop(symmetric_eigen(x))));
+        assert!(panics(&|| drop(symmetric_eigenvalues(x))));
+        assert!(panics(&|| drop(product(x, x))));
+        assert!(panics(&|| drop(plain::product(x.into(), x.into()))));
+    }
+}
