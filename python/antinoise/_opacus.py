@@ -106,6 +106,11 @@ class Steps:
             raise ValueError("gradient is absent but must be what the criterion's backward() leaves, once for each batch")
         if self._hooks.max_grad_norm != self._plan.clip_norm:
             raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
+        if any(is_sharded(p) for p in parameters):
+            # What was set since would leave something else in .grad.
+            from ._opacus_sharded import check_sharded
+
+            check_sharded(self._hooks._module)
         # FSDP2 leaves the mean of the processes' sums.
         totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]
         for p in parameters:

@@ -45,3 +45,9 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
     factors = {getattr(group, "gradient_divide_factor", "unknown") for group in groups if group is not None}
     if factors - {None}:
         raise ValueError(f"gradient_divide_factor of {name} is {factors.pop()} but must be left as it is: sums are taken from means")
+    for group in (group for group in groups if group is not None):
+        if getattr(group, "_all_reduce_hook", None) is not None:
+            raise ValueError(f"all_reduce_hook of {name} is set but must not be: it could make the mean another")
+        comm = getattr(group, "_reduce_scatter_comm", None)
+        if comm is not None and not type(comm).__module__.startswith("torch.distributed."):
+            raise ValueError(f"reduce_scatter of {name} is a {type(comm).__name__} but must be PyTorch's own")

@@ -13,7 +13,7 @@ from opacus_run import CLIP, Run, data, flat, key, mean_of, no_noise_of_opacus, 
 from ranks import on_ranks, preload, refused  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # noqa: E402
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # noqa: E402
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
@@ -110,6 +110,12 @@ def refusals(plan):
     refused(saved, lambda: run.engine.load_checkpoint(path="nowhere", module=run.module))
     x, y = next(iter(run.loader))
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20", lambda: run.step(x[rank:], y[rank:]))
+    late = Run(plan, "ghost_fsdp", model=FSDP2Wrapper(small_model()))
+    for part in late.model.modules():
+        if isinstance(part, FSDPModule):
+            part.set_force_sum_reduction_for_comms(True)
+            part.set_gradient_divide_factor(1.0)
+    refused("gradient_divide_factor of .* is 1.0 but must be left as it is", lambda: late.step(x, y))
     # An example that is not finite is in the sum of all processes.
     x[rank] = float("nan") if rank == 1 else 1.0
     refused("sum of 0.weight is not finite but must be one of clipped gradients", lambda: run.step(x, y))

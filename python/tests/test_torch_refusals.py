@@ -151,3 +151,28 @@ def test_a_model_that_keeps_what_it_saw_is_refused(norms):
     with pytest.raises(ValueError, match="1 is a InstanceNorm1d with track_running_stats but must be without"):
         clipped_sum_(norm, loss, x[:20], y[:20], CLIP, norms=norms)
     assert not norm[1].running_mean.any()
+
+
+def test_a_parameter_that_was_replaced_is_refused(plan):
+    (x, y), (model, optimizer, noise) = data(), made(plan)
+    own = model[2].bias
+    model[2].bias = nn.Parameter(own.detach().clone())
+    clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+    with pytest.raises(ValueError, match="parameter 2.bias of the model is another but must be the one that the noise was made for"):
+        optimizer.step()
+    assert noise.step == 0
+    model[2].bias = own
+    clipped_sum_(model, loss, x[:20], y[:20], CLIP)
+    optimizer.step()
+    assert noise.step == 1
+
+
+def test_a_model_with_noise_can_still_be_converted(plan):
+    model, _, noise = made(plan)
+    before = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        model.double()
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(before)
+    assert model[0].weight.dtype == torch.float64 and noise.step == 0

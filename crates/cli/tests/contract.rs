@@ -152,6 +152,18 @@ fn a_plan_weighs_state_and_says_what_it_left_out() {
 }
 
 #[test]
+fn a_plan_and_its_plot_are_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("both");
+    let path = file.to_str().unwrap();
+    let arguments =
+        "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --out";
+    let both = arguments.split(' ').chain([path, "--plot", path]);
+    let output = antinoise().args(both).output().unwrap();
+    assert_eq!((output.status.code(), file.exists()), (Some(2), false));
+}
+
+#[test]
 fn a_sweep_plans_at_every_point_and_draws_them() {
     let folder = tempfile::tempdir().unwrap();
     for (sweep, varied) in [("batch-size", "batch_size"), ("epsilon", "epsilon")] {

@@ -33,7 +33,7 @@ impl Means {
 pub struct Proposal {
     /// What to ask [`choose`] for.
     pub request: Request,
-    /// Passes over the data.
+    /// Passes over the data, expected.
     pub epochs: f64,
     /// The mechanism of least loss that takes no seconds to optimise.
     pub candidate: Candidate,
@@ -52,7 +52,7 @@ const EPOCHS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
 /// Proposals by the passes over the data that they cost: with batches that are sampled, then with batches in turn.
 ///
-/// All proposals have about as many steps, 1000, and delta is the power of ten at or below 0.1 / N: what a larger budget buys are
+/// All proposals have 1000 steps, or fewer where data are few, and delta is the power of ten at or below 0.1 / N: what a larger budget buys are
 /// larger batches, over which the same noise is averaged, as Ponomareva et al. (2023), "How to DP-fy ML", section 5, advise.
 ///
 /// # Errors
@@ -86,7 +86,9 @@ pub fn advise(means: &Means) -> Result<Vec<Proposal>> {
 fn proposal(means: &Means, epochs: f64, setting: Setting) -> Result<Proposal> {
     let gradients = epochs * means.examples as f64;
     let batch_size = ((gradients / STEPS as f64) as usize).clamp(LEAST_BATCH, means.examples);
-    let steps = (gradients / batch_size as f64) as usize;
+    // Batches in turn share out all examples: they are a little larger than what is asked for.
+    let largest = means.examples as f64 / (means.examples / batch_size) as f64;
+    let steps = (gradients / largest) as usize;
     let mut request = Request::new(means.examples, batch_size, Length::Steps(steps.clamp(1, STEPS)), setting);
     request.epsilon = means.epsilon;
     request.delta = delta(means.examples);
@@ -95,6 +97,9 @@ fn proposal(means: &Means, epochs: f64, setting: Setting) -> Result<Proposal> {
     let loss = |candidate: &Candidate| candidate.objective(request.objective);
     let candidate = choice.candidates[choice.chosen].clone();
     let dp_sgd = choice.candidates.iter().take(1).chain(&choice.references).find(|c| c.is_amplified());
+    let batch_size =
+        candidate.schedule.scheme.sampler().expected_batch_size(means.examples, request.batch_size);
+    let epochs = candidate.schedule.steps as f64 * batch_size / means.examples as f64;
     let relative_to_dp_sgd = dp_sgd.map_or(1.0, |dp_sgd| loss(&candidate) / loss(dp_sgd));
     Ok(Proposal { request, epochs, candidate, relative_to_dp_sgd, left_out: choice.left_out })
 }

@@ -175,20 +175,20 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
     Ok(equal.into_iter().min_by_key(|&i| (state(i), i != best)).unwrap_or(best))
 }
 
+/// Which budget even the cheapest candidate that may be chosen exceeds, and what it would have to be.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
-    let named = &candidates[1..];
-    let bytes = named.iter().map(|c| c.state_bytes).min().unwrap_or(0);
-    match request.memory.filter(|&memory| bytes > memory) {
-        Some(memory) => {
-            let must_be = format!("at least {bytes} bytes, the state of the named strategies' smallest");
-            InvalidParameter::new("memory", memory, must_be).into()
-        }
-        None => {
-            let seconds = named.iter().map(|c| c.noise_seconds).fold(f64::INFINITY, f64::min);
-            let must_be = format!("at least {seconds:.3} s, the estimate for the named strategies' fastest");
-            InvalidParameter::new("noise_time", request.noise_time.unwrap_or(0.0), must_be).into()
-        }
+    let may = &candidates[usize::from(request.specs.is_some() && candidates.len() > 1)..];
+    let whose = if request.specs.is_some() { "of the named strategies" } else { "of all that were tried" };
+    let in_time: Vec<_> =
+        may.iter().filter(|c| request.noise_time.is_none_or(|limit| c.noise_seconds <= limit)).collect();
+    if in_time.is_empty() {
+        let seconds = may.iter().map(|c| c.noise_seconds).fold(f64::INFINITY, f64::min);
+        let must_be = format!("at least {seconds:.3} s, the estimate for the fastest {whose}");
+        return InvalidParameter::new("noise_time", request.noise_time.unwrap_or(0.0), must_be).into();
     }
+    let bytes = in_time.iter().map(|c| c.state_bytes).min().unwrap_or(0);
+    let must_be = format!("at least {bytes} bytes, the smallest state {whose} within the time");
+    InvalidParameter::new("memory", request.memory.unwrap_or(0), must_be).into()
 }
 
 /// Sampling amplifies under zero-out; for replace-one there is no theorem here.

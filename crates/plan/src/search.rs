@@ -17,6 +17,8 @@ const ORDERS: std::ops::RangeInclusive<usize> = 1..=8;
 const IDLE: f64 = 1e-4;
 /// Most steps for which a dense strategy is optimised: 15 s on two busy cores. Beyond, two runs of such strategies.
 const MOST_DENSE_STEPS: usize = 1280;
+/// The same for the worst step's loss, whose optimum is found in more rounds.
+const MOST_DENSE_STEPS_FOR_MAX: usize = 160;
 /// Most steps for trees, whose rows are written out.
 const MOST_TREE_STEPS: usize = 1 << 14;
 /// Most of n^2 x bands for which every entry of the bands is optimised, or columns are scaled to norm 1: 10 s on two busy
@@ -177,7 +179,9 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
         ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
     // At least b steps apart, no dense strategy is known to beat bands with every entry free.
     if request.thorough && !matches!(participation, Participation::MinSep { .. }) {
-        let runs = steps.div_ceil(MOST_DENSE_STEPS);
+        let most =
+            if request.objective == Objective::Max { MOST_DENSE_STEPS_FOR_MAX } else { MOST_DENSE_STEPS };
+        let runs = steps.div_ceil(most);
         let restarts = (runs > 1).then_some(runs);
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
     }

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from weakref import ref
+from typing import Protocol
+from weakref import WeakSet
 
-from torch import Tensor, nn
-from torch.utils.weak import WeakTensorKeyDictionary
+from torch import nn
 
 from .collected import Report
 from .layout import is_sharded
 from .processes import exchanged, rank_and_world
 from .sums import drop_sums
 
-# Parameters whose sums a noise of several processes takes, as long as there is one.
-_awaited: MutableMapping[Tensor, ref[object]] = WeakTensorKeyDictionary()
+
+class Awaiting(Protocol):
+    """What takes the sums of some parameters."""
+
+    def takes(self, p: nn.Parameter) -> bool:
+        """Whether it takes those of `p`."""
 
 
-def await_sums(parameters: Collection[nn.Parameter], noise: object) -> None:
-    """From now on, processes meet at each step of `noise`, which takes the sums of these."""
-    for p in parameters:
-        _awaited[p] = ref(noise)
+# At whose steps processes meet. Not by parameter: PyTorch moves none that has a weak reference.
+_awaiting: WeakSet[Awaiting] = WeakSet()
+
+
+def await_sums(noise: Awaiting) -> None:
+    """From now on, processes meet at each step of `noise`."""
+    _awaiting.add(noise)
 
 
 @contextmanager
@@ -46,5 +53,4 @@ def _are_awaited(parameters: Collection[nn.Parameter]) -> bool:
     # Where parameters are sharded, the others may be within a forward pass, and are met there.
     if rank_and_world()[1] == 1 or any(is_sharded(p) for p in parameters):
         return False
-    noises = [_awaited.get(p) for p in parameters]
-    return any(noise is not None and noise() is not None for noise in noises)
+    return any(noise.takes(p) for noise in _awaiting for p in parameters)

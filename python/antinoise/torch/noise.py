@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .failures import await_sums
-from .layout import digest_of, like, local_part, ranges_of, stacked_like
+from .layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
@@ -61,7 +62,7 @@ class CorrelatedNoise(NotCopied):
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         reshard(model)
-        self._parameters = trainable(model)
+        self._model, self._parameters = ref(model), trainable(model)
         together(self._whatever_is_wrong())
         self._layout = self._layout_now()
         self._digest = digest_of((name, shape) for name, shape, _, _ in self._layout)
@@ -82,7 +83,7 @@ class CorrelatedNoise(NotCopied):
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
-        await_sums(self._parameters.values(), self)
+        await_sums(self)
 
     def _whatever_is_wrong(self) -> ValueError | None:
         if not self._parameters:
@@ -173,6 +174,10 @@ class CorrelatedNoise(NotCopied):
             error = ValueError("closure is given but must be left out: it would make gradients after the noise")
         self._add(error, optimizer)
 
+    def takes(self, p: nn.Parameter) -> bool:
+        """Whether the sums of `p` are for this noise."""
+        return any(p is own for own in self._parameters.values())
+
     def forget(self) -> None:
         """Drops what an unfinished step has summed: what comes next is a whole batch."""
         drop_sums(self._parameters.values())
@@ -218,6 +223,12 @@ class CorrelatedNoise(NotCopied):
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+        model = self._model()
+        # FSDP2 puts whole parameters in the place of shards for a while.
+        if model is not None and not any(is_sharded(p) for p in self._parameters.values()):
+            replaced = [name for name, p in trainable(model).items() if self._parameters.get(name) is not p]
+            if replaced:
+                raise ValueError(f"parameter {replaced[0]} of the model is another but must be the one that the noise was made for")
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._from_elsewhere and self.step < self._plan.steps:
             if self._sampler is None:

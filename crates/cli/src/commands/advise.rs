@@ -14,7 +14,7 @@ use crate::progress::Progress;
 
 /// Propose delta, batch size, passes over the data and sampling, by what they cost.
 ///
-/// All proposals have about 1000 steps: what a larger budget buys are larger batches, over which the same noise is averaged.
+/// All proposals have 1000 steps, or fewer where data are few: what a larger budget buys are larger batches, over which the same noise is averaged.
 /// Delta is the power of ten at or below 0.1 / N.
 #[derive(Debug, Args)]
 #[command(
@@ -112,7 +112,7 @@ impl Row {
         };
         let steps = candidate.schedule.steps;
         let mut command = format!(
-            "antinoise plan --examples {} --batch-size {} --steps {steps} --epsilon {} --delta {:e} --setting {setting}",
+            "antinoise plan --examples {} --batch-size {} --steps {steps} --epsilon {} --delta {:e} --setting {setting} --quick",
             request.examples, request.batch_size, request.epsilon, request.delta
         );
         if request.dim > 0 {
@@ -173,7 +173,7 @@ impl fmt::Display for Report {
                 vec![
                     row.setting.into(),
                     row.batch_size.to_string(),
-                    format!("{:.1}", row.epochs),
+                    format!("{:.2}", row.epochs),
                     format!("{:e}", row.delta),
                     format!("{:.3e}", row.rms_loss),
                     format!("{:.2}", row.relative_to_dp_sgd),

@@ -8,7 +8,8 @@ use crate::output;
 /// What the choice is worth, against the same noise in the same batches and against what could be run instead, and what was
 /// given up for a smaller state.
 pub fn explanation(choice: &Choice, request: &Request) -> String {
-    let sentences = [Some(worth(choice, request.objective)), turns(choice), given_up(choice, request)];
+    let sentences =
+        [Some(worth(choice, request.objective)), turns(choice, request.objective), given_up(choice, request)];
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -44,11 +45,14 @@ fn worth(choice: &Choice, objective: Objective) -> String {
 }
 
 /// Where sampling was offered and is not used.
-fn turns(choice: &Choice) -> Option<String> {
-    let offered = choice.candidates[0].is_amplified();
-    let used = choice.candidates[choice.chosen].is_amplified();
-    let text = "It takes batches in turn: what sampling amplifies is less than what this strategy saves.";
-    (offered && !used).then(|| text.into())
+fn turns(choice: &Choice, objective: Objective) -> Option<String> {
+    let (independent, chosen) = (&choice.candidates[0], &choice.candidates[choice.chosen]);
+    if !independent.is_amplified() || chosen.is_amplified() {
+        return None;
+    }
+    let saves = chosen.objective(objective) < independent.objective(objective);
+    let why = "what sampling amplifies is less than what this strategy saves";
+    Some(if saves { format!("It takes batches in turn: {why}.") } else { "It takes batches in turn.".into() })
 }
 
 fn given_up(choice: &Choice, request: &Request) -> Option<String> {

@@ -173,6 +173,9 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<Output> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
+    if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
+        return Err(InvalidParameter::new("plot", out.display(), "another file than --out's").into());
+    }
     let request = arguments.request()?;
     output::warn_of_delta(request.delta, request.examples, request.unit);
     if let Some(sweep) = arguments.sweep {

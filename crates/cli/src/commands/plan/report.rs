@@ -33,6 +33,8 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 pub struct Row {
     strategy: &'static str,
+    /// Class, size and form, as `--strategy` takes it.
+    spec: String,
     bands: Option<usize>,
     order: Option<usize>,
     noise_multiplier: f64,
@@ -65,7 +67,8 @@ impl Report {
     pub fn new(choice: Choice, request: &Request) -> Self {
         let sampled = choice.candidates[0].is_amplified();
         let mut candidates: Vec<Row> = choice.candidates.iter().map(|c| Row::among(c, sampled)).collect();
-        for i in choice.front(request) {
+        // Without a number of parameters, states are not known.
+        for i in choice.front(request).into_iter().filter(|_| request.dim > 0) {
             candidates[i].on_front = true;
         }
         candidates.extend(choice.references.iter().map(Row::of_reference));
@@ -85,16 +88,22 @@ impl Report {
     }
 }
 
+/// A strategy's name, which says so where its batches take turns and those of others are sampled.
+pub fn named(spec: &str, in_turn: bool) -> String {
+    format!("{spec}{}", if in_turn { ", cyclic" } else { "" })
+}
+
 impl Row {
-    /// A candidate, by its strategy's name, which says so where its batches take turns and those of others are sampled.
+    /// A candidate among others that are sampled or not.
     fn among(candidate: &Candidate, sampled: bool) -> Self {
-        let turns = if sampled && !candidate.is_amplified() { ", cyclic" } else { "" };
-        Self { name: format!("{}{turns}", candidate.spec), ..Self::new(candidate) }
+        let name = named(&candidate.spec.to_string(), sampled && !candidate.is_amplified());
+        Self { name, ..Self::new(candidate) }
     }
 
     fn new(candidate: &Candidate) -> Self {
         Self {
             strategy: candidate.spec.class.name(),
+            spec: candidate.spec.to_string(),
             bands: candidate.spec.bands,
             order: candidate.spec.order,
             noise_multiplier: candidate.noise_multiplier,

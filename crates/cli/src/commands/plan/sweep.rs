@@ -4,11 +4,12 @@ use std::fmt;
 
 use antinoise_chart::{Axis, Chart, Look, Series};
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Length, Request, choose};
+use antinoise_plan::{Length, Request, Setting, choose};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use super::figure::loss_axis;
+use super::report::named;
 use crate::failure::Result;
 use crate::progress::Progress;
 use crate::{output, plot};
@@ -30,6 +31,9 @@ pub struct Swept {
     steps: usize,
     objective: &'static str,
     points: Vec<Point>,
+    /// Whether batches may be sampled.
+    #[serde(skip)]
+    sampled: bool,
     #[serde(skip)]
     request: Request,
 }
@@ -79,6 +83,7 @@ impl Sweep {
             steps,
             objective: plot::name(request.objective),
             points: found,
+            sampled: request.setting == Setting::Poisson,
             request: request.clone(),
         })
     }
@@ -105,7 +110,10 @@ impl Point {
     fn new(request: &Request, steps: usize) -> Result<Self> {
         let choice = choose(request)?;
         let chosen = &choice.candidates[choice.chosen];
-        let gradients = steps as f64 * request.batch_size as f64;
+        // Batches in turn share out all examples.
+        let batch_size =
+            chosen.schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
+        let gradients = steps as f64 * batch_size;
         Ok(Self {
             batch_size: request.batch_size,
             epsilon: request.epsilon,
@@ -168,7 +176,7 @@ impl fmt::Display for Swept {
                     format!("{:.3e}", p.loss),
                     format!("{:.3}", p.relative_to_independent),
                     if self.request.dim > 0 { output::bytes(p.state_bytes) } else { "-".into() },
-                    p.strategy.clone(),
+                    named(&p.strategy, self.sampled && !p.amplified),
                 ]
             })
             .collect();
