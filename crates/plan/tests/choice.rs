@@ -79,7 +79,7 @@ fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn the_cheapest_of_the_nearly_best_is_chosen_within_the_budget(request in requests(), share in 0.0f64..1.5) {
