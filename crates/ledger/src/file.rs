@@ -96,6 +96,10 @@ fn create_or_check(path: &Path, database: &Connection) -> Result<()> {
         (number("application_id").map_err(&failed)?, number("user_version").map_err(&failed)?);
     let tables = tables(database).map_err(&failed)?;
     if (application, version, tables.len()) == (0, 0, 0) {
+        // SQLite takes the first bytes of a file that was cut for nothing.
+        if std::fs::metadata(path).map_err(Error::io(path))?.len() > 0 {
+            return Err(Error::damaged(path, "no tables"));
+        }
         return create(database).map_err(&failed);
     }
     if application != APPLICATION {

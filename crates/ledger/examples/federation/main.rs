@@ -38,9 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let plan = federation.begin(&folder)?;
     println!("{}", plan.strategy.class().name());
-    let born = || {
-        Command::new(std::env::current_exe().unwrap()).args(&words).env(LIFE, &folder).spawn().unwrap()
-    };
+    let born =
+        || Command::new(std::env::current_exe().unwrap()).args(&words).env(LIFE, &folder).spawn().unwrap();
     let whole = federation.kill(&folder, numbers[6], &mut Draws(1), born);
     let account = federation.account(&folder)?;
     println!("{account:#?}\n{:.0} s with all lives, {} killed", whole.as_secs_f64(), numbers[6]);

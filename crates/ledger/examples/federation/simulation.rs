@@ -68,8 +68,7 @@ fn available(users: usize, draws: &mut Draws) -> u32 {
 impl Federation {
     /// Makes the plan in `folder`.
     pub fn begin(&self, folder: &Path) -> Result<VerifiedPlan, Failed> {
-        let setting =
-            Setting::Federated { min_sep: self.min_sep, max_participations: Some(self.most) };
+        let setting = Setting::Federated { min_sep: self.min_sep, max_participations: Some(self.most) };
         let mut request = Request::new(self.users, self.cohort, Length::Steps(self.rounds), setting);
         (request.unit, request.dim, request.thorough) = (PrivacyUnit::User, self.dim, false);
         (request.epsilon, request.delta) = (4.0, 0.1 / self.users as f64);
@@ -88,13 +87,7 @@ impl Federation {
     }
 
     /// Lets lives be killed at random moments until `kills` are done, and one go on to the end. Gives the time of it all.
-    pub fn kill(
-        &self,
-        folder: &Path,
-        kills: usize,
-        draws: &mut Draws,
-        born: impl Fn() -> Child,
-    ) -> Duration {
+    pub fn kill(&self, folder: &Path, kills: usize, draws: &mut Draws, born: impl Fn() -> Child) -> Duration {
         let start = Instant::now();
         let mut moments: Vec<usize> = (0..kills).map(|_| draws.next() as usize % self.rounds).collect();
         moments.sort_unstable();
@@ -149,9 +142,8 @@ impl Life {
         let start = Instant::now();
         let path = folder.join(NOISE);
         let begun = folder.join(LEDGER).exists();
-        let builder =
-            NoiseStream::builder(plan.strategy.recursion()?, plan.steps, of.dim, plan.noise_std())
-                .context(plan.digest());
+        let builder = NoiseStream::builder(plan.strategy.recursion()?, plan.steps, of.dim, plan.noise_std())
+            .context(plan.digest());
         let grid = plan.release.grid()?;
         let mut noise = if begun {
             builder.resume_any(grid, &path)?
@@ -271,7 +263,10 @@ impl Federation {
         let charged = std::fs::read(folder.join(CHARGED))?;
         for entry in charged.chunks_exact(8) {
             let of = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"));
-            assert!(there.exists(rusqlite::params![name(of(4)), of(0)])?, "someone who was used is not charged");
+            assert!(
+                there.exists(rusqlite::params![name(of(4)), of(0)])?,
+                "someone who was used is not charged"
+            );
         }
         assert!(charged.len() >= 8 * self.cohort * self.rounds);
         let lines = lines(folder);
@@ -282,7 +277,9 @@ impl Federation {
         let [ledger, noise, all, peak] = rows.fold([0.0; 4], |sum, row| {
             [sum[0] + row[0], sum[1] + row[1], sum[2] + row[2], f64::max(sum[3], row[3])]
         });
-        let releases = number("SELECT COUNT(*) FROM releases WHERE step BETWEEN 0 AND (SELECT MAX(step) FROM releases)")?;
+        let releases = number(
+            "SELECT COUNT(*) FROM releases WHERE step BETWEEN 0 AND (SELECT MAX(step) FROM releases)",
+        )?;
         Ok(Account {
             seconds: all * 1e-9,
             ledger_share: ledger / all,
@@ -295,7 +292,9 @@ impl Federation {
                  FROM participations) WHERE gap IS NOT NULL",
             )?,
             most: number("SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY user)")?,
-            smallest_round: number("SELECT MIN(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY step)")?,
+            smallest_round: number(
+                "SELECT MIN(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY step)",
+            )?,
             releases,
             bytes: std::fs::metadata(path)?.len(),
         })
