@@ -22,7 +22,14 @@ const TABLES: [(&str, &str); 3] = [
     ("run", "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"),
 ];
 /// Pages of a round's participants are all over the file; this much of it stays in memory.
-const CACHE_KIB: i64 = 64 * 1024;
+const CACHE_KIB: i64 = 128 * 1024;
+/// Pages that are written ahead before they are written into the file: 128 MiB.
+const WRITTEN_AHEAD: i64 = 32 * 1024;
+
+/// Writes all into the file itself, as another program has it that writes nothing ahead.
+pub(crate) fn settle(database: &Connection) -> rusqlite::Result<()> {
+    database.pragma_update(None, "journal_mode", "DELETE")
+}
 
 /// Makes an empty file for its owner alone, if there is none.
 pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
@@ -49,9 +56,11 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         {
             database.pragma_update(None, name, value)?;
         }
-        // Each change is in the file itself, whole, when it is done, and so is the end of its journal.
-        database.pragma_update(None, "journal_mode", "DELETE")?;
+        // A round's participants are all over the file. Written ahead they go to the disk in one piece, and into the file
+        // every few dozen rounds.
+        database.pragma_update(None, "journal_mode", "WAL")?;
         database.pragma_update(None, "synchronous", "EXTRA")?;
+        database.pragma_update(None, "wal_autocheckpoint", WRITTEN_AHEAD)?;
         database.pragma_update(None, "cache_size", -CACHE_KIB)?;
         Ok(database)
     };
@@ -96,10 +105,6 @@ fn create_or_check(path: &Path, database: &Connection) -> Result<()> {
         (number("application_id").map_err(&failed)?, number("user_version").map_err(&failed)?);
     let tables = tables(database).map_err(&failed)?;
     if (application, version, tables.len()) == (0, 0, 0) {
-        // SQLite takes the first bytes of a file that was cut for nothing.
-        if std::fs::metadata(path).map_err(Error::io(path))?.len() > 0 {
-            return Err(Error::damaged(path, "no tables"));
-        }
         return create(database).map_err(&failed);
     }
     if application != APPLICATION {

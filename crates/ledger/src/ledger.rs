@@ -320,6 +320,13 @@ impl Ledger {
     }
 }
 
+impl Drop for Ledger {
+    /// What is not written into the file now is by whoever opens it next.
+    fn drop(&mut self) {
+        let _ = file::settle(&self.database);
+    }
+}
+
 /// Hands on every user and step, by user and in order.
 fn read_rows(
     database: &Connection,

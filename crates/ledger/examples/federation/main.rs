@@ -4,7 +4,8 @@
 //! cargo run --release -p antinoise-ledger --example federation -- 1000000 1000 2000 100 10 1000000 20
 //! ```
 //!
-//! for USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS; more words: a folder that is kept, and rounds between saves of the noise.
+//! for USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS; more words: a folder that is kept, rounds between saves of the noise, and how
+//! many updates are clipped and summed in a round, 0 where none are told.
 
 mod simulation;
 
@@ -18,10 +19,9 @@ use simulation::{Draws, Federation};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.len() < 7 {
-        return Err("USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS [FOLDER [SAVED_EVERY]]".into());
+        return Err("USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS [FOLDER [SAVED_EVERY [SUMMED]]]".into());
     }
     let numbers = words[..7].iter().map(|word| word.parse()).collect::<Result<Vec<usize>, _>>()?;
-    let saved_every = words.get(8).map_or(Ok(50), |word| word.parse())?;
     let federation = Federation {
         users: numbers[0],
         cohort: numbers[1],
@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         min_sep: numbers[3],
         most: numbers[4],
         dim: numbers[5],
-        saved_every,
+        saved_every: words.get(8).map_or(Ok(50), |word| word.parse())?,
+        summed: words.get(9).map_or(Ok(0), |word| word.parse())?,
     };
     if let Some(folder) = std::env::var_os(LIFE) {
         return federation.live(Path::new(&folder));
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         || Command::new(std::env::current_exe().unwrap()).args(&words).env(LIFE, &folder).spawn().unwrap();
     let whole = federation.kill(&folder, numbers[6], &mut Draws(1), born);
     let account = federation.account(&folder)?;
-    println!("{account:#?}\n{:.0} s with all lives, {} killed", whole.as_secs_f64(), numbers[6]);
+    println!("{account}\n{:.0} s with all lives, {} killed", whole.as_secs_f64(), numbers[6]);
     assert!(account.least_gap >= federation.min_sep && account.most <= federation.most);
     assert!(account.releases == federation.rounds && account.smallest_round >= federation.cohort);
     let start = std::time::Instant::now();

@@ -23,6 +23,8 @@ pub struct Federation {
     pub dim: usize,
     /// Rounds between two times that the noise's state is saved.
     pub saved_every: usize,
+    /// Updates that are clipped and summed in a round, of those who are asked.
+    pub summed: usize,
 }
 
 type Failed = Box<dyn std::error::Error>;
@@ -109,6 +111,17 @@ impl Federation {
     }
 }
 
+/// Adds an update that is clipped to norm 1 to a sum.
+fn add_clipped(update: &[f32], sum: &mut [f64]) {
+    // Eight sums at once, which a processor adds together.
+    let mut squares = [0.0; 8];
+    for part in update.chunks_exact(8) {
+        squares.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
+    }
+    let scale = 1.0 / squares.iter().sum::<f64>().sqrt().max(1.0);
+    sum.iter_mut().zip(update).for_each(|(sum, &x)| *sum += scale * f64::from(x));
+}
+
 fn lines(folder: &Path) -> String {
     std::fs::read_to_string(folder.join(DIARY)).unwrap_or_default()
 }
@@ -127,6 +140,8 @@ struct Life {
     ledger: Ledger,
     noise: AnyStream,
     draws: Draws,
+    /// Updates that take turns: more than fit a cache.
+    updates: Vec<Vec<f32>>,
     sum: Vec<f64>,
     out: Vec<f32>,
     model: Vec<f32>,
@@ -168,7 +183,8 @@ impl Life {
             ledger,
             noise,
             draws: Draws(seed),
-            sum: vec![0.25; of.dim],
+            updates: vec![vec![0.25; of.dim]; of.summed.min(16)],
+            sum: vec![0.0; of.dim],
             out: vec![0.0; of.dim],
             model: vec![0.0; of.dim],
             diary: append(DIARY)?,
@@ -208,6 +224,8 @@ impl Life {
             cohort.iter().flat_map(|(user, _)| [step, *user]).flat_map(u32::to_le_bytes).collect();
         self.charged.write_all(&told)?;
         // From here on gradients may be used.
+        self.sum.fill(0.0);
+        (0..self.of.summed).for_each(|user| add_clipped(&self.updates[user % 16], &mut self.sum));
         let making = Instant::now();
         self.noise.release(&self.sum, &mut self.out)?;
         if self.noise.step().is_multiple_of(self.of.saved_every) {
@@ -251,6 +269,23 @@ pub struct Account {
     pub smallest_round: usize,
     pub releases: usize,
     pub bytes: u64,
+}
+
+impl std::fmt::Display for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seconds, ledger_share, noise_share, peak_mib, users, participations, .. } = self;
+        let Self { least_gap, most, smallest_round, releases, bytes, .. } = self;
+        writeln!(
+            f,
+            "{releases} rounds of {smallest_round} users or more in {seconds:.1} s; peak {peak_mib:.0} MiB"
+        )?;
+        writeln!(f, "ledger {:.1}% of it, noise {:.1}%", 100.0 * ledger_share, 100.0 * noise_share)?;
+        writeln!(
+            f,
+            "{users} users took part {participations} times, {most} times each or less, {least_gap} steps apart or more"
+        )?;
+        write!(f, "ledger of {bytes} bytes")
+    }
 }
 
 impl Federation {
