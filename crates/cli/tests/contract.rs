@@ -168,7 +168,10 @@ fn account_tells_what_was_observed() {
         &other,
     ]);
     for (arguments, message) in [
-        (["account", "--plan", &other, "--observed", &ledger], "participation of the plan is single of units example"),
+        (
+            ["account", "--plan", &other, "--observed", &ledger],
+            "participation of the plan is single of units example",
+        ),
         (["account", "--plan", &file, "--observed", &file], "its owner's alone"),
         (["account", "--plan", &file, "--observed", &at("absent.db")], "absent.db: "),
     ] {

@@ -23,8 +23,10 @@ const TABLES: [(&str, &str); 3] = [
 ];
 /// Pages of a round's participants are all over the file; this much of it stays in memory.
 const CACHE_KIB: i64 = 128 * 1024;
-/// Pages that are written ahead before they are written into the file: 128 MiB.
-const WRITTEN_AHEAD: i64 = 32 * 1024;
+/// Bytes of a page of a new file.
+const PAGE: i64 = 1024;
+/// Pages that are written ahead before they are written into the file: 64 MiB.
+const WRITTEN_AHEAD: i64 = 64 * 1024;
 
 /// Writes all into the file itself, as another program has it that writes nothing ahead.
 pub(crate) fn settle(database: &Connection) -> rusqlite::Result<()> {
@@ -56,6 +58,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         {
             database.pragma_update(None, name, value)?;
         }
+        // Where the file is new: a participant changes a page of the file, and small ones are written sooner.
+        database.pragma_update(None, "page_size", PAGE)?;
         // A round's participants are all over the file. Written ahead they go to the disk in one piece, and into the file
         // every few dozen rounds.
         database.pragma_update(None, "journal_mode", "WAL")?;

@@ -70,7 +70,7 @@ fn a_new_file_is_as_python_makes_it() {
         let database = Connection::open(path).unwrap();
         let number =
             |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
-        let numbers = ["application_id", "user_version", "page_size"].map(number);
+        let numbers = ["application_id", "user_version"].map(number);
         let mut tables = database.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
         let tables: Vec<(String, String)> =
             tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();

@@ -51,7 +51,7 @@ pub struct Arguments {
     group_size: Option<usize>,
     /// With --plan, of users who come by themselves: the participation that its run's ledger recorded, over the steps
     /// that were released. A statement after the fact, for participation that depends on nobody's data.
-    #[arg(long, value_name = "LEDGER", requires = "plan")]
+    #[arg(long, value_name = "LEDGER", requires = "plan", conflicts_with_all = ["noise_multiplier", "mu"])]
     observed: Option<PathBuf>,
     #[command(flatten)]
     bins: BinsOptions,
