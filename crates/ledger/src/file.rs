@@ -24,8 +24,8 @@ const TABLES: [(&str, &str); 3] = [
 /// Pages of a round's participants are all over the file; this much of it stays in memory.
 const CACHE_KIB: i64 = 128 * 1024;
 /// Bytes of a page of a new file.
-const PAGE: i64 = 1024;
-/// Pages that are written ahead before they are written into the file: 64 MiB.
+const PAGE: i64 = 2048;
+/// Pages that are written ahead before they are written into the file: 128 MiB.
 const WRITTEN_AHEAD: i64 = 64 * 1024;
 
 /// Writes all into the file itself, as another program has it that writes nothing ahead.
