@@ -67,6 +67,12 @@ impl From<antinoise_plan::Error> for Failure {
     }
 }
 
+impl From<antinoise_ledger::Error> for Failure {
+    fn from(error: antinoise_ledger::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
 impl From<antinoise_noise::Error> for Failure {
     fn from(error: antinoise_noise::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

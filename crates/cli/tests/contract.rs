@@ -1,5 +1,7 @@
 //! What scripts rely on: one JSON object with the fixed keys, and whole files.
 
+mod common;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -112,6 +114,73 @@ fn account_knows_bands_groups_and_bins() {
     assert!(number(bins, "failure") <= 1e-8);
     let mu = number("account --noise-multiplier 4 --delta 1e-6 --group-size 2", "mu");
     assert!((mu - 0.5).abs() < 1e-12, "the group's, not one unit's");
+}
+
+/// What a ledger recorded costs no more than what its plan allows, and only where that can be said.
+#[test]
+fn account_tells_what_was_observed() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = common::write_federated(folder.path());
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, ledger) = (at("federated.toml"), at("ledger.db"));
+    let found = json(&["account", "--plan", &file, "--observed", &ledger]);
+    let observed = &found["observed"];
+    assert_keys(observed, "steps_released steps users participations patterns min_sep max_participations");
+    assert_keys(observed, "sensitivity plan_epsilon statement");
+    // Only user 0 took part twice, in steps 0 and 5; the last charge came to nothing.
+    let numbers = ["steps_released", "users", "participations", "patterns", "min_sep", "max_participations"]
+        .map(|key| &observed[key]);
+    assert_eq!(numbers.map(|number| number.as_u64().unwrap()), [6, 11, 12, 7, 5, 2]);
+    let patterns = vec![vec![0, 5], vec![1], vec![2], vec![3], vec![4], vec![0], vec![5]];
+    let wanted =
+        plan.strategy.sensitivity(&antinoise_mechanism::Participation::Patterns { patterns }).unwrap();
+    let sensitivity = observed["sensitivity"]["value"].as_f64().unwrap();
+    assert!((sensitivity / wanted.value - 1.0).abs() < 1e-12 && sensitivity < plan.sensitivity.value);
+    let multiplier = found["noise_multiplier"].as_f64().unwrap();
+    let plain = plan.noise_multiplier * plan.sensitivity.value / sensitivity;
+    assert!(multiplier <= plain && multiplier > 0.999 * plain, "{multiplier} against {plain}");
+    let promised = json(&["account", "--plan", &file]);
+    assert_eq!(promised["observed"], Value::Null);
+    let epsilon = |found: &Value| found["epsilon"].as_f64().unwrap();
+    assert!(epsilon(&found) < epsilon(&promised));
+    let statement = observed["statement"].as_str().unwrap();
+    for said in
+        ["over 6 of 8 steps", "depended neither on anybody's private data", "a statement after the fact"]
+    {
+        assert!(statement.contains(said), "{said} in {statement}");
+    }
+    let other = at("other.toml");
+    json(&[
+        "plan",
+        "--examples",
+        "40",
+        "--batch-size",
+        "2",
+        "--steps",
+        "8",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-3",
+        "--setting",
+        "cyclic",
+        "--out",
+        &other,
+    ]);
+    for (arguments, message) in [
+        (
+            ["account", "--plan", &other, "--observed", &ledger],
+            "participation of the plan is single of units example",
+        ),
+        (["account", "--plan", &file, "--observed", &file], "its owner's alone"),
+        (["account", "--plan", &file, "--observed", &at("absent.db")], "absent.db: "),
+    ] {
+        let output = antinoise().args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(message), "{said}");
+    }
+    let without_plan = ["account", "--noise-multiplier", "1", "--delta", "1e-5", "--observed", &ledger];
+    assert_eq!(antinoise().args(without_plan).output().unwrap().status.code(), Some(2));
 }
 
 #[test]

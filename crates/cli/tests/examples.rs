@@ -1,5 +1,7 @@
 //! Every command that a help text or a document shows is run as it is rendered there.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -98,6 +100,7 @@ fn write_images(folder: &Path) {
 fn run_all(commands: &[String]) {
     let folder = tempfile::tempdir().unwrap();
     write_images(&folder.path().join("images"));
+    common::write_federated(folder.path());
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(binary.to_path_buf())

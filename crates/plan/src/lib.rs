@@ -24,6 +24,7 @@
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
 //! statement: the claim of one plan, and of several
+//! observed: the claim of the participation that really happened
 //! candidate: a mechanism for a request
 //! search: which are tried
 //! choose: the best
@@ -38,6 +39,7 @@ mod claim;
 mod error;
 mod file;
 mod make;
+mod observed;
 mod plan;
 mod range;
 mod release;
@@ -58,6 +60,7 @@ pub use choose::{Choice, LeftOut, choose};
 pub use claim::{Accountant, Privacy};
 pub use error::{Error, Result};
 pub use file::write_atomically;
+pub use observed::ObservedPrivacy;
 pub use plan::Plan;
 pub use release::{Release, ReleaseKind, SUM_ALLOWANCE};
 pub use request::{Length, Request, Setting};

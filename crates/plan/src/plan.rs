@@ -100,21 +100,9 @@ impl Plan {
     /// this release.
     pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
         let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
-        let of = |participation| running::sensitivity_upper(strategy, participation, precision);
-        let running = of(&self.participation)?;
-        let past = match self.release {
-            // It claims nothing about last bits.
-            Release::PlainFloatingPoint => 0.0,
-            Release::Grid { spacing, dim } => {
-                let column_norm = if self.participation == Participation::Single {
-                    running
-                } else {
-                    of(&Participation::Single)?
-                };
-                let noise_std = self.noise_multiplier * stated * self.clip_norm;
-                self.noise_multiplier * noise.past_share(column_norm, spacing / noise_std, dim)
-            }
-        };
+        let running = running::sensitivity_upper(strategy, &self.participation, precision)?;
+        let column_norm = (self.participation == Participation::Single).then_some(running);
+        let past = self.noise_multiplier * self.past_share(stated, noise, column_norm)?;
         let left = (1.0 - past).next_down();
         if !(0.5..=1.0).contains(&left) {
             let must_be = "one whose noise double precision can add up for so many parameters and steps: fewer bands, \
@@ -124,6 +112,27 @@ impl Plan {
         }
         let running = (running / stated).next_up().max(1.0);
         Ok((running / left * RECOMPUTED).next_up())
+    }
+
+    /// What double precision does to the past's share of the noise moves the mean of a run by at most this, in units of seed
+    /// noise, whoever takes part. `column_norm` is the largest of the C that runs, where it is known.
+    pub(crate) fn past_share(
+        &self,
+        stated: f64,
+        noise: &RunningNoise,
+        column_norm: Option<f64>,
+    ) -> Result<f64> {
+        match self.release {
+            // It claims nothing about last bits.
+            Release::PlainFloatingPoint => Ok(0.0),
+            Release::Grid { spacing, dim } => {
+                let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
+                let single = || running::sensitivity_upper(strategy, &Participation::Single, precision);
+                let column_norm = column_norm.map_or_else(single, Ok)?;
+                let noise_std = self.noise_multiplier * stated * self.clip_norm;
+                Ok(noise.past_share(column_norm, spacing / noise_std, dim))
+            }
+        }
     }
 
     /// The sampling in `groups` groups that amplifies, its hypotheses checked on the numbers.
@@ -192,4 +201,4 @@ impl Plan {
 }
 
 /// A stated figure and the same figure recomputed on another machine may differ by this part.
-const RECOMPUTED: f64 = 1.0 + 4e-9;
+pub(crate) const RECOMPUTED: f64 = 1.0 + 4e-9;

@@ -1,15 +1,17 @@
 //! `antinoise account`: the privacy of a noise multiplier.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
+use antinoise_ledger::Ledger;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use antinoise_plan::{Plan, Scheme, VerifiedPlan};
 use clap::Args;
 
+use super::observed::Observed;
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
@@ -34,7 +36,8 @@ use crate::progress::Progress;
   antinoise account --mu 0.5 --delta 1e-5
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting poisson --out plan.toml
-  antinoise account --plan plan.toml --delta 1e-6"
+  antinoise account --plan plan.toml --delta 1e-6
+  antinoise account --plan federated.toml --observed ledger.db"
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -46,6 +49,10 @@ pub struct Arguments {
     /// Units that differ together, or examples of one user.
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
     group_size: Option<usize>,
+    /// With --plan, of users who come by themselves: the participation that its run's ledger recorded, over the steps
+    /// that were released. A statement after the fact, for participation that depends on nobody's data.
+    #[arg(long, value_name = "LEDGER", requires = "plan", conflicts_with_all = ["noise_multiplier", "mu"])]
+    observed: Option<PathBuf>,
     #[command(flatten)]
     bins: BinsOptions,
     /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
@@ -85,7 +92,11 @@ struct PointOptions {
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let Arguments { adjacency, point, .. } = arguments;
     if let Some(path) = &arguments.noise.plan {
-        return arguments.plan(&Plan::load(path)?);
+        let plan = Plan::load(path)?;
+        return match &arguments.observed {
+            None => arguments.plan(&plan),
+            Some(ledger) => arguments.observed(&plan, ledger),
+        };
     }
     if let Some(bins) = arguments.bins.balls_in_bins {
         return arguments.bins(bins);
@@ -162,6 +173,16 @@ impl Arguments {
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
         output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
         Ok(report)
+    }
+
+    /// As those took part whom the ledger names.
+    fn observed(&self, plan: &VerifiedPlan, ledger: &Path) -> Result<Report> {
+        let found = Ledger::open_begun(ledger, plan)?.observed()?;
+        let privacy = plan.observed(&found.patterns)?;
+        let delta = self.point.delta.or(Some(plan.privacy.delta));
+        let report = self.at(privacy.noise_multiplier, delta, Sampling::None, plan.privacy.adjacency)?;
+        output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
+        Ok(report.of_observed(Observed::new(plan, &found, privacy)?))
     }
 
     fn bins(&self, bins: usize) -> Result<Report> {

@@ -13,6 +13,7 @@ pub mod completions;
 pub mod loss;
 pub mod man;
 pub mod noise;
+pub mod observed;
 pub mod plan;
 pub mod privacy;
 pub mod show;

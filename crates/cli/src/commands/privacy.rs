@@ -11,6 +11,7 @@ use antinoise_mechanism::Adjacency;
 use clap::Args;
 use serde::Serialize;
 
+use super::observed::Observed;
 use crate::failure::Result;
 use crate::numbers::{count, real, short_down, short_up};
 
@@ -130,12 +131,19 @@ pub struct Report {
     group_size: u64,
     adjacency: String,
     accountant: &'static str,
+    /// The participation that a ledger recorded, which the figures are for.
+    observed: Option<Observed>,
 }
 
 impl Report {
     /// The delta that is stated.
     pub fn delta(&self) -> f64 {
         self.delta
+    }
+
+    /// The same figures, which are for what a ledger recorded.
+    pub fn of_observed(self, observed: Observed) -> Self {
+        Self { observed: Some(observed), ..self }
     }
 
     /// Epsilon at this delta.
@@ -236,6 +244,7 @@ impl Report {
                 _ => adjacency.to_string(),
             },
             accountant: if gdp.is_some() { "gdp" } else { "pld" },
+            observed: None,
         })
     }
 }
@@ -278,6 +287,7 @@ impl fmt::Display for Report {
             )?;
         }
         writeln!(f, "adjacency         {}", self.adjacency)?;
-        writeln!(f, "accountant        {}", self.accountant)
+        writeln!(f, "accountant        {}", self.accountant)?;
+        self.observed.as_ref().map_or(Ok(()), |observed| observed.fmt(f))
     }
 }

@@ -11,6 +11,8 @@ use crate::{Encoder, Result};
 
 /// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
 const MOST_SIGNED: usize = 12;
+/// Most entries that are kept in a table of whole lags, for as many patterns as there are.
+const MOST_TABLED: usize = 1 << 25;
 /// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
 /// (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
@@ -20,9 +22,28 @@ pub(super) const TWO_AT_MOST: &str =
 /// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
 const ROUNDING: f64 = 1e-12;
 
-/// The entries of C^T C that listed patterns hold, found one lag after the other.
+/// The entries of C^T C that listed patterns hold.
 pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
     can_write_out(encoder.steps())?;
+    let mut held = vec![false; encoder.steps()];
+    for pattern in patterns {
+        pattern
+            .iter()
+            .enumerate()
+            .for_each(|(i, t)| pattern[i..].iter().for_each(|tau| held[tau - t] = true));
+    }
+    let lags = held.iter().filter(|&&held| held).count();
+    if lags.saturating_mul(encoder.steps()) <= MOST_TABLED {
+        let of_lag = |(lag, held)| if held { encoder.gram_lag(lag) } else { Vec::new() };
+        let table: Vec<Vec<f64>> = held.into_iter().enumerate().map(of_lag).collect();
+        return of_patterns(patterns, |lag, t| table[lag][t]);
+    }
+    let entries = sparse(encoder, patterns)?;
+    of_patterns(patterns, |lag, t| entries[&(lag, t)])
+}
+
+/// The entries that few patterns hold over many steps, found one lag after the other.
+fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize, usize), f64>> {
     can_write_out(
         patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
     )?;
@@ -38,14 +59,17 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
         }
         *entry = known.1[t];
     }
-    let block = |u: usize| {
-        let pattern: &Vec<usize> = &patterns[u];
+    Ok(entries)
+}
+
+fn of_patterns(patterns: &[Vec<usize>], entry: impl Fn(usize, usize) -> f64) -> Result<Sensitivity> {
+    of_blocks(patterns.len(), |u| {
+        let pattern = &patterns[u];
         Matrix::from_fn(pattern.len(), pattern.len(), |i, j| {
             let (t, tau) = (pattern[i], pattern[j]);
-            entries[&(t.abs_diff(tau), t.min(tau))]
+            entry(t.abs_diff(tau), t.min(tau))
         })
-    };
-    of_blocks(patterns.len(), block)
+    })
 }
 
 /// The sensitivity from C^T C restricted to each of `count` patterns.

@@ -1,0 +1,72 @@
+//! What a ledger recorded, beside the figures that follow from it.
+
+use std::fmt;
+
+use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
+use antinoise_plan::{ObservedPrivacy, VerifiedPlan};
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::numbers::short_up;
+
+/// The participation of a run, without names, and what may be said of it.
+#[derive(Debug, Serialize)]
+pub struct Observed {
+    steps_released: usize,
+    steps: usize,
+    users: usize,
+    participations: usize,
+    /// Different sets of steps.
+    patterns: usize,
+    /// Least number of steps between two of a user; null where nobody took part twice.
+    min_sep: Option<usize>,
+    max_participations: usize,
+    sensitivity: Sensitivity,
+    /// What the plan promised for every participation that it allows, at its own delta.
+    plan_epsilon: f64,
+    /// At the plan's delta.
+    statement: String,
+}
+
+impl Observed {
+    /// What `plan` says of what its ledger recorded.
+    pub fn new(
+        plan: &VerifiedPlan,
+        found: &antinoise_ledger::Observed,
+        privacy: ObservedPrivacy,
+    ) -> Result<Self> {
+        Ok(Self {
+            steps_released: found.steps,
+            steps: plan.steps,
+            users: found.users,
+            participations: found.participations,
+            patterns: found.patterns.len(),
+            min_sep: privacy.min_sep,
+            max_participations: privacy.max_participations,
+            plan_epsilon: plan.privacy.epsilon,
+            statement: plan.statement_of_observed(&privacy, found.steps)?.to_string(),
+            sensitivity: privacy.sensitivity,
+        })
+    }
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { users, participations, patterns, max_participations, sensitivity, .. } = self;
+        writeln!(f, "released          {} of {} steps", self.steps_released, self.steps)?;
+        writeln!(
+            f,
+            "took part         {users} users, {participations} times, in {patterns} different sets of steps"
+        )?;
+        let apart = self.min_sep.map_or(String::new(), |steps| format!(", {steps} steps apart or more"));
+        writeln!(f, "at most           {max_participations} times each{apart}")?;
+        let kind = match sensitivity.kind {
+            Kind::Exact => "exact",
+            Kind::UpperBound => "an upper bound",
+        };
+        let value = short_up(sensitivity.value, 10);
+        writeln!(f, "sensitivity       {value} ({kind}: {})", sensitivity.source)?;
+        writeln!(f, "the plan's        epsilon {}\n", short_up(self.plan_epsilon, 10))?;
+        write!(f, "{}", self.statement)
+    }
+}

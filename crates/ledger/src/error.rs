@@ -1,0 +1,82 @@
+//! Why a ledger could not be opened, read or written.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use rusqlite::ErrorCode;
+
+/// The error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter that cannot be used, or a file that is no ledger of this run.
+    #[error(transparent)]
+    Invalid(#[from] InvalidParameter),
+    /// A plan that counts no users.
+    #[error(transparent)]
+    Plan(#[from] antinoise_plan::Error),
+    /// A file that could not be made or looked at.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A change that could not be written, or a page that could not be read.
+    #[error("ledger {}: {source}", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// A ledger whose last change may or may not be on the disk.
+    #[error("ledger {}: an earlier change failed half way: open it again", path.display())]
+    Unsure {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Error {
+    /// Whether the caller's input, a file among it, is the cause.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) => true,
+            Self::Plan(error) => error.is_bad_input(),
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Database { .. } | Self::Unsure { .. } => false,
+        }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        |source| Self::Io { path, source }
+    }
+
+    /// What SQLite said of the ledger at `path`, in words where a file is to blame.
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
+        move |source| match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::refused(path, "locked", "free: one process at a time counts in it")
+            }
+            Some(ErrorCode::NotADatabase) => Self::refused(path, "another file", "a ledger"),
+            Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, &source),
+            Some(_) => Self::Database { path: path.to_path_buf(), source },
+            // A value of another type than the tables have.
+            None => Self::damaged(path, &source),
+        }
+    }
+
+    pub(crate) fn refused(path: &Path, got: &str, must_be: &str) -> Self {
+        InvalidParameter::new(format!("ledger {}", path.display()), got, must_be).into()
+    }
+
+    pub(crate) fn damaged(path: &Path, how: impl std::fmt::Display) -> Self {
+        Self::refused(path, &format!("damaged ({how})"), "as it was written")
+    }
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

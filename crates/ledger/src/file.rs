@@ -1,0 +1,136 @@
+//! The SQLite file: whose it is, that it is a ledger, and that nobody else has it open.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+use rusqlite::{Connection, OpenFlags, Transaction};
+
+use crate::{Error, Result};
+
+/// "anti".
+const APPLICATION: i64 = 0x616e_7469;
+/// The version of the tables below.
+const VERSION: i64 = 1;
+const TABLES: [(&str, &str); 3] = [
+    (
+        "participations",
+        "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID",
+    ),
+    ("releases", "CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB)"),
+    ("run", "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"),
+];
+/// Pages of a round's participants are all over the file; this much of it stays in memory.
+const CACHE_KIB: i64 = 128 * 1024;
+/// Bytes of a page of a new file.
+const PAGE: i64 = 2048;
+/// Pages that are written ahead before they are written into the file: 128 MiB.
+const WRITTEN_AHEAD: i64 = 64 * 1024;
+
+/// Writes all into the file itself, as another program has it that writes nothing ahead.
+pub(crate) fn settle(database: &Connection) -> rusqlite::Result<()> {
+    database.pragma_update(None, "journal_mode", "DELETE")
+}
+
+/// Makes an empty file for its owner alone, if there is none.
+pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The database in `path`, which exists, held by this connection until it ends, however the process does. What lies in
+/// it is a ledger, or nothing and then becomes one.
+pub(crate) fn open(path: &Path) -> Result<Connection> {
+    refuse_others(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = || -> rusqlite::Result<Connection> {
+        let database = Connection::open_with_flags(path, flags)?;
+        database.busy_timeout(std::time::Duration::ZERO)?;
+        for (name, value) in
+            [("locking_mode", "EXCLUSIVE"), ("trusted_schema", "OFF"), ("cell_size_check", "ON")]
+        {
+            database.pragma_update(None, name, value)?;
+        }
+        // Where the file is new: a participant changes a page of the file, and small ones are written sooner.
+        database.pragma_update(None, "page_size", PAGE)?;
+        // A round's participants are all over the file. Written ahead they go to the disk in one piece, and into the file
+        // every few dozen rounds.
+        database.pragma_update(None, "journal_mode", "WAL")?;
+        database.pragma_update(None, "synchronous", "EXTRA")?;
+        database.pragma_update(None, "wal_autocheckpoint", WRITTEN_AHEAD)?;
+        database.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        Ok(database)
+    };
+    let mut database = opened().map_err(Error::database(path))?;
+    let change = exclusive(&mut database).map_err(Error::database(path))?;
+    create_or_check(path, &change)?;
+    change.commit().map_err(Error::database(path))?;
+    Ok(database)
+}
+
+/// Where a file cannot be locked, nothing else may be read from it.
+fn exclusive(database: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    database.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
+}
+
+/// Refuses what is no regular file, before it is opened, and one that others than its owner may read or write.
+fn refuse_others(path: &Path) -> Result<()> {
+    let found = std::fs::metadata(path).map_err(Error::io(path))?;
+    if !found.is_file() {
+        return Err(Error::refused(path, "no regular file", "a ledger"));
+    }
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::MetadataExt::mode(&found) & 0o7777;
+        if mode & 0o077 != 0 {
+            let must_be = "0600, its owner's alone";
+            return Err(InvalidParameter::new(
+                format!("mode of {}", path.display()),
+                format!("{mode:04o}"),
+                must_be,
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn create_or_check(path: &Path, database: &Connection) -> Result<()> {
+    let failed = Error::database(path);
+    let number = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) =
+        (number("application_id").map_err(&failed)?, number("user_version").map_err(&failed)?);
+    let tables = tables(database).map_err(&failed)?;
+    if (application, version, tables.len()) == (0, 0, 0) {
+        return create(database).map_err(&failed);
+    }
+    if application != APPLICATION {
+        return Err(Error::refused(path, "another database", "a ledger"));
+    }
+    if version != VERSION {
+        let what = format!("version of {}", path.display());
+        return Err(InvalidParameter::new(what, version, VERSION.to_string()).into());
+    }
+    let ours = TABLES.map(|(name, sql)| (name.to_string(), sql.to_string()));
+    if tables == ours { Ok(()) } else { Err(Error::damaged(path, "other tables")) }
+}
+
+fn tables(database: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut found = database.prepare("SELECT name, COALESCE(sql, '') FROM sqlite_schema ORDER BY name")?;
+    found.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn create(database: &Connection) -> rusqlite::Result<()> {
+    for (_, sql) in TABLES {
+        database.execute(sql, [])?;
+    }
+    database.pragma_update(None, "application_id", APPLICATION)?;
+    database.pragma_update(None, "user_version", VERSION)
+}

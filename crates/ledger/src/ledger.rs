@@ -1,0 +1,346 @@
+//! The ledger: users are charged, steps are released.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::{InvalidParameter, hex};
+use antinoise_plan::VerifiedPlan;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::past::{Limits, Past};
+use crate::{Error, Observed, Result, file};
+
+/// The names in the table `run` that every ledger has.
+const PLAN: &str = "plan";
+const RUN: &str = "run";
+
+/// The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run,
+/// and to one process at a time; only its owner can read it. Every change is on the disk before the call returns.
+///
+/// ```
+/// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
+/// # let setting = Setting::Federated { min_sep: 3, max_participations: Some(2) };
+/// # let request = Request { unit: PrivacyUnit::User, ..Request::new(40, 2, Length::Steps(8), setting) };
+/// # let (plan, folder) = (choose(&request)?.plan, tempfile::tempdir()?);
+/// use antinoise_ledger::Ledger;
+/// let mut ledger = Ledger::open(&folder.path().join("ledger.db"), &plan, "0")?;
+/// let charged = ledger.charge(&["ada", "grace"])?; // and now their gradients may be asked for
+/// ledger.release(charged, "", &[])?;
+/// assert_eq!(ledger.eligible(["ada", "edsger"]), ["edsger"]);
+/// assert!(ledger.charge(&["edsger", "ada"]).is_err()); // nobody is charged
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    database: Connection,
+    limits: Limits,
+    steps: usize,
+    /// The step that comes next.
+    step: usize,
+    past: Past,
+    unsure: bool,
+}
+
+/// The proof that a step's participants are charged, on the disk: what its release asks for.
+#[derive(Debug)]
+#[must_use = "a release asks for it"]
+pub struct Charged {
+    step: usize,
+}
+
+impl Charged {
+    /// The step that they take part in.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+}
+
+/// What came out of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The step.
+    pub step: usize,
+    /// What it started from: a digest of the model, say.
+    pub base: String,
+    /// The noisy sum, of the last step alone; in bytes of float32 where Python wrote it.
+    pub noisy_sum: Option<Vec<u8>>,
+}
+
+impl Ledger {
+    /// The ledger in `path` of this plan and `run`; begun, for its owner alone, where there is no file.
+    ///
+    /// # Errors
+    /// When the plan is not one of users who come by themselves, at most k times, any two steps b apart; when the file is
+    /// no ledger, of another version, plan or run, damaged, open to others than its owner, in use, or holds what the plan
+    /// does not allow; when it cannot be read or written.
+    pub fn open(path: &Path, plan: &VerifiedPlan, run: &str) -> Result<Self> {
+        plan.limits_of_users()?;
+        file::make_if_absent(path)?;
+        let mut ledger = Self::opened(path, plan)?;
+        ledger.bind(PLAN, &hex(&plan.digest()))?;
+        ledger.bind(RUN, run)?;
+        ledger.read()?;
+        Ok(ledger)
+    }
+
+    /// The ledger in `path` of this plan, whatever its run, to look at: none is begun.
+    ///
+    /// # Errors
+    /// As [`Ledger::open`], and when there is no file or it was not begun.
+    pub fn open_begun(path: &Path, plan: &VerifiedPlan) -> Result<Self> {
+        plan.limits_of_users()?;
+        if std::fs::metadata(path).map_err(Error::io(path))?.len() == 0 {
+            return Err(Error::refused(path, "empty", "a ledger"));
+        }
+        let mut ledger = Self::opened(path, plan)?;
+        let wanted = hex(&plan.digest());
+        match ledger.bound(PLAN)? {
+            Some(held) if held == wanted => ledger.read()?,
+            held => return Err(ledger.of_another(PLAN, &wanted, held.as_deref().unwrap_or("none"))),
+        }
+        Ok(ledger)
+    }
+
+    fn opened(path: &Path, plan: &VerifiedPlan) -> Result<Self> {
+        let (min_sep, most) = plan.limits_of_users()?;
+        let (limits, database) = (Limits { min_sep, most }, file::open(path)?);
+        let (path, past) = (path.to_path_buf(), Past::new(limits));
+        Ok(Self { path, database, limits, steps: plan.steps, step: 0, past, unsure: false })
+    }
+
+    /// Reads what happened; refuses what no ledger of this plan holds.
+    fn read(&mut self) -> Result<()> {
+        self.step = self.released()?;
+        let Self { path, database, limits, step, past, .. } = self;
+        let (step, limits) = (*step, *limits);
+        let mut before: Option<(String, usize)> = None;
+        read_rows(database, path, |user, at| {
+            if before.as_ref().is_some_and(|(last, t)| (last.as_str(), *t) >= (user, at)) {
+                return Err(Error::damaged(path, "rows out of order"));
+            }
+            if at > step || !past.may(user, at) {
+                let got = format!("one in which {user:?} took part in step {at}");
+                let must_be = format!(
+                    "one whose users took part {} times at most, {} steps apart, up to step {step}",
+                    limits.most, limits.min_sep
+                );
+                return Err(Error::refused(path, &got, &must_be));
+            }
+            past.add(user, at);
+            before = Some((user.to_string(), at));
+            Ok(())
+        })
+    }
+
+    /// How many steps are released: all before the next.
+    fn released(&self) -> Result<usize> {
+        let counts = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1) FROM releases";
+        let found = self.database.query_row(counts, [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        let (count, first, last) = found.map_err(self.failed())?;
+        match usize::try_from(count) {
+            Ok(step) if first == 0 && last == count - 1 && step <= self.steps => Ok(step),
+            _ => Err(Error::damaged(&self.path, format!("{count} releases, the last of step {last}"))),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The step that comes next: all before it are released.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// How many users took part.
+    pub fn users(&self) -> usize {
+        self.past.users()
+    }
+
+    /// Those of `users` who may take part in the next step; nobody after the plan's last.
+    pub fn eligible<'u>(&self, users: impl IntoIterator<Item = &'u str>) -> Vec<&'u str> {
+        let may = |user: &&str| self.step < self.steps && self.past.may(user, self.step);
+        users.into_iter().filter(may).collect()
+    }
+
+    /// Writes that these users take part in the next step: all of them or, where one may not, nobody. To be called before
+    /// anything of theirs is used.
+    ///
+    /// A step may be charged again before it is released, with other users: those of before stay charged.
+    ///
+    /// # Errors
+    /// When one may not take part or is there twice, the plan's steps are all made, or the change cannot be written.
+    pub fn charge<U: AsRef<str>>(&mut self, users: &[U]) -> Result<Charged> {
+        self.check_sure()?;
+        let step = self.step;
+        if step >= self.steps {
+            let must_be = format!("below {}: all steps of this plan have been made", self.steps);
+            return Err(InvalidParameter::new("step", step, must_be).into());
+        }
+        // In the order of the table, which writes fewer pages.
+        let mut sorted: Vec<&str> = users.iter().map(AsRef::as_ref).collect();
+        sorted.sort_unstable();
+        self.check_participants(&sorted)?;
+        self.change(|database| {
+            let mut insert = database.prepare("INSERT INTO participations VALUES (?, ?)")?;
+            sorted.iter().try_for_each(|user| insert.execute(params![user, step as i64]).map(|_| ()))
+        })?;
+        sorted.iter().for_each(|user| self.past.add(user, step));
+        Ok(Charged { step })
+    }
+
+    fn check_participants(&self, sorted: &[&str]) -> Result<()> {
+        let twice = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let refused: Vec<&str> =
+            sorted.iter().copied().filter(|user| !self.past.may(user, self.step)).chain(twice).collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let Limits { min_sep, most } = self.limits;
+        let what = format!("participants of step {}", self.step);
+        let must_be =
+            format!("users who took part less than {most} times, {min_sep} steps ago or longer, once each");
+        Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
+    }
+
+    /// Writes what the step of `charged` released, in the place of what the last one did: a digest of what it started
+    /// from, and the noisy sum, which may be empty where nobody will ask for it again.
+    ///
+    /// # Errors
+    /// When another step comes next, or the change cannot be written.
+    pub fn release(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {
+        self.check_sure()?;
+        if charged.step != self.step {
+            let must_be = format!("{}, which comes next", self.step);
+            return Err(InvalidParameter::new("step of a release", charged.step, must_be).into());
+        }
+        self.change(|database| {
+            database
+                .prepare("UPDATE releases SET noisy_sum = NULL WHERE step = ?")?
+                .execute([charged.step as i64 - 1])?;
+            database.prepare("INSERT INTO releases VALUES (?, ?, ?)")?.execute(params![
+                charged.step as i64,
+                base,
+                noisy_sum
+            ])?;
+            Ok(())
+        })?;
+        self.step += 1;
+        Ok(())
+    }
+
+    /// What the last step released.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_release(&self) -> Result<Option<Release>> {
+        let last = "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1";
+        let read = |row: &rusqlite::Row| {
+            Ok(Release { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
+        };
+        self.database.query_row(last, [], read).optional().map_err(self.failed())
+    }
+
+    /// Says once for all what the ledger belongs to, besides plan and run: the layout of a model, say.
+    ///
+    /// # Errors
+    /// When it was said and is another, or cannot be written.
+    pub fn bind(&mut self, name: &str, value: &str) -> Result<()> {
+        self.check_sure()?;
+        match self.bound(name)? {
+            None => self.change(|database| {
+                database.execute("INSERT INTO run VALUES (?, ?)", [name, value]).map(|_| ())
+            }),
+            Some(held) if held == value => Ok(()),
+            Some(held) => Err(self.of_another(name, value, &held)),
+        }
+    }
+
+    /// What was said, if anything was.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bound(&self, name: &str) -> Result<Option<String>> {
+        let found = "SELECT value FROM run WHERE name = ?";
+        self.database.query_row(found, [name], |row| row.get(0)).optional().map_err(self.failed())
+    }
+
+    /// Every user and step, by user and in order.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn participations(&self) -> Result<Vec<(String, usize)>> {
+        let mut all = Vec::new();
+        self.each_participation(|user, step| all.push((user.to_string(), step)))?;
+        Ok(all)
+    }
+
+    /// The participation that came to anything: that of the steps that were released.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn observed(&self) -> Result<Observed> {
+        let mut observed = Observed::of_steps(self.step);
+        self.each_participation(|user, step| observed.add(user, step))?;
+        Ok(observed.done())
+    }
+
+    fn each_participation(&self, mut each: impl FnMut(&str, usize)) -> Result<()> {
+        read_rows(&self.database, &self.path, |user, step| {
+            each(user, step);
+            Ok(())
+        })
+    }
+
+    /// One change of the file, whole or not at all.
+    fn change(&mut self, write: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<()> {
+        let written = self.database.transaction().and_then(|change| {
+            write(&change)?;
+            change.commit()
+        });
+        // Where a commit failed nobody knows whether it is there.
+        self.unsure |= written.is_err();
+        written.map_err(self.failed())
+    }
+
+    fn check_sure(&self) -> Result<()> {
+        if self.unsure { Err(Error::Unsure { path: self.path.clone() }) } else { Ok(()) }
+    }
+
+    fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
+        Error::database(&self.path)
+    }
+
+    fn of_another(&self, name: &str, got: &str, held: &str) -> Error {
+        let must_be = format!("the ledger's, {held}: {} is of another run", self.path.display());
+        InvalidParameter::new(name, got, must_be).into()
+    }
+}
+
+impl Drop for Ledger {
+    /// What is not written into the file now is by whoever opens it next.
+    fn drop(&mut self) {
+        let _ = file::settle(&self.database);
+    }
+}
+
+/// Hands on every user and step, by user and in order.
+fn read_rows(
+    database: &Connection,
+    path: &Path,
+    mut each: impl FnMut(&str, usize) -> Result<()>,
+) -> Result<()> {
+    let failed = Error::database(path);
+    let all = "SELECT user, step FROM participations ORDER BY user, step";
+    let mut statement = database.prepare(all).map_err(&failed)?;
+    let mut rows = statement.query([]).map_err(&failed)?;
+    while let Some(row) = rows.next().map_err(&failed)? {
+        let user = row.get_ref(0).map_err(&failed)?;
+        let user = user.as_str().map_err(|error| Error::damaged(path, error))?;
+        each(user, row.get::<_, u32>(1).map_err(&failed)? as usize)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Who took part in which step, without names.
+
+use std::collections::BTreeSet;
+
+/// The participation that was observed over the steps that were released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// Steps that were released; only those count.
+    pub steps: usize,
+    /// Users who took part in one of them.
+    pub users: usize,
+    /// How often users took part.
+    pub participations: usize,
+    /// The sets of steps of all users, each once.
+    pub patterns: Vec<Vec<usize>>,
+}
+
+/// The same, while participations come by user and in order.
+pub(crate) struct Observing {
+    steps: usize,
+    users: usize,
+    participations: usize,
+    patterns: BTreeSet<Vec<usize>>,
+    user: String,
+    pattern: Vec<usize>,
+}
+
+impl Observed {
+    pub(crate) fn of_steps(steps: usize) -> Observing {
+        Observing {
+            steps,
+            users: 0,
+            participations: 0,
+            patterns: BTreeSet::new(),
+            user: String::new(),
+            pattern: Vec::new(),
+        }
+    }
+}
+
+impl Observing {
+    pub(crate) fn add(&mut self, user: &str, step: usize) {
+        if step >= self.steps {
+            return;
+        }
+        if self.user != user {
+            self.end_user();
+            self.user = user.to_string();
+        }
+        self.pattern.push(step);
+        self.participations += 1;
+    }
+
+    fn end_user(&mut self) {
+        let pattern = std::mem::take(&mut self.pattern);
+        if !pattern.is_empty() {
+            self.users += 1;
+            self.patterns.insert(pattern);
+        }
+    }
+
+    pub(crate) fn done(mut self) -> Observed {
+        self.end_user();
+        let Self { steps, users, participations, patterns, .. } = self;
+        Observed { steps, users, participations, patterns: patterns.into_iter().collect() }
+    }
+}

@@ -1,0 +1,48 @@
+//! How often and when each user took part last, in memory.
+
+use std::collections::HashMap;
+
+/// What a plan allows one user: at most `most` steps, any two at least `min_sep` apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) min_sep: usize,
+    pub(crate) most: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    count: usize,
+    last: usize,
+}
+
+/// The users who took part, and what is left to them.
+#[derive(Debug)]
+pub(crate) struct Past {
+    limits: Limits,
+    of: HashMap<Box<str>, Taken>,
+}
+
+impl Past {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, of: HashMap::new() }
+    }
+
+    /// Whether this user may take part in `step`, which none of those counted is behind.
+    pub(crate) fn may(&self, user: &str, step: usize) -> bool {
+        let Limits { min_sep, most } = self.limits;
+        self.of.get(user).is_none_or(|taken| taken.count < most && step - taken.last >= min_sep)
+    }
+
+    /// Counts a user who may take part in `step`.
+    pub(crate) fn add(&mut self, user: &str, step: usize) {
+        if let Some(taken) = self.of.get_mut(user) {
+            *taken = Taken { count: taken.count + 1, last: step };
+        } else {
+            self.of.insert(user.into(), Taken { count: 1, last: step });
+        }
+    }
+
+    pub(crate) fn users(&self) -> usize {
+        self.of.len()
+    }
+}

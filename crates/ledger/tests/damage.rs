@@ -1,0 +1,178 @@
+//! Files that are damaged, disks that are full: an error, and nothing that was promised is lost.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use antinoise_ledger::{Error, Ledger};
+use common::{copy_of_python, plan_of, private};
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+/// What opening and reading everything says; a panic is a failure.
+fn looked_at(path: &Path, plan: &antinoise_plan::VerifiedPlan) -> Result<(), Error> {
+    let look = || {
+        let mut ledger = Ledger::open(path, plan, "golden")?;
+        ledger.observed()?;
+        ledger.last_release()?;
+        let charged = ledger.charge(&["somebody new"])?;
+        ledger.release(charged, "", &[])
+    };
+    catch_unwind(AssertUnwindSafe(look)).expect("no panic")
+}
+
+/// The file loses its end at every length, a page at a time and around the header.
+#[test]
+fn a_file_that_was_cut_is_refused() {
+    let (folder, path, plan) = copy_of_python();
+    let whole = std::fs::read(&path).unwrap();
+    let cut = folder.path().join("cut.db");
+    // SQLite takes a single byte for nothing at all, as an empty file.
+    let lengths = [2, 15, 16, 50, 99, 100, 511].into_iter().chain((1024..whole.len()).step_by(512));
+    for length in lengths {
+        std::fs::write(&cut, &whole[..length]).unwrap();
+        private(&cut);
+        let refused = looked_at(&cut, &plan).expect_err(&format!("cut to {length} bytes"));
+        assert!(refused.is_bad_input(), "{length}: {refused:?}");
+    }
+    std::fs::write(&cut, b"").unwrap();
+    assert!(
+        Ledger::open_begun(&cut, &plan).unwrap_err().to_string().contains("is empty but must be a ledger")
+    );
+    assert!(Ledger::open_begun(&folder.path().join("absent"), &plan).unwrap_err().is_bad_input());
+    assert!(Ledger::open(folder.path(), &plan, "0").unwrap_err().to_string().contains("but must be"));
+}
+
+/// What was overwritten is an error or was no part of what is read; never a panic. What still opens keeps the plan's limits.
+#[test]
+fn a_file_that_was_overwritten_never_panics() {
+    let (folder, path, plan) = copy_of_python();
+    let whole = std::fs::read(&path).unwrap();
+    let bad = folder.path().join("bad.db");
+    let config = ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let spots = prop::collection::vec((0..whole.len(), any::<u8>()), 1..20);
+    let drawn = runner.run(&(spots, any::<bool>()), |(spots, in_use)| {
+        let mut bytes = whole.clone();
+        // Half of them where something is written.
+        let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        spots.iter().for_each(|&(at, byte)| bytes[if in_use { used[at % used.len()] } else { at }] = byte);
+        std::fs::write(&bad, &bytes).unwrap();
+        private(&bad);
+        let _ = std::fs::remove_file(folder.path().join("bad.db-journal"));
+        looked_at(&bad, &plan).ok();
+        Ok(())
+    });
+    drawn.unwrap();
+    // The tables, the users and the numbers, one after the other.
+    for what in [
+        "DELETE FROM releases WHERE step = 1",
+        "UPDATE releases SET step = 99 WHERE step = 4",
+        "INSERT INTO participations VALUES ('ada', 5)",
+        "INSERT INTO participations VALUES ('ada', 7)",
+        "INSERT INTO participations VALUES ('new', 6)",
+        "INSERT INTO participations VALUES ('new', -1)",
+        "INSERT INTO participations VALUES ('new', 'text')",
+        "INSERT INTO participations VALUES (x'ff', 5)",
+        "INSERT INTO participations VALUES (CAST(x'ff' AS TEXT), 5)",
+        "CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END",
+        "DROP TABLE releases",
+        "ALTER TABLE participations ADD COLUMN more",
+    ] {
+        std::fs::write(&bad, &whole).unwrap();
+        private(&bad);
+        Connection::open(&bad).unwrap().execute(what, []).unwrap();
+        let error = looked_at(&bad, &plan).expect_err(what);
+        assert!(error.is_bad_input(), "{what}: {error:?}");
+    }
+}
+
+/// SQLite has no more pages: the change is undone, the ledger says that it is not sure, and what is opened again has all
+/// that calls had returned for, and goes on.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let plan = plan_of(400, 1, 400, 40);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let cohort = |step: usize| -> Vec<String> { (0..40).map(|user| format!("user {step} {user}")).collect() };
+    // A child whose files may not be longer: what a full disk says, from the operating system.
+    let output = std::process::Command::new("bash")
+        .args([
+            "-c",
+            "ulimit -f 512; trap '' XFSZ; exec \"$0\" --exact fills --ignored --nocapture --test-threads=1",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env(FILLED, &path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let told = |what: &str| -> usize {
+        let line = said.lines().find_map(|line| line.strip_prefix(what)).expect(&said);
+        line.trim().parse().unwrap()
+    };
+    let (charged, released) = (told("charged "), told("released "));
+    assert!(charged > 5, "{said}");
+    let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
+    // The one that failed may be there or not; nothing else may be missing.
+    let found = ledger.participations().unwrap().len();
+    assert!(found == 40 * charged || found == 40 * (charged + 1), "{found} of {charged}");
+    assert!(ledger.step() == released || ledger.step() == released + 1);
+    let all = ledger.participations().unwrap();
+    for step in 0..charged {
+        assert!(cohort(step).iter().all(|user| all.contains(&(user.clone(), step))));
+    }
+    let others: Vec<String> = (0..40).map(|user| format!("later {user}")).collect();
+    let proof = ledger.charge(&others).unwrap();
+    ledger.release(proof, "", &[]).unwrap();
+}
+
+/// The file of the child of the test above.
+const FILLED: &str = "ANTINOISE_FILLED";
+
+#[test]
+#[ignore = "a process whose files may not grow"]
+fn fills() {
+    let Some(path) = std::env::var_os(FILLED) else { return };
+    let plan = plan_of(400, 1, 400, 40);
+    let mut ledger = Ledger::open(Path::new(&path), &plan, "0").unwrap();
+    let (mut charged, mut released) = (0, 0);
+    let error = loop {
+        let users: Vec<String> = (0..40).map(|user| format!("user {} {user}", ledger.step())).collect();
+        let proof = match ledger.charge(&users) {
+            Ok(proof) => proof,
+            Err(error) => break error,
+        };
+        charged += 1;
+        match ledger.release(proof, "", &[]) {
+            Ok(()) => released += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Database { .. }) && !error.is_bad_input(), "{error:?}");
+    assert!(matches!(ledger.charge(&["new"]), Err(Error::Unsure { .. })));
+    assert!(matches!(ledger.bind("a", "b"), Err(Error::Unsure { .. })));
+    println!("\ncharged {charged}\nreleased {released}");
+}
+
+/// Proofs of one step do not release another.
+#[test]
+fn a_release_needs_the_proof_of_its_own_step() {
+    let plan = plan_of(8, 3, 2, 4);
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(&folder.path().join("ledger.db"), &plan, "0").unwrap();
+    let first = ledger.charge(&["a"]).unwrap();
+    let second = ledger.charge(&["b"]).unwrap();
+    assert_eq!((first.step(), second.step()), (0, 0));
+    ledger.release(first, "", &[]).unwrap();
+    let refused = ledger.release(second, "", &[]).unwrap_err().to_string();
+    assert_eq!(refused, "step of a release is 0 but must be 1, which comes next");
+    for _ in 1..8 {
+        let proof = ledger.charge::<&str>(&[]).unwrap();
+        ledger.release(proof, "", &[]).unwrap();
+    }
+    let refused = ledger.charge(&["new"]).unwrap_err().to_string();
+    assert_eq!(refused, "step is 8 but must be below 8: all steps of this plan have been made");
+    assert_eq!(ledger.eligible(["new"]), Vec::<&str>::new());
+}

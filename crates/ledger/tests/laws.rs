@@ -1,0 +1,127 @@
+//! Random schedules against a naive oracle: a list of who took part when, looked through each time.
+
+mod common;
+
+use std::path::Path;
+
+use antinoise_ledger::Ledger;
+use antinoise_plan::VerifiedPlan;
+use proptest::prelude::*;
+
+/// The whole past as a list.
+#[derive(Default)]
+struct Naive {
+    all: Vec<(String, usize)>,
+    step: usize,
+}
+
+impl Naive {
+    fn may(&self, user: &str, (min_sep, most): (usize, usize)) -> bool {
+        let steps: Vec<usize> =
+            self.all.iter().filter(|(name, _)| name == user).map(|&(_, step)| step).collect();
+        steps.len() < most && steps.iter().all(|&step| self.step.abs_diff(step) >= min_sep)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Charge(Vec<u8>),
+    Release,
+    Reopen,
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let action = prop_oneof![
+        6 => prop::collection::vec(0u8..7, 0..4).prop_map(Action::Charge),
+        5 => Just(Action::Release),
+        1 => Just(Action::Reopen),
+    ];
+    prop::collection::vec(action, 1..40)
+}
+
+/// A file system in memory.
+fn memory() -> Option<&'static Path> {
+    Some(Path::new("/dev/shm")).filter(|folder| folder.is_dir())
+}
+
+fn held(plan: &VerifiedPlan, actions: &[Action]) {
+    let folder = match memory() {
+        Some(memory) => tempfile::tempdir_in(memory).unwrap(),
+        None => tempfile::tempdir().unwrap(),
+    };
+    let path = folder.path().join("ledger.db");
+    let limits = plan.limits_of_users().unwrap();
+    let everybody: Vec<String> = (0..7).map(|user| format!("user {user}")).collect();
+    let mut ledger = Ledger::open(&path, plan, "0").unwrap();
+    let (mut naive, mut charged) = (Naive::default(), None);
+    for action in actions {
+        let may: Vec<&str> = everybody
+            .iter()
+            .map(String::as_str)
+            .filter(|user| naive.step < plan.steps && naive.may(user, limits))
+            .collect();
+        assert_eq!(ledger.eligible(everybody.iter().map(String::as_str)), may);
+        match action {
+            Action::Charge(users) => {
+                let users: Vec<String> = users.iter().map(|user| format!("user {user}")).collect();
+                let mut once = users.clone();
+                once.sort();
+                once.dedup();
+                let allowed = naive.step < plan.steps
+                    && once.len() == users.len()
+                    && users.iter().all(|user| naive.may(user, limits));
+                let found = ledger.charge(&users);
+                assert_eq!(found.is_ok(), allowed, "{users:?} in step {}: {found:?}", naive.step);
+                if let Ok(token) = found {
+                    naive.all.extend(users.into_iter().map(|user| (user, naive.step)));
+                    charged = Some(token);
+                }
+            }
+            Action::Release => {
+                if let Some(token) = charged.take() {
+                    ledger.release(token, "", &[naive.step as u8]).unwrap();
+                    naive.step += 1;
+                }
+            }
+            Action::Reopen => {
+                drop(ledger);
+                charged = None;
+                ledger = Ledger::open(&path, plan, "0").unwrap();
+            }
+        }
+        assert_eq!(ledger.step(), naive.step);
+    }
+    let mut all = naive.all;
+    all.sort();
+    assert_eq!(ledger.participations().unwrap(), all);
+    let released: Vec<(String, usize)> = all.into_iter().filter(|&(_, step)| step < naive.step).collect();
+    let observed = ledger.observed().unwrap();
+    assert_eq!(observed.participations, released.len());
+    let mut patterns: Vec<Vec<usize>> = everybody
+        .iter()
+        .map(|user| released.iter().filter(|(name, _)| name == user).map(|&(_, step)| step).collect())
+        .filter(|pattern: &Vec<usize>| !pattern.is_empty())
+        .collect();
+    assert_eq!(observed.users, patterns.len());
+    patterns.sort();
+    patterns.dedup();
+    assert_eq!(observed.patterns, patterns);
+    if !patterns.is_empty() {
+        assert!(plan.observed(&patterns).unwrap().noise_multiplier >= plan.noise_multiplier);
+    }
+}
+
+/// Thousands of schedules where a folder in memory makes changes quick.
+#[test]
+fn schedules_are_those_of_a_naive_list() {
+    let plans = [(8, 3, 2), (12, 1, 12), (12, 4, 3), (6, 6, 1)]
+        .map(|(steps, min_sep, most)| common::plan_of(steps, min_sep, most, 4));
+    let cases = if memory().is_some() { 3000 } else { 100 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let drawn = runner.run(&(0..plans.len(), actions()), |(plan, actions)| {
+        held(&plans[plan], &actions);
+        Ok(())
+    });
+    drawn.unwrap();
+}

@@ -1,0 +1,141 @@
+//! The file of the Python package: what it wrote is read here, and refused where it is refused there.
+//!
+//! `data` was made by `scripts/python/golden_ledger.py`.
+
+mod common;
+
+use antinoise_ledger::{Ledger, Release};
+use antinoise_plan::Plan;
+use common::{copy_of_python, data, private};
+use rusqlite::Connection;
+
+const EVERYBODY: [&str; 7] = ["ada", "barbara", "edsger", "grace", "kathleen", "\u{e9}mile", "new"];
+
+/// What `ledger.json` says, in this crate's words.
+fn all_as_python_tells(ledger: &Ledger) -> String {
+    let all: Vec<String> =
+        ledger.participations().unwrap().iter().map(|(user, step)| format!("[\"{user}\", {step}]")).collect();
+    let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();
+    let eligible: Vec<String> = ledger.eligible(EVERYBODY).iter().map(|user| format!("\"{user}\"")).collect();
+    format!(
+        "{{\"participations\": [{}], \"step\": {}, \"last\": [{step}, \"{base}\", {:?}], \"eligible\": [{}]}}\n",
+        all.join(", "),
+        ledger.step(),
+        noisy_sum.unwrap(),
+        eligible.join(", ")
+    )
+}
+
+#[test]
+fn what_python_wrote_is_read_and_gone_on_with() {
+    let (_folder, path, plan) = copy_of_python();
+    let mut ledger = Ledger::open(&path, &plan, "golden").unwrap();
+    assert_eq!(all_as_python_tells(&ledger), std::fs::read_to_string(data("ledger.json")).unwrap());
+    assert_eq!(ledger.bound("layout").unwrap().as_deref(), Some("w (7,)"));
+    let refused = ledger.charge(&["new", "ada"]).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "participants of step 5 is [\"ada\"] but must be users who took part less than 2 times, 3 steps ago or longer, \
+         once each"
+    );
+    let charged = ledger.charge(&["new", "edsger"]).unwrap();
+    ledger.release(charged, "model 5", b"sum").unwrap();
+    drop(ledger);
+    let ledger = Ledger::open_begun(&path, &plan).unwrap();
+    assert_eq!((ledger.step(), ledger.users()), (6, 7));
+    // The one before the last is forgotten, as Python forgets it.
+    let database = Connection::open(&path);
+    drop(ledger);
+    let kept = "SELECT COUNT(*) FROM releases WHERE noisy_sum IS NOT NULL";
+    let kept: i64 = database.unwrap().query_row(kept, [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 1);
+}
+
+/// Barbara was charged in step 5, which was not released.
+#[test]
+fn only_released_steps_are_observed() {
+    let (_folder, path, plan) = copy_of_python();
+    let observed = Ledger::open_begun(&path, &plan).unwrap().observed().unwrap();
+    assert_eq!((observed.steps, observed.users, observed.participations), (5, 5, 7));
+    assert_eq!(observed.patterns, [vec![0, 3], vec![0, 4], vec![1], vec![3]]);
+}
+
+/// Tables are the same to the letter, and so are the numbers that say what they are.
+#[test]
+fn a_new_file_is_as_python_makes_it() {
+    let (folder, path, plan) = copy_of_python();
+    let new = folder.path().join("new.db");
+    Ledger::open(&new, &plan, "golden").unwrap();
+    let told = |path: &std::path::Path| {
+        let database = Connection::open(path).unwrap();
+        let number =
+            |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        let numbers = ["application_id", "user_version"].map(number);
+        let mut tables = database.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+        let tables: Vec<(String, String)> =
+            tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+        let mut run = database.prepare("SELECT name, value FROM run WHERE name != 'layout'").unwrap();
+        let run: Vec<(String, String)> =
+            run.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+        (numbers, tables, run)
+    };
+    assert_eq!(told(&new), told(&path));
+    assert_eq!(told(&new).1.len(), 3);
+}
+
+/// The cases of `test_a_ledger_of_something_else_is_refused` in the package's `test_flower.py`, with its words.
+#[test]
+fn what_python_refuses_is_refused() {
+    let (folder, path, plan) = copy_of_python();
+    let refusal = |path: &std::path::Path, run: &str| Ledger::open(path, &plan, run).unwrap_err().to_string();
+    assert!(refusal(&path, "other").starts_with("run is other but must be the ledger's, golden: "));
+    let other = common::plan(5);
+    let refused = Ledger::open(&path, &other, "golden").unwrap_err();
+    assert!(refused.is_bad_input() && refused.to_string().starts_with("plan is "), "{refused}");
+    assert!(Ledger::open_begun(&path, &other).unwrap_err().to_string().contains("is of another run"));
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("text"), "not a database, and long enough for one to be looked for ".repeat(40))
+        .unwrap();
+    Connection::open(at("database")).unwrap().execute("CREATE TABLE t (x)", []).unwrap();
+    for (name, message) in [
+        ("text", "is another file but must be a ledger"),
+        ("database", "is another database but must be a ledger"),
+    ] {
+        private(&at(name));
+        let found = refusal(&at(name), "golden");
+        assert!(found.contains(message), "{found}");
+    }
+    let held = Ledger::open(&path, &plan, "golden").unwrap();
+    let found = refusal(&path, "golden");
+    assert!(found.contains("is locked but must be free: one process at a time"), "{found}");
+    drop(held);
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    let found = refusal(&path, "golden");
+    assert!(found.contains("version of ") && found.contains(" is 2 but must be 1"), "{found}");
+    #[cfg(unix)]
+    {
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        let found = refusal(&path, "golden");
+        assert!(found.contains(" is 0644 but must be 0600, its owner's alone"), "{found}");
+    }
+    let cyclic = antinoise_plan::Request::new(
+        40,
+        4,
+        antinoise_plan::Length::Epochs(2),
+        antinoise_plan::Setting::Cyclic,
+    );
+    let cyclic = antinoise_plan::choose(&cyclic).unwrap().plan;
+    let refused = Ledger::open(&at("cyclic"), &cyclic, "0").unwrap_err().to_string();
+    assert!(
+        refused.starts_with(
+            "participation of the plan is cyclic:10,2 of units example but must be that of users"
+        )
+    );
+    assert!(!at("cyclic").exists(), "nothing is begun where the plan is refused");
+}
+
+#[test]
+fn the_golden_plan_is_that_of_the_ledger() {
+    let plan = Plan::load(&data("plan.toml")).unwrap();
+    assert_eq!(plan.limits_of_users().unwrap(), (3, 2));
+}

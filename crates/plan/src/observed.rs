@@ -1,0 +1,183 @@
+//! The privacy of the participation that really happened, where a plan left it to whoever ran it.
+
+use antinoise_accounting::{Bracket, Gdp, PrivacyStatement};
+use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_mechanism::sensitivity::Sensitivity;
+use antinoise_mechanism::{Participation, PrivacyUnit, running};
+
+use crate::plan::RECOMPUTED;
+use crate::{Result, Sampler, Scheme, VerifiedPlan};
+
+/// Most steps and inner products for which every observed pattern is looked at.
+const MOST_STEPS: usize = 4096;
+const MOST_PRODUCTS: usize = 1 << 28;
+
+/// What a plan's noise gives those who took part as they did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedPrivacy {
+    /// The least number of steps between two of one user; none where nobody took part twice.
+    pub min_sep: Option<usize>,
+    /// The most steps of one user.
+    pub max_participations: usize,
+    /// sens(C, Pi) where Pi is what was observed, under the plan's adjacency, with its proof.
+    pub sensitivity: Sensitivity,
+    /// What the plan's noise is over that, as it runs, rounded down; not below the plan's own.
+    pub noise_multiplier: f64,
+}
+
+impl ObservedPrivacy {
+    /// epsilon at `delta`.
+    ///
+    /// # Errors
+    /// When delta is not between 0 and 1.
+    pub fn epsilon(&self, delta: f64) -> Result<Bracket> {
+        let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
+        Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
+    }
+}
+
+impl VerifiedPlan {
+    /// (b, k): any two steps of a user are at least b apart, and there are at most k.
+    ///
+    /// # Errors
+    /// When the plan is not one of users who come by themselves (`min-sep:b,k`, external sampler).
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert!(plan.limits_of_users().unwrap_err().to_string().contains("cyclic:20,2 of units example"));
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn limits_of_users(&self) -> Result<(usize, usize)> {
+        match (self.scheme(), self.privacy.unit) {
+            (
+                Scheme::Unamplified {
+                    sampler: Sampler::External,
+                    participation: Participation::MinSep { min_sep, max_participations },
+                },
+                PrivacyUnit::User,
+            ) => Ok((min_sep, max_participations)),
+            (scheme, unit) => {
+                let got = format!("{} of units {unit}", scheme.participation());
+                let must_be =
+                    "that of users who come by themselves, min-sep:B,K: a federated plan of the unit user";
+                Err(InvalidParameter::new("participation of the plan", got, must_be).into())
+            }
+        }
+    }
+
+    /// The privacy of those who took part in one of `patterns`, sets of steps that were released, and no others.
+    ///
+    /// The sensitivity is that of all patterns, or, where they are too many or too long, that of everyone who keeps the
+    /// separation and number of steps that were observed. It is a statement after the fact, on conditions:
+    /// [`VerifiedPlan::statement_of_observed`] tells them.
+    ///
+    /// # Errors
+    /// When the plan is not one of users who come by themselves, or a pattern is not one that it allows.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
+    /// let setting = Setting::Federated { min_sep: 3, max_participations: Some(4) };
+    /// let request = Request { unit: PrivacyUnit::User, ..Request::new(40, 2, Length::Steps(12), setting) };
+    /// let plan = choose(&request)?.plan;
+    /// let once = plan.observed(&[vec![0], vec![7]])?.epsilon(plan.privacy.delta)?;
+    /// assert!(once.upper < 0.6 * plan.privacy.epsilon);
+    /// assert!(plan.observed(&[vec![0, 2]]).is_err());
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn observed(&self, patterns: &[Vec<usize>]) -> Result<ObservedPrivacy> {
+        let (least, most) = self.limits_of_users()?;
+        at_least("number of users' sets of released steps", patterns.len(), 1)?;
+        let products = patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len() * p.len()));
+        let listed = Participation::Patterns { patterns: patterns.to_vec() };
+        listed.check(self.steps)?;
+        let (min_sep, max_participations) = listed.separation(self.steps);
+        between("min_sep", min_sep, least, self.steps, "steps")?;
+        between("max_participations", max_participations, 1, most, "the plan's")?;
+        let mut found = self.under(&Participation::MinSep { min_sep, max_participations })?;
+        if self.steps <= MOST_STEPS && products <= MOST_PRODUCTS {
+            let exact = self.under(&listed)?;
+            // Of two that hold the lower; exact is as low as it gets.
+            if exact.1 >= found.1 {
+                found = exact;
+            }
+        }
+        let (sensitivity, noise_multiplier) = found;
+        let min_sep = (max_participations > 1).then_some(min_sep);
+        Ok(ObservedPrivacy { min_sep, max_participations, sensitivity, noise_multiplier })
+    }
+
+    /// The sensitivity under a schema that is part of the plan's, and the noise multiplier that it makes of the plan's
+    /// noise: 1 / mu, where mu is that of the C that runs, and what double precision adds to the past's share of the
+    /// noise besides, whoever takes part.
+    fn under(&self, participation: &Participation) -> Result<(Sensitivity, f64)> {
+        let (strategy, kind) = (&*self.strategy, self.release.kind());
+        let stated = strategy.sensitivity(participation)?;
+        let running = running::sensitivity_upper(strategy, participation, kind.precision())?;
+        let noise = kind.noise(&strategy.recursion()?, self.steps)?;
+        let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
+        let adjacency = self.privacy.adjacency;
+        // Rounded up, operation by operation.
+        let moved = (running * RECOMPUTED * adjacency.sensitivity_factor()).next_up();
+        let per_noise = ((moved * self.widened_clip_norm()).next_up() / self.noise_std()).next_up();
+        let noise_multiplier = (1.0 / (per_noise + past).next_up()).next_down();
+        Ok((stated.under(adjacency), noise_multiplier.max(self.noise_multiplier)))
+    }
+
+    /// The statement for `observed`, over `released` steps, and what it rests on.
+    ///
+    /// # Errors
+    /// As [`ObservedPrivacy::epsilon`].
+    pub fn statement_of_observed(
+        &self,
+        observed: &ObservedPrivacy,
+        released: usize,
+    ) -> Result<PrivacyStatement> {
+        let planned = self.statement();
+        let Bracket { lower, upper } = observed.epsilon(self.privacy.delta)?;
+        let Sensitivity { value, kind, source } = &observed.sensitivity;
+        let apart =
+            observed.min_sep.map_or(String::new(), |steps| format!(", any two at least {steps} apart"));
+        let mut assumptions = planned.assumptions.clone();
+        assumptions.extend([
+            "who took part in which step depended neither on anybody's private data nor on what was released, and may be \
+             known"
+                .into(),
+            "the ledger is whole: whoever was used in a step is in it, by the same name each time".into(),
+        ]);
+        let mut not_covered = planned.not_covered.clone();
+        not_covered.push(
+            "it is a statement after the fact, given the participation that happened: a choice made because of it (which \
+             of several runs to publish, when to stop, which figure to report) is not covered. What was promised before \
+             the run is the plan's own statement"
+                .into(),
+        );
+        Ok(PrivacyStatement {
+            schema: format!(
+                "as the run's ledger recorded it over {released} of {} steps: a unit took part in at most {} of \
+                 them{apart}",
+                self.steps, observed.max_participations
+            ),
+            sampler: "whoever ran the plan; the ledger charged participants before their gradients were used"
+                .into(),
+            mechanism: format!(
+                "{}. Of the participation that was observed the sensitivity is {value:.7} ({kind}: {source})",
+                planned.mechanism,
+                kind = match kind {
+                    antinoise_mechanism::sensitivity::Kind::Exact => "exact",
+                    antinoise_mechanism::sensitivity::Kind::UpperBound => "an upper bound",
+                }
+            ),
+            accountant: format!(
+                "noise over that sensitivity, as it runs, is {:.7}; no amplification by sampling is claimed; the plan \
+                 promised epsilon {:.4} for every participation that it allows",
+                observed.noise_multiplier, self.privacy.epsilon
+            ),
+            epsilon: upper,
+            epsilon_lower: lower,
+            assumptions,
+            not_covered,
+            ..planned
+        })
+    }
+}
