@@ -51,7 +51,7 @@ impl<M: Mode> Engine<M> {
     ) -> Result<Self> {
         let flat = mode.flatten(&spec.recursion, spec.steps)?;
         range::check(&flat, spec, mode.grid())?;
-        let tiles = spec.shard.tiles(spec.dim)?;
+        let tiles = spec.shard.tiles::<M::Number>(spec.dim)?;
         let numbers = Numbers {
             outputs: tiles.outputs,
             bytes: size_of::<M::Number>() as u64,

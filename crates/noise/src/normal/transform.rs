@@ -1,29 +1,29 @@
 //! From bits to normals: what both precisions have in common.
 
-use crate::keystream::{GROUP_BYTES, Keystream};
+use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::number::Real;
 use crate::simd::{Instructions, per_isa};
 
 /// Groups of keystream that are made together where bits and normals are made in one loop.
 pub(crate) const FUSED_GROUPS: usize = 4;
 
-/// Groups of a keystream.
+/// Blocks of a keystream, of which bits and normals are made a group's worth at a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Groups<'a> {
-    /// Consecutive ones from this one on.
+pub(crate) enum Blocks<'a> {
+    /// Consecutive ones from this one on, the first of a group.
     From(u64),
-    /// These, a multiple of [`FUSED_GROUPS`] of them.
-    Listed(&'a [u64]),
+    /// Each of these so many further on; they are what [`FUSED_GROUPS`] groups have, or a multiple of it.
+    Listed(&'a [u64], u64),
 }
 
-impl Groups<'_> {
-    /// The i-th of them.
+impl Blocks<'_> {
+    /// The i-th group's worth.
     #[inline(always)]
-    pub(super) fn number(self, i: usize) -> u64 {
-        match self {
-            Self::From(first) => first + i as u64,
-            Self::Listed(listed) => listed[i],
-        }
+    pub(super) fn group(self, i: usize) -> [u64; GROUP_BLOCKS] {
+        std::array::from_fn(|k| match self {
+            Self::From(first) => first + (i * GROUP_BLOCKS + k) as u64,
+            Self::Listed(listed, further) => listed[i * GROUP_BLOCKS + k] + further,
+        })
     }
 }
 
@@ -31,6 +31,8 @@ impl Groups<'_> {
 pub trait Normal: Real {
     /// Normals made from one group of keystream.
     const PER_GROUP: usize;
+    /// Pieces of a group that each make normals of their own. Piece i has the i-th of so many blocks, and of the next so many.
+    const PIECES: usize;
     /// Tells, lane by lane, whether one of the words seen was rare: so near an end that it needs more bits.
     type Extremes: Copy;
     /// No word seen.
@@ -47,8 +49,13 @@ pub trait Normal: Real {
     /// True when a word was rare.
     fn has_rare(extremes: &Self::Extremes) -> bool;
 
-    /// Makes the rare normals of a group anew, with their further bits.
-    fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [Self]);
+    /// Makes the rare normals of these blocks anew, with their further bits.
+    fn refine(
+        keystream: &Keystream,
+        blocks: [u64; GROUP_BLOCKS],
+        bits: &[u8; GROUP_BYTES],
+        out: &mut [Self],
+    );
 }
 
 per_isa! {

@@ -33,6 +33,7 @@ pub(crate) fn is_large<T>(out: &[T]) -> bool {
 pub(crate) struct Aligned<T>(pub(crate) T);
 
 /// Numbers that start at a cache line: zeros at first, which take no memory before they are written; wiped on drop.
+#[derive(Default)]
 pub(crate) struct AlignedNumbers<T: Zeroize> {
     numbers: Vec<T>,
     /// Where the first line starts.
