@@ -24,13 +24,16 @@ fn main() -> Result<(), Error> {
             println!("{name}, {release}: {whole:.4} ns a coordinate in one range");
             for width in [1, 8, 9, 12, 16, 32, 64, 256, 1024] {
                 let rows = outputs as u64 / width;
-                let times = [(8 * width, 0), (8 * width, 3), (8 * width, 29), (8 * width + 5, 0)].map(|(stride, start)| {
-                    let stripe = |row: u64| stride * row + start..stride * row + start + width;
-                    let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
-                    let dim = (stride * rows + start) as usize;
-                    let time = time(recursion.clone(), dim, &|builder| builder.threads(1).shard(shard.clone()))?;
-                    Ok::<f64, Error>(time)
-                });
+                let times = [(8 * width, 0), (8 * width, 3), (8 * width, 29), (8 * width + 5, 0)].map(
+                    |(stride, start)| {
+                        let stripe = |row: u64| stride * row + start..stride * row + start + width;
+                        let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
+                        let dim = (stride * rows + start) as usize;
+                        let time =
+                            time(recursion.clone(), dim, &|builder| builder.threads(1).shard(shard.clone()))?;
+                        Ok::<f64, Error>(time)
+                    },
+                );
                 let [at_0, at_3, at_29, any] = times;
                 println!("    stripes of {width:4}: {:.4} {:.4} {:.4} {:.4}", at_0?, at_3?, at_29?, any?);
             }

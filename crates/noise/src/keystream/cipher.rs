@@ -126,7 +126,8 @@ impl Keystream {
                         group = block / GROUP_BLOCKS as u64;
                         fill_chacha(key, 0, group * 2, &mut *bits);
                     }
-                    place.copy_from_slice(&bits[block as usize % GROUP_BLOCKS * BLOCK_BYTES..][..BLOCK_BYTES]);
+                    place
+                        .copy_from_slice(&bits[block as usize % GROUP_BLOCKS * BLOCK_BYTES..][..BLOCK_BYTES]);
                 }
             }
         }

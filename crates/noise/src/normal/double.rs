@@ -50,16 +50,12 @@ impl Normal for f64 {
         extremes.iter().fold(u64::MAX, |least, &near| least.min(near)) < 2 * RARE
     }
 
-    fn refine(
-        keystream: &Keystream,
-        blocks: [u64; GROUP_BLOCKS],
-        bits: &[u8; GROUP_BYTES],
-        out: &mut [f64],
-    ) {
+    fn refine(keystream: &Keystream, blocks: [u64; GROUP_BLOCKS], bits: &[u8; GROUP_BYTES], out: &mut [f64]) {
         for i in 0..PAIRS {
             let (count, high) = fold(word(bits, i));
             if count < RARE {
-                let (group, piece) = (blocks[i / 2] / GROUP_BLOCKS as u64, blocks[i / 2] % GROUP_BLOCKS as u64);
+                let (group, piece) =
+                    (blocks[i / 2] / GROUP_BLOCKS as u64, blocks[i / 2] % GROUP_BLOCKS as u64);
                 let [more, _] = keystream.extra(group * PAIRS as u64 + 2 * piece + i as u64 % 2);
                 let x = ((count as f64).copysign(signed_scale(high)) + (more as f64 + 0.5) * SCALE) * SCALE;
                 (out[i], out[i + PAIRS]) = polar(radius(x, high), word(bits, i + PAIRS));

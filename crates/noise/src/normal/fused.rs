@@ -115,7 +115,9 @@ impl<'a> Counters<'a> {
     #[target_feature(enable = "avx512f")]
     fn new(numbers: Blocks<'a>) -> Self {
         match numbers {
-            Blocks::From(first) => Self { numbers: inputs(std::array::from_fn(|i| first + i as u64)), listed: &[], batch: 0 },
+            Blocks::From(first) => {
+                Self { numbers: inputs(std::array::from_fn(|i| first + i as u64)), listed: &[], batch: 0 }
+            }
             Blocks::Listed(listed, further) => {
                 Self { numbers: inputs([further; 4]), listed: listed.as_chunks().0, batch: 0 }
             }

@@ -51,7 +51,8 @@ impl Gathered {
                 }
             }
             let (run, within) = (offset / run_len::<T>(), offset % run_len::<T>());
-            let place = *current.1[run % T::PIECES].get_or_insert_with(|| batch.add::<T>(group, run % T::PIECES));
+            let place =
+                *current.1[run % T::PIECES].get_or_insert_with(|| batch.add::<T>(group, run % T::PIECES));
             let run = run / T::PIECES * T::PIECES + place % T::PIECES;
             let made = place / T::PIECES * T::PER_GROUP + run * run_len::<T>() + within;
             batch.copy(made, output);
@@ -86,7 +87,8 @@ impl Batch {
     fn copy(&mut self, made: usize, output: usize) {
         let (made, output) = (made as u16, output as u16);
         match self.copies.last() {
-            Some(&(from, to)) if made.wrapping_sub(from) == output - to && usize::from(output - to) < COPIED => {}
+            Some(&(from, to))
+                if made.wrapping_sub(from) == output - to && usize::from(output - to) < COPIED => {}
             _ => self.copies.push((made, output)),
         }
     }

@@ -59,12 +59,7 @@ impl Normal for f32 {
     }
 
     #[inline(always)]
-    fn refine(
-        keystream: &Keystream,
-        blocks: [u64; GROUP_BLOCKS],
-        bits: &[u8; GROUP_BYTES],
-        out: &mut [f32],
-    ) {
+    fn refine(keystream: &Keystream, blocks: [u64; GROUP_BLOCKS], bits: &[u8; GROUP_BYTES], out: &mut [f32]) {
         for (i, out) in out[..2 * LANES].iter_mut().enumerate() {
             let w = word(bits, i);
             let distance = (if w < 0 { !w } else { w }) as u32;

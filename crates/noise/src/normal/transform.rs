@@ -50,12 +50,7 @@ pub trait Normal: Real {
     fn has_rare(extremes: &Self::Extremes) -> bool;
 
     /// Makes the rare normals of these blocks anew, with their further bits.
-    fn refine(
-        keystream: &Keystream,
-        blocks: [u64; GROUP_BLOCKS],
-        bits: &[u8; GROUP_BYTES],
-        out: &mut [Self],
-    );
+    fn refine(keystream: &Keystream, blocks: [u64; GROUP_BLOCKS], bits: &[u8; GROUP_BYTES], out: &mut [Self]);
 }
 
 per_isa! {
