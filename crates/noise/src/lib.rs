@@ -56,7 +56,7 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, number: what can go wrong; arithmetic, bytes and wiping of numbers
+//! error, number, places: what can go wrong; arithmetic, bytes and wiping of numbers; a row in pieces
 //! simd, key: instruction sets and memory; secrets and what is derived from them
 //! keystream: ciphers, and uniform random numbers
 //! normal: standard normals from keystreams
@@ -89,6 +89,7 @@ mod normal;
 mod number;
 mod parts;
 mod placement;
+mod places;
 mod range;
 mod shard;
 mod simd;

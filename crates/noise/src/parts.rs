@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::Mode;
 use crate::kernel::ScratchOf;
+use crate::places::Pieces;
 use crate::shard::{Tile, Tiles};
 use crate::simd::fence;
 
@@ -11,12 +12,12 @@ use crate::simd::fence;
 pub(crate) struct Parts<'a, M: Mode, O> {
     pub(crate) past: &'a mut [M::Number],
     pub(crate) ahead: &'a mut [M::Row],
-    pub(crate) out: &'a mut [O],
+    pub(crate) out: O,
     pub(crate) following: &'a [M::Number],
 }
 
-impl<'a, M: Mode, O> Parts<'a, M, O> {
-    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [O]) -> Self {
+impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
+    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: O) -> Self {
         Self { past, ahead, out, following: &[] }
     }
 
@@ -24,8 +25,7 @@ impl<'a, M: Mode, O> Parts<'a, M, O> {
     fn split(self, outputs: usize, stored: (usize, usize)) -> (Self, Self) {
         let (past, past_rest) = self.past.split_at_mut(outputs * stored.0);
         let (ahead, ahead_rest) = self.ahead.split_at_mut(outputs * stored.1);
-        // Without output there is nothing to split.
-        let (out, out_rest) = self.out.split_at_mut(outputs.min(self.out.len()));
+        let (out, out_rest) = self.out.split(outputs);
         (Self::new(past, ahead, out), Self::new(past_rest, ahead_rest, out_rest))
     }
 }
@@ -34,7 +34,7 @@ impl<'a, M: Mode, O> Parts<'a, M, O> {
 pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
 
 /// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
-pub(crate) fn each_tile<M: Mode, O: Send>(
+pub(crate) fn each_tile<M: Mode, O: Pieces + Send>(
     scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,
     numbers: Range<usize>,

@@ -12,6 +12,7 @@ use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
 use crate::kernel::{HandsOut, Target};
 use crate::key::RunKey;
+use crate::places::{Given, Places};
 use crate::spec::Spec;
 use crate::{Error, KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId, range};
 
@@ -60,8 +61,26 @@ impl Stream<Plain> {
     /// As [`NoiseStream::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
+        self.add(Places::one(gradient), scale)
+    }
+
+    /// The same to a gradient that lies in these places, one after the other; see [`NoiseStream::next_into_places`].
+    ///
+    /// # Errors
+    /// As [`NoiseStream::add_next_into`].
+    pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
+        self.add(Places::all(gradient), scale)
+    }
+
+    fn add(&mut self, gradient: Places<'_, '_, f32>, scale: f32) -> Result<()> {
         range::scale(scale, self.spec.noise_std)?;
         self.hand_out(gradient, Target::Add(scale))
+    }
+
+    /// Writes `sum` and the next row, added in double precision.
+    pub(crate) fn release_given(&mut self, sum: Given<'_, '_, f64>, out: Places<'_, '_, f32>) -> Result<()> {
+        self.check_sum(&sum)?;
+        self.hand_out(out, Target::Release(sum))
     }
 }
 
@@ -76,9 +95,19 @@ impl Stream<OnGrid> {
     /// # Errors
     /// As [`GridStream::next_into`], and for a `sum` of another length.
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        if sum.len() != self.len() {
-            return Err(Error::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
-        }
+        self.release_given(Given::one(sum), Places::one(out))
+    }
+
+    /// The same for sums and releases that lie in these places, one after the other; see [`GridStream::next_into_places`].
+    ///
+    /// # Errors
+    /// As [`GridStream::release`].
+    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.release_given(Given::all(sum), Places::all(out))
+    }
+
+    pub(crate) fn release_given(&mut self, sum: Given<'_, '_, f64>, out: Places<'_, '_, f32>) -> Result<()> {
+        self.check_sum(&sum)?;
         self.hand_out(out, Some(sum))
     }
 
@@ -110,7 +139,7 @@ impl Stream<OnGrid> {
             let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
             return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
         }
-        self.hand_out(out, ())
+        self.hand_out(Places::one(out), ())
     }
 }
 
@@ -122,7 +151,26 @@ impl<M: Mode> Stream<M> {
     /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        self.hand_out(out, <M as HandsOut<f32>>::Target::default())
+        self.hand_out(Places::one(out), <M as HandsOut<f32>>::Target::default())
+    }
+
+    /// Writes the next row into these places, one after the other: the same bits, without a copy.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let stream = || NoiseStream::new(Recursion::Independent, 10, 5, 1.0, Key::from_seed_insecure(7));
+    /// let (mut row, mut weights, mut bias) = ([0.0; 5], [0.0; 4], [0.0; 1]);
+    /// stream()?.next_into(&mut row)?;
+    /// stream()?.next_into_places(&mut [&mut weights, &mut bias])?;
+    /// assert_eq!([&weights[..], &bias].concat(), row);
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], where the lengths together are another.
+    pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
+        self.hand_out(Places::all(out), <M as HandsOut<f32>>::Target::default())
     }
 
     /// Makes `step` the next one.
@@ -267,9 +315,16 @@ impl<M: Mode> Stream<M> {
         self.engine.placement
     }
 
+    fn check_sum(&self, sum: &Given<'_, '_, f64>) -> Result<()> {
+        if sum.len() == self.len() {
+            return Ok(());
+        }
+        Err(Error::input("sum's length", sum.len(), format!("the shard's {}", self.len())))
+    }
+
     fn hand_out<O: Copy + Send + Sync>(
         &mut self,
-        out: &mut [O],
+        out: Places<'_, '_, O>,
         target: <M as HandsOut<O>>::Target<'_>,
     ) -> Result<()>
     where

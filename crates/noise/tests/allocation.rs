@@ -55,10 +55,11 @@ fn a_step_allocates_nothing() {
                     .threads(1);
                 let mut stream = builder.clone().build(Key::from_seed_insecure(1)).unwrap();
                 let count = allocations(|step| {
-                    if step % 2 == 0 {
-                        stream.next_into(&mut out)
-                    } else {
-                        stream.add_next_into(&mut out, 2.0)
+                    let (some, others) = out.split_at_mut(1500);
+                    match step % 3 {
+                        0 => stream.next_into_places(&mut [some, others]),
+                        1 => stream.add_next_into_places(&mut [some, others], 2.0),
+                        _ => stream.next_into(&mut out),
                     }
                     .unwrap();
                 });

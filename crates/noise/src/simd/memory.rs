@@ -22,9 +22,9 @@ pub(crate) const fn per_line<T>() -> usize {
     LINE / size_of::<T>()
 }
 
-/// True when `out` is better written past the caches.
-pub(crate) fn is_large<T>(out: &[T]) -> bool {
-    size_of_val(out) >= BEYOND_CACHE
+/// True when so many numbers are better written past the caches.
+pub(crate) fn is_large<T>(count: usize) -> bool {
+    count >= BEYOND_CACHE / size_of::<T>()
 }
 
 /// Starts at a cache line, so that no vector of it lies across two.
