@@ -41,7 +41,7 @@
 //!
 //! Words of this crate:
 //!
-//! - **tile**: up to 1024 consecutive coordinates. All of the above happens to one tile after the other, in cache.
+//! - **tile**: up to 1024 consecutive coordinates, or short ranges of as many. All of the above happens to one tile after the other, in cache.
 //! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored, or made again (*regenerated*
 //!   seeds, a *replayed* recursion) where the memory budget is smaller; [`Placement`] says which.
 //! - **look-ahead**: a tile makes several steps at a time, since noise does not depend on data, so that its past

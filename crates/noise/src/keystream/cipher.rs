@@ -120,14 +120,14 @@ impl Keystream {
                 aes.cipher.encrypt_blocks(Array::slice_as_chunks_mut(out).0);
             }
             Self::ChaCha(key) => {
-                let (mut group, mut bits) = (u64::MAX, Zeroizing::new([0; GROUP_BYTES]));
+                // The cipher makes four at a time.
+                let (mut four, mut bits) = (u64::MAX, Zeroizing::new([[0; BLOCK_BYTES]; 4]));
                 for (place, block) in places.iter_mut().zip(blocks) {
-                    if block / GROUP_BLOCKS as u64 != group {
-                        group = block / GROUP_BLOCKS as u64;
-                        fill_chacha(key, 0, group * 2, &mut *bits);
+                    if block / 4 != four {
+                        four = block / 4;
+                        fill_chacha(key, 0, four, bits.as_flattened_mut());
                     }
-                    place
-                        .copy_from_slice(&bits[block as usize % GROUP_BLOCKS * BLOCK_BYTES..][..BLOCK_BYTES]);
+                    *place = bits[block as usize % 4];
                 }
             }
         }

@@ -15,69 +15,66 @@ pub(crate) struct Segment {
     pub(crate) len: usize,
 }
 
-/// Short ranges one after the other, from any origin on that is a multiple of [`Gathered::ORIGIN`]: tiles that differ in that alone
-/// share one.
+/// Short ranges one after the other, from any origin on that is a multiple of [`Gathered::ORIGIN`]: the tiles of regular stripes
+/// are few of these at many origins.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Gathered {
     pub(super) segments: Vec<Segment>,
     pub(super) batches: Vec<Batch>,
 }
 
-/// Blocks that are made at a time.
+/// What is made at a time.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Batch {
-    /// Of so many groups as are made together, or a multiple of it.
+    /// As many as so many groups have that are made together, or a multiple of it.
     pub(super) blocks: Vec<u64>,
     /// From where among their normals to where.
     pub(super) copies: Vec<(u16, u16)>,
+    /// Pieces of groups whose blocks are listed.
     pieces: usize,
 }
 
 impl Gathered {
-    /// Groups start here in either precision.
+    /// Groups of either precision start here.
     pub(crate) const ORIGIN: u64 = 32;
 
-    /// The plan for normals of precision `T`.
+    /// These ranges, for normals of precision `T`.
     pub(crate) fn new<T: Normal>(segments: Vec<Segment>) -> Self {
         let (mut batches, mut batch) = (Vec::new(), Batch::default());
-        let mut current = (u64::MAX, [None; GROUP_BLOCKS]);
+        // Which of the batch's pieces are the last group's.
+        let (mut last, mut places) = (None, [None; GROUP_BLOCKS]);
         let coordinates = segments.iter().flat_map(|&Segment { start, len }| start..start + len as u64);
         for (output, coordinate) in coordinates.enumerate() {
             let (group, offset) = (coordinate / T::PER_GROUP as u64, coordinate as usize % T::PER_GROUP);
-            if group != current.0 {
-                current = (group, [None; GROUP_BLOCKS]);
+            if last != Some(group) {
+                (last, places) = (Some(group), [None; GROUP_BLOCKS]);
                 if batch.pieces + T::PIECES > MOST_BLOCKS / GROUP_BLOCKS * T::PIECES {
                     batches.push(std::mem::take(&mut batch).padded());
                 }
             }
-            let (run, within) = (offset / run_len::<T>(), offset % run_len::<T>());
-            let place =
-                *current.1[run % T::PIECES].get_or_insert_with(|| batch.add::<T>(group, run % T::PIECES));
-            let run = run / T::PIECES * T::PIECES + place % T::PIECES;
-            let made = place / T::PIECES * T::PER_GROUP + run * run_len::<T>() + within;
-            batch.copy(made, output);
+            // A group's normals are runs, as many as blocks: first one of each piece, then the next.
+            let run_len = T::PER_GROUP / GROUP_BLOCKS;
+            let (run, within) = (offset / run_len, offset % run_len);
+            let piece = run % T::PIECES;
+            let place = *places[piece].get_or_insert_with(|| batch.add::<T>(group, piece));
+            let run = run - piece + place % T::PIECES;
+            batch.copy(place / T::PIECES * T::PER_GROUP + run * run_len + within, output);
         }
         batches.push(batch.padded());
         Self { segments, batches }
     }
 }
 
-/// Normals that lie side by side in a group and in its piece.
-fn run_len<T: Normal>() -> usize {
-    T::PER_GROUP / GROUP_BLOCKS
-}
-
 impl Batch {
-    /// Lists the blocks of a piece of a group; which piece that is here.
+    /// Lists the blocks of a piece of a group, as another piece of a group that is made; which one.
     fn add<T: Normal>(&mut self, group: u64, piece: usize) -> usize {
-        let place = self.pieces;
-        let first = group * GROUP_BLOCKS as u64;
+        let (place, first) = (self.pieces, group * GROUP_BLOCKS as u64);
         if place.is_multiple_of(T::PIECES) {
             self.blocks.extend(first..first + GROUP_BLOCKS as u64);
         }
-        let from = place / T::PIECES * GROUP_BLOCKS + place % T::PIECES;
+        let made = &mut self.blocks[place / T::PIECES * GROUP_BLOCKS..];
         for k in (0..GROUP_BLOCKS).step_by(T::PIECES) {
-            self.blocks[from + k] = first + (piece + k) as u64;
+            made[place % T::PIECES + k] = first + (piece + k) as u64;
         }
         self.pieces += 1;
         place
@@ -86,10 +83,11 @@ impl Batch {
     /// Copies one more normal.
     fn copy(&mut self, made: usize, output: usize) {
         let (made, output) = (made as u16, output as u16);
-        match self.copies.last() {
-            Some(&(from, to))
-                if made.wrapping_sub(from) == output - to && usize::from(output - to) < COPIED => {}
-            _ => self.copies.push((made, output)),
+        let goes_on = |&(from, to): &(u16, u16)| {
+            made.wrapping_sub(from) == output - to && usize::from(output - to) < COPIED
+        };
+        if !self.copies.last().is_some_and(goes_on) {
+            self.copies.push((made, output));
         }
     }
 

@@ -165,7 +165,7 @@ fn gathered_ranges_have_their_own_normals<T: Normal + PartialEq>() {
             }
             let mut bits = vec![0; 2 * TILE / T::PER_GROUP * GROUP_BYTES];
             keystream.fill(origin / T::PER_GROUP as u64, &mut bits);
-            rare += u32::from(groups(isa, bits.as_chunks().0, &mut vec![T::default(); 2 * TILE]));
+            rare += u32::from(groups(isa, bits.as_chunks().0, &mut [T::default(); 2 * TILE]));
         }
     }
     assert!(rare > 10, "{rare}");

@@ -31,7 +31,7 @@ impl Blocks<'_> {
 pub trait Normal: Real {
     /// Normals made from one group of keystream.
     const PER_GROUP: usize;
-    /// Pieces of a group that each make normals of their own. Piece i has the i-th of so many blocks, and of the next so many.
+    /// Pieces of a group that make their normals without the rest: piece i has every so many-th block from the i-th on.
     const PIECES: usize;
     /// Tells, lane by lane, whether one of the words seen was rare: so near an end that it needs more bits.
     type Extremes: Copy;
