@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::places::{Given, Places};
 use crate::{GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
 
 /// A stream of noise, plain or on a grid.
@@ -42,7 +41,7 @@ impl AnyStream {
     /// # Errors
     /// As there.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        either!(self, stream => stream.next_into(out))
+        self.next_into_places(&mut [out])
     }
 
     /// Writes the next row into these places, one after the other; see [`NoiseStream::next_into_places`].
@@ -59,7 +58,7 @@ impl AnyStream {
     /// # Errors
     /// As [`NoiseStream::next_into`], and for a `sum` of another length.
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        either!(self, stream => stream.release_given(Given::one(sum), Places::one(out)))
+        self.release_places(&[sum], &mut [out])
     }
 
     /// The same for sums and releases that lie in these places, one after the other.
@@ -67,7 +66,7 @@ impl AnyStream {
     /// # Errors
     /// As there.
     pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
-        either!(self, stream => stream.release_given(Given::all(sum), Places::all(out)))
+        either!(self, stream => stream.release_places(sum, out))
     }
 
     /// Makes `step` the next one; see [`NoiseStream::seek`].

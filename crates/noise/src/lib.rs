@@ -67,7 +67,7 @@
 //! parts, by_coordinate: all tiles on all threads; a state that any sharding goes on with
 //! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
-//! handover: how another sharding goes on
+//! rows, handover: how rows are handed out; how another sharding goes on
 //! any: the same in either mode
 //! builder: how it is described
 //! bench: timings
@@ -91,6 +91,7 @@ mod parts;
 mod placement;
 mod places;
 mod range;
+mod rows;
 mod shard;
 mod simd;
 mod spec;

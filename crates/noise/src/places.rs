@@ -16,7 +16,7 @@ pub trait Pieces: Sized {
     /// Numbers in the first piece: none only where there are none at all.
     fn together(&self) -> usize;
 
-    /// The first `count` numbers, or all, and the others.
+    /// The first `count` numbers, of which there are so many, and the others.
     fn split(self, count: usize) -> (Self, Self);
 }
 
@@ -30,12 +30,11 @@ macro_rules! pieces {
         }
 
         impl<'a, 'b, T> $name<'a, 'b, T> {
-            /// In one piece.
-            pub(crate) fn one(piece: &'a $($mutable)? [T]) -> Self {
+            fn one(piece: &'a $($mutable)? [T]) -> Self {
                 Self::new(piece, Default::default(), Default::default())
             }
 
-            /// In these.
+            /// These, one after the other.
             pub(crate) fn all(pieces: &'a $($mutable)? [&'b $($mutable)? [T]]) -> Self {
                 Self::new(Default::default(), pieces, Default::default())
             }
@@ -53,10 +52,6 @@ macro_rules! pieces {
                     std::mem::swap(&mut first, &mut last);
                 }
                 Self { first, middle, last }
-            }
-
-            pub(crate) fn len(&self) -> usize {
-                self.middle.iter().fold(self.first.len() + self.last.len(), |sum, piece| sum + piece.len())
             }
 
             /// The first piece.
@@ -83,7 +78,7 @@ macro_rules! pieces {
                 }
                 let (whole, others) = middle.$split_at(whole);
                 let Some((cut, others)) = others.$split_first() else {
-                    let (now, later) = last.$split_at(left.min(last.len()));
+                    let (now, later) = last.$split_at(left);
                     return (Self::new(first, whole, now), Self::one(later));
                 };
                 let (now, later) = cut.$split_at(left);
@@ -91,11 +86,6 @@ macro_rules! pieces {
             }
         }
 
-        impl<T> Default for $name<'_, '_, T> {
-            fn default() -> Self {
-                Self::one(Default::default())
-            }
-        }
     };
 }
 
