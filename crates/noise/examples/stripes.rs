@@ -21,21 +21,21 @@ fn main() -> Result<(), Error> {
     for (release, time) in [("plain", plain), ("on a grid", on_grid)] {
         for (name, recursion) in &recursions {
             let whole = time(recursion.clone(), outputs, &|builder| builder.threads(1))?;
-            println!("{name}, {release}: {whole:.4} ns a coordinate in one range");
-            for width in [1, 8, 9, 12, 16, 32, 64, 256, 1024] {
-                let rows = outputs as u64 / width;
-                let times = [(8 * width, 0), (8 * width, 3), (8 * width, 29), (8 * width + 5, 0)].map(
-                    |(stride, start)| {
-                        let stripe = |row: u64| stride * row + start..stride * row + start + width;
-                        let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
-                        let dim = (stride * rows + start) as usize;
-                        let time =
-                            time(recursion.clone(), dim, &|builder| builder.threads(1).shard(shard.clone()))?;
-                        Ok::<f64, Error>(time)
-                    },
-                );
-                let [at_0, at_3, at_29, any] = times;
-                println!("    stripes of {width:4}: {:.4} {:.4} {:.4} {:.4}", at_0?, at_3?, at_29?, any?);
+            println!("{name}, {release}: {whole:.2} ns a coordinate in one range; stripes, times that");
+            println!("    width   aligned   odd start   across groups   any start");
+            for width in [1, 8, 16, 64, 256, 1024] {
+                print!("    {width:5}");
+                for (stride, start) in [(8 * width, 0), (8 * width, 3), (8 * width, 29), (8 * width + 5, 0)] {
+                    let stripe = |row: u64| stride * row + start..stride * row + start + width;
+                    let rows = outputs as u64 / width;
+                    let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
+                    let how = |builder: StreamBuilder| builder.threads(1).shard(shard.clone());
+                    print!(
+                        "{:11.2}",
+                        time(recursion.clone(), (stride * rows + start) as usize, &how)? / whole
+                    );
+                }
+                println!();
             }
         }
     }

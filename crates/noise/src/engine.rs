@@ -173,7 +173,7 @@ impl<M: Mode> Engine<M> {
                     parts: Parts<'_, M, (Places<'_, '_, O>, Target<'_, M, O>)>| {
             let Parts { past, ahead, out, following } = parts;
             let Some(coordinates) = tile.coordinates else {
-                return each_piece(out, |_, (out, target)| {
+                return each_piece(out, tile.len, |_, (out, target)| {
                     <M as HandsOut<O>>::hand_out_padding(target, out.first());
                 });
             };
@@ -184,7 +184,7 @@ impl<M: Mode> Engine<M> {
                     TileRun { coordinates, len: tile.len, past, ahead, steps, first_row: step, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             }
-            each_piece(out, |at, (out, target)| {
+            each_piece(out, tile.len, |at, (out, target)| {
                 let (isa, how, out) = (scratch.isa, &HandOut { target, factor, large }, out.first());
                 let len = out.len();
                 match source {

@@ -1,23 +1,23 @@
 //! A row in memory: in one piece, or in several that hold it one after the other.
 
-/// Calls `visit` for each piece, with the number of those before it.
-pub(crate) fn each_piece<P: Pieces>(mut left: P, mut visit: impl FnMut(usize, P)) {
-    let mut before = 0;
-    while left.together() > 0 {
-        let len = left.together();
-        let (piece, others) = left.split(len);
-        visit(before, piece);
-        (left, before) = (others, before + len);
-    }
-}
-
 /// What is taken piece by piece.
 pub trait Pieces: Sized {
     /// Numbers in the first piece: none only where there are none at all.
     fn together(&self) -> usize;
 
-    /// The first `count` numbers, of which there are so many, and the others.
-    fn split(self, count: usize) -> (Self, Self);
+    /// Takes the first `count` numbers, of which there are so many.
+    fn take(&mut self, count: usize) -> Self;
+}
+
+/// Calls `visit` for each piece of `count` numbers, with how many come before it.
+pub(crate) fn each_piece<P: Pieces>(mut left: P, count: usize, mut visit: impl FnMut(usize, P)) {
+    let mut before = 0;
+    while before + left.together() < count {
+        let len = left.together();
+        visit(before, left.take(len));
+        before += len;
+    }
+    visit(before, left);
 }
 
 macro_rules! pieces {
@@ -30,62 +30,57 @@ macro_rules! pieces {
         }
 
         impl<'a, 'b, T> $name<'a, 'b, T> {
-            fn one(piece: &'a $($mutable)? [T]) -> Self {
-                Self::new(piece, Default::default(), Default::default())
-            }
-
             /// These, one after the other.
-            pub(crate) fn all(pieces: &'a $($mutable)? [&'b $($mutable)? [T]]) -> Self {
-                Self::new(Default::default(), pieces, Default::default())
-            }
-
-            fn new(
-                mut first: &'a $($mutable)? [T],
-                mut middle: &'a $($mutable)? [&'b $($mutable)? [T]],
-                mut last: &'a $($mutable)? [T],
-            ) -> Self {
-                while first.is_empty() && !middle.is_empty() {
-                    let (next, others) = std::mem::take(&mut middle).$split_first().expect("it is not empty");
-                    (first, middle) = (next, others);
-                }
-                if first.is_empty() {
-                    std::mem::swap(&mut first, &mut last);
-                }
-                Self { first, middle, last }
+            pub(crate) fn all(middle: &'a $($mutable)? [&'b $($mutable)? [T]]) -> Self {
+                let mut all = Self { first: Default::default(), middle, last: Default::default() };
+                all.settle();
+                all
             }
 
             /// The first piece.
             pub(crate) fn first(self) -> &'a $($mutable)? [T] {
                 self.first
             }
+
+            /// Puts first what comes first.
+            fn settle(&mut self) {
+                while self.first.is_empty() && !self.middle.is_empty() {
+                    if let Some((next, others)) = std::mem::take(&mut self.middle).$split_first() {
+                        (self.first, self.middle) = (next, others);
+                    }
+                }
+                if self.first.is_empty() {
+                    std::mem::swap(&mut self.first, &mut self.last);
+                }
+            }
         }
 
         impl<T> Pieces for $name<'_, '_, T> {
+            #[inline]
             fn together(&self) -> usize {
                 self.first.len()
             }
 
-            fn split(self, count: usize) -> (Self, Self) {
-                let Self { first, middle, last } = self;
-                if count <= first.len() {
-                    let (now, later) = first.$split_at(count);
-                    return (Self::one(now), Self::new(later, middle, last));
+            #[inline]
+            fn take(&mut self, mut count: usize) -> Self {
+                let mut taken = Self::all(Default::default());
+                if count > self.first.len() {
+                    count -= self.first.len();
+                    taken.first = std::mem::take(&mut self.first);
+                    let mut whole = 0;
+                    while self.middle.get(whole).is_some_and(|piece| piece.len() <= count) {
+                        count -= self.middle[whole].len();
+                        whole += 1;
+                    }
+                    (taken.middle, self.middle) = std::mem::take(&mut self.middle).$split_at(whole);
+                    self.settle();
                 }
-                let (mut left, mut whole) = (count - first.len(), 0);
-                while middle.get(whole).is_some_and(|piece| piece.len() <= left) {
-                    left -= middle[whole].len();
-                    whole += 1;
-                }
-                let (whole, others) = middle.$split_at(whole);
-                let Some((cut, others)) = others.$split_first() else {
-                    let (now, later) = last.$split_at(left);
-                    return (Self::new(first, whole, now), Self::one(later));
-                };
-                let (now, later) = cut.$split_at(left);
-                (Self::new(first, whole, now), Self::new(later, others, last))
+                (taken.last, self.first) = std::mem::take(&mut self.first).$split_at(count);
+                self.settle();
+                taken.settle();
+                taken
             }
         }
-
     };
 }
 
@@ -106,29 +101,30 @@ impl Pieces for () {
         usize::MAX
     }
 
-    fn split(self, _: usize) -> (Self, Self) {
-        ((), ())
-    }
+    fn take(&mut self, _: usize) {}
 }
 
 /// Both, as far as both lie in one piece.
 impl<A: Pieces, B: Pieces> Pieces for (A, B) {
+    #[inline]
     fn together(&self) -> usize {
         self.0.together().min(self.1.together())
     }
 
-    fn split(self, count: usize) -> (Self, Self) {
-        let (a, b) = (self.0.split(count), self.1.split(count));
-        ((a.0, b.0), (a.1, b.1))
+    #[inline]
+    fn take(&mut self, count: usize) -> Self {
+        (self.0.take(count), self.1.take(count))
     }
 }
 
 impl<P: Pieces> Pieces for Option<P> {
+    #[inline]
     fn together(&self) -> usize {
         self.as_ref().map_or(usize::MAX, P::together)
     }
 
-    fn split(self, count: usize) -> (Self, Self) {
-        self.map(|pieces| pieces.split(count)).unzip()
+    #[inline]
+    fn take(&mut self, count: usize) -> Self {
+        self.as_mut().map(|pieces| pieces.take(count))
     }
 }

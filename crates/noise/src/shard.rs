@@ -226,6 +226,7 @@ impl Tiles {
     }
 
     /// Tile `number`, which is below the count.
+    #[inline]
     pub(crate) fn get(&self, number: usize) -> Tile<'_> {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];
         let offset = (number - piece.first_tile) * TILE;

@@ -245,7 +245,7 @@ fn places_hold_what_one_row_would() {
     each_recursion(|name, recursion| {
         for (grid, threads) in [(None, 1), (Some(grid()), 1), (None, 3), (Some(grid()), 3)] {
             let start = || builder(recursion).shard(shard.clone()).threads(threads);
-            let [mut one, mut several] = [0; 2].map(|_| start().build_any(grid, &key()).unwrap());
+            let [mut one, mut several] = [0; 2].map(|_| start().build_any(grid, key()).unwrap());
             let (mut row, mut parts) = (vec![f32::NAN; sum.len()], vec![f32::NAN; sum.len()]);
             for step in 0..STEPS {
                 if step % 3 == 1
@@ -274,7 +274,7 @@ fn places_hold_what_one_row_would() {
 fn a_plain_release_adds_the_row_in_double_precision() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
     each_recursion(|name, recursion| {
-        let mut stream = builder(recursion).build_any(None, &key()).unwrap();
+        let mut stream = builder(recursion).build_any(None, key()).unwrap();
         for row in rows(Plain::build(builder(recursion))) {
             let mut release = vec![f32::NAN; DIM];
             stream.release(&sum, &mut release).unwrap();

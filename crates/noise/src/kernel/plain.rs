@@ -31,10 +31,8 @@ impl Pieces for Target<'_> {
         if let Self::Release(sum) = self { sum.together() } else { usize::MAX }
     }
 
-    fn split(self, count: usize) -> (Self, Self) {
-        let Self::Release(sum) = self else { return (self, self) };
-        let (now, later) = sum.split(count);
-        (Self::Release(now), Self::Release(later))
+    fn take(&mut self, count: usize) -> Self {
+        if let Self::Release(sum) = self { Self::Release(sum.take(count)) } else { *self }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::transform::{Blocks, FUSED_GROUPS, Normal};
+use super::transform::{FUSED_GROUPS, Normal, blocks};
 use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
 use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 
@@ -19,23 +19,22 @@ const VECTORS: usize = 2 * BATCH;
 pub(super) fn normals<T: Normal>(
     proof: VectorAes,
     keystream: (&Keystream, &RoundKeys),
-    numbers: Blocks<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
-    let make = match numbers {
-        Blocks::From(_) => normals_by_vectors::<T, false>,
-        Blocks::Listed(..) => normals_by_vectors::<T, true>,
-    };
+    let make = if listed.is_some() { normals_by_vectors::<T, true> } else { normals_by_vectors::<T, false> };
     // SAFETY: the proof exists only where `Isa` found these features.
-    unsafe { make(proof.avx512(), keystream, numbers, out, transfer) };
+    unsafe { make(proof.avx512(), keystream, origin, listed, out, transfer) };
 }
 
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
 fn normals_by_vectors<T: Normal, const LISTED: bool>(
     set: Avx512,
     (keystream, keys): (&Keystream, &RoundKeys),
-    numbers: Blocks<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
@@ -43,7 +42,10 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
     for (round, key) in rounds.iter_mut().zip(&keys.0) {
         *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
     }
-    let mut counters = Counters::new(numbers);
+    let mut counters = Counters {
+        first: inputs(if LISTED { [origin; 4] } else { std::array::from_fn(|i| origin + i as u64) }),
+        listed: listed.unwrap_or_default().as_chunks().0,
+    };
     let mut bits = Aligned([[0u8; GROUP_BYTES]; BATCH]);
     let mut blocks = begin::<LISTED>(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
@@ -69,7 +71,7 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
         apply::<10, 14>(&mut blocks, &rounds);
         T::group(set, &bits.0[3], fourth, &mut extremes);
         if T::has_rare(&extremes) {
-            refine(keystream, numbers, batch * BATCH, &bits.0, out);
+            refine(keystream, origin, listed, batch * BATCH, (&bits.0, out));
         }
         finish(blocks, rounds[14], &mut bits.0);
         transfer.advance(set, &portion);
@@ -92,37 +94,21 @@ fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
 #[target_feature(enable = "avx2,fma")]
 fn refine<T: Normal>(
     keystream: &Keystream,
-    numbers: Blocks<'_>,
-    first: usize,
-    bits: &[[u8; GROUP_BYTES]],
-    out: &mut [T],
+    origin: u64,
+    listed: Option<&[u64]>,
+    group: usize,
+    (bits, out): (&[[u8; GROUP_BYTES]], &mut [T]),
 ) {
     for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
-        T::refine(keystream, numbers.group(first + g), bits, out);
+        T::refine(keystream, blocks(origin, listed, group + g), bits, out);
     }
 }
 
 /// Which blocks come next.
 struct Counters<'a> {
-    /// The next consecutive ones, or how much further on the listed ones are.
-    numbers: __m512i,
+    /// The first four; where blocks are listed, how much further on they are.
+    first: __m512i,
     listed: &'a [[u64; 4]],
-    batch: usize,
-}
-
-impl<'a> Counters<'a> {
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn new(numbers: Blocks<'a>) -> Self {
-        match numbers {
-            Blocks::From(first) => {
-                Self { numbers: inputs(std::array::from_fn(|i| first + i as u64)), listed: &[], batch: 0 }
-            }
-            Blocks::Listed(listed, further) => {
-                Self { numbers: inputs([further; 4]), listed: listed.as_chunks().0, batch: 0 }
-            }
-        }
-    }
 }
 
 /// The inputs of the cipher at these blocks.
@@ -139,16 +125,16 @@ fn begin<const LISTED: bool>(counters: &mut Counters<'_>, key: __m512i) -> [__m5
     let mut blocks = [key; VECTORS];
     if LISTED {
         // After the last batch any will do.
-        let from = (counters.batch * VECTORS).min(counters.listed.len() - VECTORS);
-        for (block, listed) in blocks.iter_mut().zip(&counters.listed[from..from + VECTORS]) {
-            *block = _mm512_xor_si512(_mm512_add_epi64(inputs(*listed), counters.numbers), key);
+        let (now, later) = counters.listed.split_at(VECTORS);
+        for (block, listed) in blocks.iter_mut().zip(now) {
+            *block = _mm512_xor_si512(_mm512_add_epi64(inputs(*listed), counters.first), key);
         }
-        counters.batch += 1;
+        counters.listed = if later.is_empty() { now } else { later };
     } else {
         let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
         for block in &mut blocks {
-            *block = _mm512_xor_si512(counters.numbers, key);
-            counters.numbers = _mm512_add_epi64(counters.numbers, four);
+            *block = _mm512_xor_si512(counters.first, key);
+            counters.first = _mm512_add_epi64(counters.first, four);
         }
     }
     blocks

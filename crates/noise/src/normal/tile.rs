@@ -6,7 +6,7 @@ use super::coordinates::Coordinates;
 #[cfg(target_arch = "x86_64")]
 use super::fused;
 use super::gathered::{COPIED, Gathered, MOST_BLOCKS};
-use super::transform::{Blocks, FUSED_GROUPS, Normal, groups};
+use super::transform::{FUSED_GROUPS, Normal, blocks, groups};
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
 
@@ -75,7 +75,7 @@ impl<T: Normal> NormalTile<T> {
     ) -> &mut [T] {
         let offset = (start % T::PER_GROUP as u64) as usize;
         let count = (offset + len).div_ceil(T::PER_GROUP);
-        self.make_groups(keystream, Blocks::From(first_block::<T>(start)), count, &mut transfer);
+        self.make_groups(keystream, first_block::<T>(start), None, count, &mut transfer);
         transfer.finish(self.isa);
         &mut self.normals[offset..][..len]
     }
@@ -89,37 +89,36 @@ impl<T: Normal> NormalTile<T> {
         mut transfer: Transfer<'_, T>,
     ) {
         for batch in &shape.batches {
-            let blocks = Blocks::Listed(&batch.blocks, first_block::<T>(origin));
-            self.make_groups(keystream, blocks, batch.blocks.len() / GROUP_BLOCKS, &mut transfer);
+            let (first, count) = (first_block::<T>(origin), batch.blocks.len() / GROUP_BLOCKS);
+            self.make_groups(keystream, first, Some(&batch.blocks), count, &mut transfer);
             copy(self.isa, &batch.copies, &self.normals, out);
         }
         transfer.finish(self.isa);
     }
 
-    /// The normals of the first `count` groups' worth of these blocks, from the start of `normals` on.
+    /// The normals of the first `count` groups' worth of these [`blocks`], from the start of `normals` on.
     fn make_groups(
         &mut self,
         keystream: &Keystream,
-        numbers: Blocks<'_>,
+        origin: u64,
+        listed: Option<&[u64]>,
         count: usize,
         transfer: &mut Transfer<'_, T>,
     ) {
         let whole = count.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        if fuse(self.isa, keystream, numbers, &mut self.normals[..whole], transfer) {
+        if fuse(self.isa, keystream, origin, listed, &mut self.normals[..whole], transfer) {
             return;
         }
         let normals = &mut self.normals[..count * T::PER_GROUP];
         let bits = &mut self.bits[..count * GROUP_BYTES];
-        match numbers {
-            Blocks::From(first) => keystream.fill(first / GROUP_BLOCKS as u64, bits),
-            Blocks::Listed(listed, further) => {
-                keystream.fill_blocks(listed.iter().map(|block| block + further), bits);
-            }
+        match listed {
+            None => keystream.fill(origin / GROUP_BLOCKS as u64, bits),
+            Some(listed) => keystream.fill_blocks(listed.iter().map(|block| origin + block), bits),
         }
         let (bits, _) = bits.as_chunks();
         if groups(self.isa, bits, normals) {
             for (g, (bits, out)) in bits.iter().zip(normals.chunks_exact_mut(T::PER_GROUP)).enumerate() {
-                T::refine(keystream, numbers.group(g), bits, out);
+                T::refine(keystream, blocks(origin, listed, g), bits, out);
             }
         }
     }
@@ -131,8 +130,8 @@ impl<T: Normal> NormalTile<T> {
             Coordinates::From(start) => {
                 let (per_group, batch) = (T::PER_GROUP as u64, FUSED_GROUPS * T::PER_GROUP);
                 let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(batch);
-                let first = Blocks::From(first_block::<T>(start));
-                if !(whole && fuse(self.isa, keystream, first, out, &mut Transfer::fetching(&[]))) {
+                let first = first_block::<T>(start);
+                if !(whole && fuse(self.isa, keystream, first, None, out, &mut Transfer::fetching(&[]))) {
                     out.copy_from_slice(self.make_while(keystream, start, out.len(), nothing));
                 }
             }
@@ -166,13 +165,14 @@ per_isa! {
 fn fuse<T: Normal>(
     isa: Isa,
     keystream: &Keystream,
-    numbers: Blocks<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if let (Some(proof), Some(keys)) = (isa.vector_aes(), keystream.round_keys()) {
-        fused::normals(proof, (keystream, keys), numbers, out, transfer);
+        fused::normals(proof, (keystream, keys), origin, listed, out, transfer);
         return true;
     }
     false

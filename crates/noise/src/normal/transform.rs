@@ -7,24 +7,12 @@ use crate::simd::{Instructions, per_isa};
 /// Groups of keystream that are made together where bits and normals are made in one loop.
 pub(crate) const FUSED_GROUPS: usize = 4;
 
-/// Blocks of a keystream, of which bits and normals are made a group's worth at a time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Blocks<'a> {
-    /// Consecutive ones from this one on, the first of a group.
-    From(u64),
-    /// Each of these so many further on; they are what [`FUSED_GROUPS`] groups have, or a multiple of it.
-    Listed(&'a [u64], u64),
-}
-
-impl Blocks<'_> {
-    /// The i-th group's worth.
-    #[inline(always)]
-    pub(super) fn group(self, i: usize) -> [u64; GROUP_BLOCKS] {
-        std::array::from_fn(|k| match self {
-            Self::From(first) => first + (i * GROUP_BLOCKS + k) as u64,
-            Self::Listed(listed, further) => listed[i * GROUP_BLOCKS + k] + further,
-        })
-    }
+/// The blocks of a group's worth: from `origin` on, or so many further on than the listed ones. (Two arguments: together they would
+/// go through memory, and what is read there waits for all that was written before.)
+#[inline(always)]
+pub(super) fn blocks(origin: u64, listed: Option<&[u64]>, group: usize) -> [u64; GROUP_BLOCKS] {
+    let first = group * GROUP_BLOCKS;
+    std::array::from_fn(|k| origin + listed.map_or((first + k) as u64, |listed| listed[first + k]))
 }
 
 /// A precision that standard normals are made in.
