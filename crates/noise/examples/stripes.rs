@@ -1,6 +1,6 @@
 //! What a shard of narrow ranges costs, beside one range of as many coordinates: `stripes OUTPUTS`, on one thread.
 //!
-//! Stripes are the columns of a tensor-parallel shard: of each row of 8 times their width.
+//! Stripes are the columns of a tensor-parallel shard: of each row of about 8 times their width, wherever the row starts.
 
 use antinoise_mechanism::Recursion;
 use antinoise_noise::{Error, Shard, StreamBuilder, bench};
@@ -12,18 +12,31 @@ fn main() -> Result<(), Error> {
         std::env::args().nth(1).map_or(1_000_000, |text| text.parse().expect("OUTPUTS: a whole number"));
     let plain: Time = |recursion, dim, how| Ok(bench::step(recursion, dim, how)?.ns_per_coordinate);
     let on_grid: Time = |recursion, dim, how| Ok(bench::release(recursion, dim, how)?.ns_per_coordinate);
-    let blt = Recursion::Blt { scale: vec![0.1; 4], decay: vec![0.9; 4] };
-    for (name, time) in [("plain", plain), ("on a grid", on_grid)] {
-        let whole = time(blt.clone(), outputs, &|builder| builder.threads(1))?;
-        println!("BLT of 4 buffers, {name}: {whole:.2} ns a coordinate in one range");
-        for width in [1, 8, 16, 64, 256, 1024] {
-            let rows = outputs as u64 / width;
-            // Off every boundary.
-            let stripe = |row: u64| 8 * width * row + 3..8 * width * row + 3 + width;
-            let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
-            let dim = (8 * width * rows) as usize + 3;
-            let time = time(blt.clone(), dim, &|builder| builder.threads(1).shard(shard.clone()))?;
-            println!("    stripes of {width}: {time:.2} ns, {:.2} times that", time / whole);
+    let taps = (0..16).map(|i| 1.0 / (1 + i) as f64).collect();
+    let recursions = [
+        ("independent", Recursion::Independent),
+        ("BLT of 4 buffers", Recursion::Blt { scale: vec![0.1; 4], decay: vec![0.9; 4] }),
+        ("16 bands", Recursion::AutoRegressive { taps }),
+    ];
+    for (release, time) in [("plain", plain), ("on a grid", on_grid)] {
+        for (name, recursion) in &recursions {
+            let whole = time(recursion.clone(), outputs, &|builder| builder.threads(1))?;
+            println!("{name}, {release}: {whole:.2} ns a coordinate in one range; stripes, times that");
+            println!("    width   aligned   odd start   across groups   any start");
+            for width in [1, 8, 16, 64, 256, 1024] {
+                print!("    {width:5}");
+                for (stride, start) in [(8 * width, 0), (8 * width, 3), (8 * width, 29), (8 * width + 5, 0)] {
+                    let stripe = |row: u64| stride * row + start..stride * row + start + width;
+                    let rows = outputs as u64 / width;
+                    let shard = (0..rows).map(stripe).fold(Shard::default(), Shard::and_range);
+                    let how = |builder: StreamBuilder| builder.threads(1).shard(shard.clone());
+                    print!(
+                        "{:11.2}",
+                        time(recursion.clone(), (stride * rows + start) as usize, &how)? / whole
+                    );
+                }
+                println!();
+            }
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
+use crate::{GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
 
 /// A stream of noise, plain or on a grid.
 ///
@@ -41,7 +41,15 @@ impl AnyStream {
     /// # Errors
     /// As there.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        either!(self, stream => stream.next_into(out))
+        self.next_into_places(&mut [out])
+    }
+
+    /// Writes the next row into these places, one after the other; see [`NoiseStream::next_into_places`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
+        either!(self, stream => stream.next_into_places(out))
     }
 
     /// Writes the step's release of `sum` into `out`: on a grid as [`GridStream::release`] does, else sum and noise added in double
@@ -50,21 +58,15 @@ impl AnyStream {
     /// # Errors
     /// As [`NoiseStream::next_into`], and for a `sum` of another length.
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        match self {
-            Self::OnGrid(stream) => stream.release(sum, out),
-            Self::Plain(stream) => {
-                if sum.len() != stream.len() {
-                    return Err(Error::input(
-                        "sum's length",
-                        sum.len(),
-                        format!("the shard's {}", stream.len()),
-                    ));
-                }
-                stream.next_into(out)?;
-                out.iter_mut().zip(sum).for_each(|(noise, sum)| *noise = (sum + f64::from(*noise)) as f32);
-                Ok(())
-            }
-        }
+        self.release_places(&[sum], &mut [out])
+    }
+
+    /// The same for sums and releases that lie in these places, one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        either!(self, stream => stream.release_places(sum, out))
     }
 
     /// Makes `step` the next one; see [`NoiseStream::seek`].

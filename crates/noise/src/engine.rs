@@ -9,6 +9,7 @@ use crate::keystream::KeySource;
 use crate::normal::TILE;
 use crate::parts::{Parts, each_tile};
 use crate::placement::{Limits, Numbers};
+use crate::places::{Places, each_piece};
 use crate::shard::{Tile, Tiles};
 use crate::simd::{AlignedNumbers, Isa, is_large};
 use crate::spec::Spec;
@@ -51,7 +52,7 @@ impl<M: Mode> Engine<M> {
     ) -> Result<Self> {
         let flat = mode.flatten(&spec.recursion, spec.steps)?;
         range::check(&flat, spec, mode.grid())?;
-        let tiles = spec.shard.tiles(spec.dim)?;
+        let tiles = spec.shard.tiles::<M::Number>(spec.dim)?;
         let numbers = Numbers {
             outputs: tiles.outputs,
             bytes: size_of::<M::Number>() as u64,
@@ -154,11 +155,8 @@ impl<M: Mode> Engine<M> {
     }
 
     /// Hands out the next row.
-    pub(crate) fn hand_out<O: Copy + Send + Sync>(
-        &mut self,
-        out: &mut [O],
-        target: <M as HandsOut<O>>::Target<'_>,
-    ) where
+    pub(crate) fn hand_out<O: Copy + Send + Sync>(&mut self, out: Places<'_, '_, O>, target: Target<'_, M, O>)
+    where
         M: HandsOut<O>,
     {
         let step = self.stagger.next;
@@ -166,15 +164,18 @@ impl<M: Mode> Engine<M> {
             self.window.prepare(&self.flat, self.placement.state, step..self.stagger.horizon(step));
         }
         let factor = self.noise_std * self.flat.position(step).factor;
-        let how = HandOut { target, factor, large: is_large(out) };
+        let large = is_large::<O>(self.tiles.outputs);
         let source = self.source(step);
         let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
         let (mode, past_vectors) = (*mode, stored.0);
-        let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, O>| {
+        let work = |scratch: &mut ScratchOf<M>,
+                    tile: Tile<'_>,
+                    parts: Parts<'_, M, (Places<'_, '_, O>, Target<'_, M, O>)>| {
             let Parts { past, ahead, out, following } = parts;
-            let target = <M as HandsOut<O>>::part(target, tile.output, tile.len);
             let Some(coordinates) = tile.coordinates else {
-                return <M as HandsOut<O>>::hand_out_padding(target, out);
+                return each_piece(out, tile.len, |_, (out, target)| {
+                    <M as HandsOut<O>>::hand_out_padding(target, out.first());
+                });
             };
             if stagger.made(tile.number, step) == step {
                 let steps = step..stagger.made(tile.number, step + 1);
@@ -183,18 +184,19 @@ impl<M: Mode> Engine<M> {
                     TileRun { coordinates, len: tile.len, past, ahead, steps, first_row: step, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             }
-            let how = HandOut { target, ..how };
-            match source {
-                Source::Scratch => mode.hand_out(scratch.isa, &how, &scratch.noise[..tile.len], out),
-                Source::Past(slot) => {
-                    mode.hand_out(scratch.isa, &how, &past[slot * tile.len..][..tile.len], out);
+            each_piece(out, tile.len, |at, (out, target)| {
+                let (isa, how, out) = (scratch.isa, &HandOut { target, factor, large }, out.first());
+                let len = out.len();
+                match source {
+                    Source::Scratch => mode.hand_out(isa, how, &scratch.noise[at..][..len], out),
+                    Source::Past(slot) => mode.hand_out(isa, how, &past[slot * tile.len + at..][..len], out),
+                    Source::Ahead(slot) => {
+                        mode.hand_out_row(isa, how, &ahead[slot * tile.len + at..][..len], out);
+                    }
                 }
-                Source::Ahead(slot) => {
-                    mode.hand_out_row(scratch.isa, &how, &ahead[slot * tile.len..][..tile.len], out);
-                }
-            }
+            });
         };
-        each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, out), *stored, &work);
+        each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, (out, target)), *stored, &work);
         self.stagger.next = step + 1;
     }
 
@@ -250,7 +252,7 @@ impl<M: Mode> Engine<M> {
             self.window.prepare(&self.flat, self.placement.state, first..end);
             let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
             let (mode, past_vectors) = (*mode, stored.0);
-            let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, f32>| {
+            let work = |scratch: &mut ScratchOf<M>, tile: Tile<'_>, parts: Parts<'_, M, ()>| {
                 let Parts { past, ahead, following, .. } = parts;
                 let made = stagger.made(tile.number, now);
                 let steps = first.max(made)..end.min(until(stagger, tile.number));
@@ -259,10 +261,13 @@ impl<M: Mode> Engine<M> {
                 let run = TileRun { coordinates, len: tile.len, past, ahead, steps, first_row, fetched };
                 window.run_tile(mode, kernel, scratch, run);
             };
-            each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, &mut []), *stored, &work);
+            each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, ()), *stored, &work);
         }
     }
 }
+
+/// What outputs of type `O` are written over or added to.
+type Target<'a, M, O> = <M as HandsOut<O>>::Target<'a>;
 
 /// Where the row that is handed out lies.
 #[derive(Clone, Copy)]

@@ -41,7 +41,7 @@
 //!
 //! Words of this crate:
 //!
-//! - **tile**: up to 1024 consecutive coordinates. All of the above happens to one tile after the other, in cache.
+//! - **tile**: up to 1024 consecutive coordinates, or short ranges of as many. All of the above happens to one tile after the other, in cache.
 //! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored, or made again (*regenerated*
 //!   seeds, a *replayed* recursion) where the memory budget is smaller; [`Placement`] says which.
 //! - **look-ahead**: a tile makes several steps at a time, since noise does not depend on data, so that its past
@@ -56,7 +56,7 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, number: what can go wrong; arithmetic, bytes and wiping of numbers
+//! error, number, places: what can go wrong; arithmetic, bytes and wiping of numbers; a row in pieces
 //! simd, key: instruction sets and memory; secrets and what is derived from them
 //! keystream: ciphers, and uniform random numbers
 //! normal: standard normals from keystreams
@@ -67,7 +67,7 @@
 //! parts, by_coordinate: all tiles on all threads; a state that any sharding goes on with
 //! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
-//! handover: how another sharding goes on
+//! rows, handover: how rows are handed out; how another sharding goes on
 //! any: the same in either mode
 //! builder: how it is described
 //! bench: timings
@@ -89,7 +89,9 @@ mod normal;
 mod number;
 mod parts;
 mod placement;
+mod places;
 mod range;
+mod rows;
 mod shard;
 mod simd;
 mod spec;

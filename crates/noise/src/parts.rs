@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::Mode;
 use crate::kernel::ScratchOf;
+use crate::places::Pieces;
 use crate::shard::{Tile, Tiles};
 use crate::simd::fence;
 
@@ -11,22 +12,21 @@ use crate::simd::fence;
 pub(crate) struct Parts<'a, M: Mode, O> {
     pub(crate) past: &'a mut [M::Number],
     pub(crate) ahead: &'a mut [M::Row],
-    pub(crate) out: &'a mut [O],
+    pub(crate) out: O,
     pub(crate) following: &'a [M::Number],
 }
 
-impl<'a, M: Mode, O> Parts<'a, M, O> {
-    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: &'a mut [O]) -> Self {
+impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
+    pub(crate) fn new(past: &'a mut [M::Number], ahead: &'a mut [M::Row], out: O) -> Self {
         Self { past, ahead, out, following: &[] }
     }
 
-    /// Those of the first `outputs` outputs, and the others, where an output has so many numbers of the past and ahead.
-    fn split(self, outputs: usize, stored: (usize, usize)) -> (Self, Self) {
-        let (past, past_rest) = self.past.split_at_mut(outputs * stored.0);
-        let (ahead, ahead_rest) = self.ahead.split_at_mut(outputs * stored.1);
-        // Without output there is nothing to split.
-        let (out, out_rest) = self.out.split_at_mut(outputs.min(self.out.len()));
-        (Self::new(past, ahead, out), Self::new(past_rest, ahead_rest, out_rest))
+    /// Takes those of the first `outputs` outputs, where an output has so many numbers of the past and ahead.
+    fn take(&mut self, outputs: usize, stored: (usize, usize)) -> Self {
+        let (past, ahead);
+        (past, self.past) = std::mem::take(&mut self.past).split_at_mut(outputs * stored.0);
+        (ahead, self.ahead) = std::mem::take(&mut self.ahead).split_at_mut(outputs * stored.1);
+        Self::new(past, ahead, self.out.take(outputs))
     }
 }
 
@@ -34,7 +34,7 @@ impl<'a, M: Mode, O> Parts<'a, M, O> {
 pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
 
 /// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
-pub(crate) fn each_tile<M: Mode, O: Send>(
+pub(crate) fn each_tile<M: Mode, O: Pieces + Send>(
     scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,
     numbers: Range<usize>,
@@ -43,19 +43,19 @@ pub(crate) fn each_tile<M: Mode, O: Send>(
     work: &Work<'_, M, O>,
 ) {
     if scratch.len() == 1 || numbers.len() <= 1 {
-        for tile in numbers.map(|number| tiles.get(number)) {
-            let (this, rest) = parts.split(tile.len, stored);
-            work(&mut scratch[0], tile, Parts { following: &*rest.past, ..this });
-            parts = rest;
+        for number in numbers {
+            let tile = tiles.get(number);
+            let this = parts.take(tile.len, stored);
+            work(&mut scratch[0], tile, Parts { following: &*parts.past, ..this });
         }
         return fence();
     }
     let (left, right) = scratch.split_at_mut(scratch.len() / 2);
     let middle = numbers.start + numbers.len() * left.len() / (left.len() + right.len());
     let outputs = tiles.get(middle).output - tiles.get(numbers.start).output;
-    let (left_parts, right_parts) = parts.split(outputs, stored);
+    let left_parts = parts.take(outputs, stored);
     rayon::join(
         || each_tile(left, tiles, numbers.start..middle, left_parts, stored, work),
-        || each_tile(right, tiles, middle..numbers.end, right_parts, stored, work),
+        || each_tile(right, tiles, middle..numbers.end, parts, stored, work),
     );
 }

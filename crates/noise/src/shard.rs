@@ -1,10 +1,11 @@
 //! Which coordinates a stream makes.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, between};
 
-use crate::normal::{Coordinates, Segment, TILE};
+use crate::normal::{Coordinates, Gathered, Normal, Segment, TILE};
 
 /// Shorter ranges that follow one another share tiles.
 const SHORT: usize = TILE / 2;
@@ -76,16 +77,16 @@ impl Shard {
         self.len() == 0
     }
 
-    /// The shard's tiles, after a check that every coordinate is below `dim` and is made once.
-    pub(crate) fn tiles(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
+    /// The shard's tiles for noise of precision `T`, after a check that every coordinate is below `dim` and is made once.
+    pub(crate) fn tiles<T: Normal>(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
         self.check(dim)?;
-        let mut tiles = Tiles::default();
+        let (mut tiles, mut known) = (Tiles::default(), HashMap::new());
         let pieces: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.len() > 0).collect();
         for run in pieces.chunk_by(|a, b| a.is_short() && b.is_short()) {
             match run {
                 [Piece::Padding(count)] => tiles.place(Held::Padding, *count),
                 [piece @ Piece::Coordinates(range)] => tiles.place(Held::From(range.start), piece.len()),
-                short => tiles.gather(short.iter().filter_map(|piece| piece.segment())),
+                short => tiles.gather::<T>(short.iter().filter_map(|piece| piece.segment()), &mut known),
             }
         }
         Ok(tiles)
@@ -160,8 +161,8 @@ pub(crate) struct Tile<'a> {
 #[derive(Default)]
 pub(crate) struct Tiles {
     pieces: Vec<Placed>,
-    /// Of all tiles that several ranges share.
-    segments: Vec<Segment>,
+    /// Of the tiles that several ranges share.
+    shapes: Vec<Gathered>,
     pub(crate) count: usize,
     pub(crate) outputs: usize,
 }
@@ -178,8 +179,8 @@ enum Held {
     Padding,
     /// Coordinates from this one on.
     From(u64),
-    /// These segments, in one tile.
-    Segments(Range<usize>),
+    /// Short ranges in one tile: which of the shapes, from which origin on.
+    Gathered(usize, u64),
 }
 
 impl Tiles {
@@ -189,20 +190,43 @@ impl Tiles {
     }
 
     /// Puts as many segments into a tile as it holds.
-    fn gather(&mut self, segments: impl Iterator<Item = Segment>) {
-        let (mut first, mut len) = (self.segments.len(), 0);
+    fn gather<T: Normal>(
+        &mut self,
+        segments: impl Iterator<Item = Segment>,
+        known: &mut HashMap<Vec<Segment>, usize>,
+    ) {
+        let (mut held, mut len) = (Vec::new(), 0);
         for segment in segments {
             if len + segment.len > TILE {
-                self.place(Held::Segments(first..self.segments.len()), len);
-                (first, len) = (self.segments.len(), 0);
+                self.place_gathered::<T>(std::mem::take(&mut held), len, known);
+                len = 0;
             }
-            self.segments.push(segment);
+            held.push(segment);
             len += segment.len;
         }
-        self.place(Held::Segments(first..self.segments.len()), len);
+        self.place_gathered::<T>(held, len, known);
+    }
+
+    /// Puts these segments into a tile, of a shape that is known or new.
+    fn place_gathered<T: Normal>(
+        &mut self,
+        mut segments: Vec<Segment>,
+        len: usize,
+        known: &mut HashMap<Vec<Segment>, usize>,
+    ) {
+        let least = segments.iter().map(|segment| segment.start).min().unwrap_or_default();
+        let origin = least / Gathered::ORIGIN * Gathered::ORIGIN;
+        segments.iter_mut().for_each(|segment| segment.start -= origin);
+        let shape = known.get(&segments).copied().unwrap_or_else(|| {
+            known.insert(segments.clone(), self.shapes.len());
+            self.shapes.push(Gathered::new::<T>(segments));
+            self.shapes.len() - 1
+        });
+        self.place(Held::Gathered(shape, origin), len);
     }
 
     /// Tile `number`, which is below the count.
+    #[inline]
     pub(crate) fn get(&self, number: usize) -> Tile<'_> {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];
         let offset = (number - piece.first_tile) * TILE;
@@ -211,7 +235,7 @@ impl Tiles {
             coordinates: match &piece.held {
                 Held::Padding => None,
                 Held::From(start) => Some(Coordinates::From(start + offset as u64)),
-                Held::Segments(range) => Some(Coordinates::Gathered(&self.segments[range.clone()])),
+                Held::Gathered(shape, origin) => Some(Coordinates::Gathered(&self.shapes[*shape], *origin)),
             },
             len: TILE.min(piece.len - offset),
             output: piece.first_output + offset,
@@ -226,7 +250,7 @@ mod tests {
     #[test]
     fn tiles_are_the_pieces_cut_one_after_the_other() {
         let shard = Shard::of_range(5..5).and_range(9000..9001).and_padding(1025).and_range(7..2055);
-        let tiles = shard.and_padding(0).tiles(10_000).unwrap();
+        let tiles = shard.and_padding(0).tiles::<f32>(10_000).unwrap();
         let found =
             (0..tiles.count).map(|i| tiles.get(i)).map(|t| (t.number, t.coordinates, t.len, t.output));
         let from = |start| Some(Coordinates::From(start));
@@ -244,7 +268,7 @@ mod tests {
     fn short_ranges_share_tiles() {
         let columns =
             (0..100u64).fold(Shard::default(), |shard, row| shard.and_range(70 * row..70 * row + 30));
-        let tiles = columns.and_range(8000..8511).and_range(20_000..23_000).tiles(30_000).unwrap();
+        let tiles = columns.and_range(8000..8511).and_range(20_000..23_000).tiles::<f32>(30_000).unwrap();
         let lens: Vec<usize> = (0..tiles.count).map(|i| tiles.get(i).len).collect();
         assert_eq!(lens, [1020, 1020, 960, 511, 1024, 1024, 952]);
         let coordinates = |tile: usize| tiles.get(tile).coordinates.unwrap();

@@ -4,16 +4,14 @@ use std::fmt;
 use std::path::Path;
 
 use antinoise_input::{between, hex};
-use antinoise_mechanism::Grid;
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
-use crate::kernel::{HandsOut, Target};
 use crate::key::RunKey;
 use crate::spec::Spec;
-use crate::{Error, KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId, range};
+use crate::{KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId};
 
 /// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
 /// [`GridStream`].
@@ -53,78 +51,7 @@ pub type NoiseStream = Stream<Plain>;
 /// ```
 pub type GridStream = Stream<OnGrid>;
 
-impl Stream<Plain> {
-    /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
-    ///
-    /// # Errors
-    /// As [`NoiseStream::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
-    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
-    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
-        range::scale(scale, self.spec.noise_std)?;
-        self.hand_out(gradient, Target::Add(scale))
-    }
-}
-
-impl Stream<OnGrid> {
-    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
-    /// rounded to single precision (a function of the whole number alone).
-    ///
-    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
-    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
-    /// as the lower one.
-    ///
-    /// # Errors
-    /// As [`GridStream::next_into`], and for a `sum` of another length.
-    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        if sum.len() != self.len() {
-            return Err(Error::input("sum's length", sum.len(), format!("the shard's {}", self.len())));
-        }
-        self.hand_out(out, Some(sum))
-    }
-
-    /// Writes the next row in whole points of the grid into `out`: for whoever rounds a sum to the grid, adds points and multiplies by its
-    /// spacing himself, on another device say. Points and noise must be added in 8 bytes.
-    ///
-    /// ```
-    /// use antinoise_mechanism::Recursion;
-    /// use antinoise_noise::{Grid, Key, NoiseStream};
-    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
-    /// let stream = || {
-    ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).build_on_grid(grid, Key::from_seed_insecure(7))
-    /// };
-    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
-    /// stream()?.release(&sum, &mut release)?;
-    /// stream()?.next_points_into(&mut points)?;
-    /// for i in 0..3 {
-    ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
-    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
-    /// }
-    /// # Ok::<(), antinoise_noise::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`GridStream::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
-    pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
-        if !self.engine.points_fit(&self.spec) {
-            let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";
-            let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
-            return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
-        }
-        self.hand_out(out, ())
-    }
-}
-
 impl<M: Mode> Stream<M> {
-    /// Writes the next row into `out`, which has one place for each output of the shard: on a grid, the release of a sum
-    /// of zeros.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
-    /// `out` are then unchanged.
-    pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        self.hand_out(out, <M as HandsOut<f32>>::Target::default())
-    }
-
     /// Makes `step` the next one.
     ///
     /// ```
@@ -265,28 +192,6 @@ impl<M: Mode> Stream<M> {
     /// The choice between memory and time that was made.
     pub fn placement(&self) -> Placement {
         self.engine.placement
-    }
-
-    fn hand_out<O: Copy + Send + Sync>(
-        &mut self,
-        out: &mut [O],
-        target: <M as HandsOut<O>>::Target<'_>,
-    ) -> Result<()>
-    where
-        M: HandsOut<O>,
-    {
-        if out.len() != self.len() {
-            return Err(Error::input("output length", out.len(), format!("the shard's {}", self.len())));
-        }
-        if self.step() == self.spec.steps {
-            return Err(Error::Exhausted { steps: self.spec.steps });
-        }
-        let engine = &mut self.engine;
-        match &self.pool {
-            Some(pool) => pool.install(|| engine.hand_out(out, target)),
-            None => engine.hand_out(out, target),
-        }
-        Ok(())
     }
 
     /// What a checkpoint says of this stream.

@@ -5,7 +5,7 @@ mod classes;
 use std::ops::Range;
 
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{Grid, GridStream, Key, NoiseStream, Shard, StateAt, Stream, StreamBuilder};
+use antinoise_noise::{AnyStream, Grid, GridStream, Key, NoiseStream, Shard, StateAt, Stream, StreamBuilder};
 use classes::designs;
 
 const STEPS: usize = 12;
@@ -165,6 +165,16 @@ fn no_way_to_run_changes_a_bit<K: Kind>() {
         let whole = rows(K::build(builder(recursion)));
         assert!(rows(K::build(builder(recursion).threads(3))) == whole, "{name}: three threads");
         assert!(rows(K::build(builder(recursion).look_ahead(1))) == whole, "{name}: no look-ahead");
+        for threads in [1, 3] {
+            let mut stream = K::build(builder(recursion).threads(threads));
+            for whole in &whole {
+                let mut row = vec![f32::NAN; DIM];
+                stream
+                    .next_into_places(&mut places(&mut row, &[0, 0, 1, 700, 1031, 1032, 9000, 9000]))
+                    .unwrap();
+                assert!(row == *whole, "{name}: in places, {threads} threads");
+            }
+        }
         for cut in [0, 1, 40, 1025, DIM as u64].windows(2) {
             let part = rows(K::build(builder(recursion).shard(Shard::of_range(cut[0]..cut[1]))));
             for (part, whole) in part.iter().zip(&whole) {
@@ -210,6 +220,68 @@ fn no_way_to_run_a_plain_stream_changes_a_bit() {
 #[test]
 fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
     no_way_to_run_changes_a_bit::<OnGrid>();
+}
+
+/// The numbers cut here.
+fn places<'a, T>(mut numbers: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
+    let mut places = Vec::new();
+    for (i, cut) in cuts.iter().enumerate() {
+        let (place, others) = numbers.split_at_mut(cut - i.checked_sub(1).map_or(0, |last| cuts[last]));
+        places.push(place);
+        numbers = others;
+    }
+    places.push(numbers);
+    places
+}
+
+/// Releases of sums and noise that is added, into places and from others, with padding and stripes among the outputs.
+#[test]
+fn places_hold_what_one_row_would() {
+    let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
+    let stripes = stripes(9, 90).into_iter().take(100).fold(Shard::default(), Shard::and_range);
+    let shard = stripes.and_padding(3000).and_range(1..9).and_range(10..4009);
+    let (sum, mut found) = (&sum[..shard.len()], 0);
+    let (sums, cuts) = ([&sum[..901], &[], &sum[901..4100], &sum[4100..]], [0, 7, 910, 2000, 4500, 6000]);
+    each_recursion(|name, recursion| {
+        for (grid, threads) in [(None, 1), (Some(grid()), 1), (None, 3), (Some(grid()), 3)] {
+            let start = || builder(recursion).shard(shard.clone()).threads(threads);
+            let [mut one, mut several] = [0; 2].map(|_| start().build_any(grid, key()).unwrap());
+            let (mut row, mut parts) = (vec![f32::NAN; sum.len()], vec![f32::NAN; sum.len()]);
+            for step in 0..STEPS {
+                if step % 3 == 1
+                    && let (AnyStream::Plain(one), AnyStream::Plain(several)) = (&mut one, &mut several)
+                {
+                    one.add_next_into(&mut row, -0.5).unwrap();
+                    several.add_next_into_places(&mut places(&mut parts, &cuts), -0.5).unwrap();
+                } else {
+                    one.release(sum, &mut row).unwrap();
+                    several.release_places(&sums, &mut places(&mut parts, &cuts)).unwrap();
+                }
+                assert!(row == parts, "{name}: step {step}");
+                found += 1;
+            }
+            let refused = several.release_places(&sums[..3], &mut [&mut parts]).unwrap_err().to_string();
+            assert!(refused.starts_with("sum's length is 4100 but"), "{refused}");
+            let refused = several.release_places(&sums, &mut [&mut parts[1..]]).unwrap_err().to_string();
+            assert!(refused.starts_with("output length is 7"), "{refused}");
+        }
+    });
+    assert!(found > 100);
+}
+
+/// A plain release is the sum and the row, added in double precision.
+#[test]
+fn a_plain_release_adds_the_row_in_double_precision() {
+    let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
+    each_recursion(|name, recursion| {
+        let mut stream = builder(recursion).build_any(None, key()).unwrap();
+        for row in rows(Plain::build(builder(recursion))) {
+            let mut release = vec![f32::NAN; DIM];
+            stream.release(&sum, &mut release).unwrap();
+            let added = row.iter().zip(&sum).map(|(row, sum)| (sum + f64::from(*row)) as f32);
+            assert!(added.eq(release), "{name}");
+        }
+    });
 }
 
 /// Columns of a matrix with rows of `stride` numbers: the last ones first.

@@ -135,33 +135,3 @@ fn typed<'py, T: Element>(
     }
     Ok(whole)
 }
-
-/// What becomes of the numbers that lie where a row is to go.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Row {
-    Written,
-    AddedTo,
-}
-
-/// Lets `work` have a row of its own for `places`, and copies it there.
-pub fn scattered(
-    places: &mut [&mut [f32]],
-    what: Row,
-    row: &mut Vec<f32>,
-    work: impl FnOnce(&mut [f32]) -> antinoise_noise::Result<()>,
-) -> antinoise_noise::Result<()> {
-    if what == Row::AddedTo {
-        row.clear();
-        places.iter().for_each(|place| row.extend_from_slice(place));
-    } else {
-        row.resize(places.iter().map(|place| place.len()).sum(), 0.0);
-    }
-    work(row)?;
-    let mut rest = &row[..];
-    for place in places {
-        let (this, later) = rest.split_at(place.len());
-        place.copy_from_slice(this);
-        rest = later;
-    }
-    Ok(())
-}

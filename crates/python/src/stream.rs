@@ -8,13 +8,12 @@ use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{AnyStream, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use zeroize::Zeroizing;
 
 use crate::errors::{Raised, Result};
 use crate::key::{Key, bytes_to_write, no_copy, secret_in, token};
 use crate::plan::Plan;
 use crate::process::{Owner, threaded};
-use crate::rows::{Arrays, Row, refuse_overlap, scattered};
+use crate::rows::{Arrays, refuse_overlap};
 use crate::wanted::{Speed, Wanted};
 
 /// How long a part of a seek should take: Ctrl-C waits for its end.
@@ -26,7 +25,7 @@ const PART: Duration = Duration::from_millis(50);
 /// or a list of such that hold a row one after the other.
 #[pyclass(frozen, module = "antinoise")]
 pub struct NoiseStream {
-    rows: Mutex<Rows>,
+    noise: Mutex<AnyStream>,
     own_threads: bool,
     owner: Owner,
     run: RunId,
@@ -37,21 +36,13 @@ pub struct NoiseStream {
     plan: [u8; 32],
 }
 
-/// A stream in the plan's release, and memory for rows and sums that lie in several places.
-struct Rows {
-    noise: AnyStream,
-    row: Zeroizing<Vec<f32>>,
-    sum: Zeroizing<Vec<f64>>,
-}
-
 impl NoiseStream {
     /// A stream that was made in this process.
     fn of(noise: AnyStream, plan: &Plan, run: RunId, own_threads: bool) -> Self {
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());
-        let rows = Mutex::new(Rows { noise, row: Zeroizing::default(), sum: Zeroizing::default() });
         Self {
-            rows,
+            noise: Mutex::new(noise),
             own_threads,
             owner: Owner::this(),
             run,
@@ -67,12 +58,12 @@ impl NoiseStream {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Rows) -> antinoise_noise::Result<T> + Send,
+        work: impl FnOnce(&mut AnyStream) -> antinoise_noise::Result<T> + Send,
     ) -> Result<T> {
         self.owner.check("NoiseStream")?;
         py.detach(|| {
-            let rows = &mut *self.locked()?;
-            Ok(threaded(self.own_threads, || work(rows))??)
+            let noise = &mut *self.locked()?;
+            Ok(threaded(self.own_threads, || work(noise))??)
         })
     }
 
@@ -92,16 +83,16 @@ impl NoiseStream {
     /// Random numbers of the run.
     pub fn rng(&self, purpose: Purpose, step: u64) -> Result<KeyedRng> {
         self.owner.check("NoiseStream")?;
-        Ok(self.locked()?.noise.rng(purpose, step))
+        Ok(self.locked()?.rng(purpose, step))
     }
 
     fn committed(&self) -> Result<[u8; 32]> {
         self.owner.check("NoiseStream")?;
-        Ok(self.locked()?.noise.commitment())
+        Ok(self.locked()?.commitment())
     }
 
-    fn locked(&self) -> Result<MutexGuard<'_, Rows>> {
-        self.rows.lock().map_err(|_| Raised::failed("an earlier call failed half way"))
+    fn locked(&self) -> Result<MutexGuard<'_, AnyStream>> {
+        self.noise.lock().map_err(|_| Raised::failed("an earlier call failed half way"))
     }
 
     fn check_length(&self, name: &str, got: usize) -> Result<()> {
@@ -112,12 +103,12 @@ impl NoiseStream {
             .into())
     }
 
-    /// Hands the caller's places for a row, or memory that is copied to them, to `work`, and memory for a sum.
+    /// Hands the caller's places for a row to `work`.
     fn fill(
         &self,
         out: &Bound<'_, PyAny>,
-        (name, what): (&'static str, Row),
-        work: impl FnOnce(&mut AnyStream, &mut Vec<f64>, &mut [f32]) -> antinoise_noise::Result<()> + Send,
+        name: &'static str,
+        work: impl FnOnce(&mut AnyStream, &mut [&mut [f32]]) -> antinoise_noise::Result<()> + Send,
     ) -> Result<()> {
         let arrays = Arrays::<f32>::of(name, out)?;
         refuse_overlap(name, arrays.spans())?;
@@ -125,10 +116,7 @@ impl NoiseStream {
         let places = arrays.iter_mut().map(|array| array.as_slice_mut().map_err(Raised::failed));
         let mut places = places.collect::<Result<Vec<_>>>()?;
         self.check_length(name, places.iter().map(|place| place.len()).sum())?;
-        self.with(out.py(), move |Rows { noise, row, sum }| match &mut places[..] {
-            [place] => work(noise, sum, place),
-            places => scattered(places, what, row, |row| work(noise, sum, row)),
-        })
+        self.with(out.py(), move |noise| work(noise, &mut places))
     }
 }
 
@@ -233,7 +221,7 @@ impl NoiseStream {
     /// Numbers of 4 bytes that `state` has for each coordinate.
     #[getter]
     fn state_words(&self, py: Python<'_>) -> Result<usize> {
-        self.with(py, |rows| Ok(rows.noise.state_words()))
+        self.with(py, |noise| Ok(noise.state_words()))
     }
 
     /// Writes the state by coordinate into `words`, int32, `state_words` vectors of the shard's length one after the other, and the run's key
@@ -245,9 +233,9 @@ impl NoiseStream {
         let words = words.as_slice_mut().map_err(Raised::failed)?;
         let mut key = bytes_to_write("run_key", run_key)?;
         let key = key.as_slice_mut().map_err(Raised::failed)?;
-        self.with(run_key.py(), |rows| {
-            let at = rows.noise.state(words)?;
-            rows.noise.lend_run_key(|secret| key.copy_from_slice(secret));
+        self.with(run_key.py(), |noise| {
+            let at = noise.state(words)?;
+            noise.lend_run_key(|secret| key.copy_from_slice(secret));
             Ok((at.step, at.made))
         })
     }
@@ -262,12 +250,12 @@ impl NoiseStream {
     /// A name for the run that tells nothing of its key: batches of the same run have the same.
     #[getter]
     fn token(&self, py: Python<'_>) -> Result<String> {
-        self.with(py, |rows| Ok(token(rows.noise.rng(Purpose::Token, 0))))
+        self.with(py, |noise| Ok(token(noise.rng(Purpose::Token, 0))))
     }
 
     /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        self.fill(out, ("out", Row::Written), |noise, _, row| noise.next_into(row))
+        self.fill(out, "out", AnyStream::next_into_places)
     }
 
     /// Writes the next row in whole points of the plan's grid into `out`, int32: for whoever rounds a sum to the grid, adds points in
@@ -276,7 +264,7 @@ impl NoiseStream {
         let mut points = Arrays::<i32>::one_to_write("out", out)?;
         let points = points.as_slice_mut().map_err(Raised::failed)?;
         self.check_length("out", points.len())?;
-        self.with(out.py(), |rows| match &mut rows.noise {
+        self.with(out.py(), |noise| match noise {
             AnyStream::OnGrid(stream) => stream.next_points_into(points),
             AnyStream::Plain(_) => {
                 let must_be = "grid: plain noise has no points";
@@ -289,8 +277,8 @@ impl NoiseStream {
     /// `release`.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
-        self.fill(gradient, ("gradient", Row::AddedTo), move |noise, _, row| match noise {
-            AnyStream::Plain(stream) => stream.add_next_into(row, scale),
+        self.fill(gradient, "gradient", move |noise, places| match noise {
+            AnyStream::Plain(stream) => stream.add_next_into_places(places, scale),
             AnyStream::OnGrid(_) => {
                 let must_be =
                     "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
@@ -308,17 +296,7 @@ impl NoiseStream {
         let sums =
             sums.iter().map(|array| array.as_slice().map_err(Raised::failed)).collect::<Result<Vec<_>>>()?;
         self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
-        self.fill(out, ("out", Row::Written), move |noise, gathered, row| {
-            let sum = match sums[..] {
-                [sum] => sum,
-                _ => {
-                    gathered.clear();
-                    sums.iter().for_each(|sum| gathered.extend_from_slice(sum));
-                    gathered
-                }
-            };
-            noise.release(sum, row)
-        })
+        self.fill(out, "out", move |noise, places| noise.release_places(&sums, places))
     }
 
     /// Makes `step` the next one. Ctrl-C stops it on the way, at the step that `step` then tells; `progress(step, of)` is called
@@ -327,12 +305,12 @@ impl NoiseStream {
     /// Going back makes noise again that was handed out before: released with another gradient, it would void the privacy of both.
     #[pyo3(signature = (step, *, progress=None))]
     fn seek(&self, py: Python<'_>, step: usize, progress: Option<&Bound<'_, PyAny>>) -> Result<()> {
-        let mut at = self.with(py, |rows| Ok(rows.noise.sought_from(step)))?;
+        let mut at = self.with(py, |noise| Ok(noise.sought_from(step)))?;
         // The first part goes to where the past begins, and refuses a step that there is not.
         let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
         loop {
             let start = Instant::now();
-            at = self.with(py, |rows| rows.noise.seek(next).map(|()| rows.noise.step()))?;
+            at = self.with(py, |noise| noise.seek(next).map(|()| noise.step()))?;
             py.check_signals()?;
             if let Some(progress) = progress {
                 progress.call1((at, step))?;
@@ -349,13 +327,13 @@ impl NoiseStream {
     /// Saves the run's key, the step and the state to a file that only its owner can read, whole or not at all; what was there is
     /// replaced. Whoever reads the file knows all noise of the run.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
-        self.with(py, |rows| rows.noise.save(path))
+        self.with(py, |noise| noise.save(path))
     }
 
     /// The step that comes next, from 0; after the last it is `steps`.
     #[getter]
     fn step(&self, py: Python<'_>) -> Result<usize> {
-        self.with(py, |rows| Ok(rows.noise.step()))
+        self.with(py, |noise| Ok(noise.step()))
     }
 
     #[getter]

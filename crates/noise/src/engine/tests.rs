@@ -17,7 +17,7 @@ fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Vec<f32
     let mut engine = Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap();
     let mut rows = vec![0.5; STEPS * outputs];
     rows.chunks_exact_mut(outputs)
-        .for_each(|row| engine.hand_out(row, <M as HandsOut<f32>>::Target::default()));
+        .for_each(|row| engine.hand_out(Places::all(&mut [row]), <M as HandsOut<f32>>::Target::default()));
     rows
 }
 

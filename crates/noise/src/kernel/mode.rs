@@ -8,6 +8,7 @@ use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
 use crate::normal::{Coordinates, Normal, TILE};
 use crate::number::Number;
+use crate::places::Pieces;
 use crate::simd::Isa;
 
 /// How a stream computes and hands out its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid), and nothing
@@ -56,12 +57,9 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
 /// Rows that are handed out as numbers of type `O`.
 pub trait HandsOut<O>: Steps {
     /// What a row is written over, which is the default, or added to.
-    type Target<'a>: Copy + Default + Send + Sync;
+    type Target<'a>: Copy + Default + Send + Sync + Pieces;
 
-    /// The part of a target that belongs to the `len` outputs from `output` on.
-    fn part<'a>(target: Self::Target<'a>, output: usize, len: usize) -> Self::Target<'a>;
-
-    /// Hands out padding, which has no noise.
+    /// Hands out padding, which has no noise. Here and below the output and its part of the target lie in one piece.
     fn hand_out_padding(target: Self::Target<'_>, out: &mut [O]);
 
     /// Hands out noise of unit variance.

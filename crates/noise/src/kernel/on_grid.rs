@@ -8,6 +8,7 @@ use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileStep
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;
+use crate::places::Given;
 use crate::simd::Isa;
 
 /// The mode of [`GridStream`](crate::GridStream): releases are multiples of a grid's spacing.
@@ -91,11 +92,7 @@ impl Steps for OnGrid {
 /// Releases.
 impl HandsOut<f32> for OnGrid {
     /// The sum that noise is added to; none for the noise alone.
-    type Target<'a> = Option<&'a [f64]>;
-
-    fn part<'a>(target: Self::Target<'a>, output: usize, len: usize) -> Self::Target<'a> {
-        target.map(|sum| &sum[output..][..len])
-    }
+    type Target<'a> = Option<Given<'a, 'a, f64>>;
 
     fn hand_out_padding(_: Self::Target<'_>, out: &mut [f32]) {
         out.fill(0.0);
@@ -103,19 +100,17 @@ impl HandsOut<f32> for OnGrid {
 
     fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f64], out: &mut [f32]) {
         let spacing = self.grid.spacing();
-        release(isa, spacing, how.factor / spacing, how.target, noise, out);
+        release(isa, spacing, how.factor / spacing, how.target.map(Given::first), noise, out);
     }
 
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
-        release_points(isa, self.grid.spacing(), how.target, row, out);
+        release_points(isa, self.grid.spacing(), how.target.map(Given::first), row, out);
     }
 }
 
 /// The noise alone in whole points, all of which must fit.
 impl HandsOut<i32> for OnGrid {
     type Target<'a> = ();
-
-    fn part<'a>((): Self::Target<'a>, _: usize, _: usize) -> Self::Target<'a> {}
 
     fn hand_out_padding((): Self::Target<'_>, out: &mut [i32]) {
         out.fill(0);

@@ -2,11 +2,12 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::output::{add_scaled, write_scaled};
+use super::output::{add_scaled, release_scaled, write_scaled};
 use super::sum::accumulate;
 use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
+use crate::places::{Given, Pieces};
 use crate::simd::Isa;
 
 /// The mode of [`NoiseStream`](crate::NoiseStream): floating-point noise, for floating-point sums.
@@ -15,12 +16,24 @@ pub struct Plain;
 
 /// What a row of a plain stream takes the place of, or is added to.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Target {
+pub enum Target<'a> {
     /// It takes the place of the output.
     #[default]
     Overwrite,
     /// It is added to the output, times a number.
     Add(f32),
+    /// It is added to this sum in double precision, and the release takes the place of the output.
+    Release(Given<'a, 'a, f64>),
+}
+
+impl Pieces for Target<'_> {
+    fn together(&self) -> usize {
+        if let Self::Release(sum) = self { sum.together() } else { usize::MAX }
+    }
+
+    fn take(&mut self, count: usize) -> Self {
+        if let Self::Release(sum) = self { Self::Release(sum.take(count)) } else { *self }
+    }
 }
 
 impl Mode for Plain {}
@@ -72,15 +85,13 @@ impl Steps for Plain {
 }
 
 impl HandsOut<f32> for Plain {
-    type Target<'a> = Target;
-
-    fn part<'a>(target: Self::Target<'a>, _: usize, _: usize) -> Self::Target<'a> {
-        target
-    }
+    type Target<'a> = Target<'a>;
 
     fn hand_out_padding(target: Self::Target<'_>, out: &mut [f32]) {
-        if let Target::Overwrite = target {
-            out.fill(0.0);
+        match target {
+            Target::Overwrite => out.fill(0.0),
+            Target::Add(_) => {}
+            Target::Release(sum) => out.iter_mut().zip(sum.first()).for_each(|(out, sum)| *out = *sum as f32),
         }
     }
 
@@ -88,6 +99,7 @@ impl HandsOut<f32> for Plain {
         match how.target {
             Target::Overwrite => write_scaled(isa, how.large, how.factor as f32, noise, out),
             Target::Add(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
+            Target::Release(sum) => release_scaled(isa, how.factor as f32, noise, sum.first(), out),
         }
     }
 

@@ -42,6 +42,9 @@ impl Cipher {
 
 /// Keystream comes in groups of this many bytes: 32 single or 16 double precision normals.
 pub(crate) const GROUP_BYTES: usize = 128;
+/// A group has so many blocks of 16 bytes.
+pub(crate) const GROUP_BLOCKS: usize = GROUP_BYTES / BLOCK_BYTES;
+const BLOCK_BYTES: usize = 16;
 
 /// Derives the keys of one use's keystreams from the key of that use.
 pub(crate) struct KeySource {
@@ -105,6 +108,28 @@ impl Keystream {
         match self {
             Self::Aes(aes) => fill_aes(&aes.cipher, aes_counter(0, first_group * 8), out),
             Self::ChaCha(key) => fill_chacha(key, 0, first_group * 2, out),
+        }
+    }
+
+    /// Fills `out`, whole blocks, with the bits of these blocks.
+    pub(crate) fn fill_blocks(&self, blocks: impl Iterator<Item = u64>, out: &mut [u8]) {
+        let (places, _) = out.as_chunks_mut::<BLOCK_BYTES>();
+        match self {
+            Self::Aes(aes) => {
+                places.iter_mut().zip(blocks).for_each(|(place, block)| *place = aes_counter(0, block));
+                aes.cipher.encrypt_blocks(Array::slice_as_chunks_mut(out).0);
+            }
+            Self::ChaCha(key) => {
+                // The cipher makes four at a time.
+                let (mut four, mut bits) = (u64::MAX, Zeroizing::new([[0; BLOCK_BYTES]; 4]));
+                for (place, block) in places.iter_mut().zip(blocks) {
+                    if block / 4 != four {
+                        four = block / 4;
+                        fill_chacha(key, 0, four, bits.as_flattened_mut());
+                    }
+                    *place = bits[block as usize % 4];
+                }
+            }
         }
     }
 

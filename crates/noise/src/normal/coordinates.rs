@@ -1,19 +1,14 @@
 //! Which coordinates a tile has.
 
-/// Consecutive coordinates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) start: u64,
-    pub(crate) len: usize,
-}
+use super::gathered::{Gathered, Segment};
 
 /// The coordinates of a tile, in the order of its outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Coordinates<'a> {
     /// Consecutive ones from this one on.
     From(u64),
-    /// Those of short ranges, one after the other.
-    Gathered(&'a [Segment]),
+    /// Those of short ranges, from this origin on.
+    Gathered(&'a Gathered, u64),
 }
 
 impl<'a> Coordinates<'a> {
@@ -25,12 +20,13 @@ impl<'a> Coordinates<'a> {
 
     /// The ranges of the first `len` outputs, with the first output of each.
     pub(crate) fn ranges(self, len: usize) -> impl Iterator<Item = (usize, Segment)> + 'a {
-        let (one, listed): (_, &[Segment]) = match self {
-            Self::From(start) => (Some(Segment { start, len }), &[]),
-            Self::Gathered(segments) => (None, segments),
+        let (one, listed, origin): (_, &[Segment], _) = match self {
+            Self::From(start) => (Some(Segment { start, len }), &[], 0),
+            Self::Gathered(shape, origin) => (None, &shape.segments, origin),
         };
+        let further = move |segment: &Segment| Segment { start: segment.start + origin, ..*segment };
         let mut output = 0;
-        let placed = one.into_iter().chain(listed.iter().copied()).map(move |segment| {
+        let placed = one.into_iter().chain(listed.iter().map(further)).map(move |segment| {
             output += segment.len;
             (output - segment.len, segment)
         });

@@ -4,7 +4,7 @@
 //! coefficients and tables are printed by `scripts/noise/polynomials.py`.
 
 use super::transform::Normal;
-use crate::keystream::{GROUP_BYTES, Keystream};
+use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{Aligned, Instructions};
 
 /// 2^64 (1 - 2^-5): from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
@@ -17,6 +17,8 @@ const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 impl Normal for f64 {
     const PER_GROUP: usize = 2 * PAIRS;
+    /// The first half of a group has the radii, the second the angles.
+    const PIECES: usize = GROUP_BLOCKS / 2;
     const NONE_SEEN: Self::Extremes = [u64::MAX; PAIRS];
     /// The least radius word, counted from below the rare ones at the upper end.
     type Extremes = [u64; PAIRS];
@@ -48,11 +50,13 @@ impl Normal for f64 {
         extremes.iter().fold(u64::MAX, |least, &near| least.min(near)) < 2 * RARE
     }
 
-    fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [f64]) {
+    fn refine(keystream: &Keystream, blocks: [u64; GROUP_BLOCKS], bits: &[u8; GROUP_BYTES], out: &mut [f64]) {
         for i in 0..PAIRS {
             let (count, high) = fold(word(bits, i));
             if count < RARE {
-                let [more, _] = keystream.extra(group * PAIRS as u64 + i as u64);
+                let (group, piece) =
+                    (blocks[i / 2] / GROUP_BLOCKS as u64, blocks[i / 2] % GROUP_BLOCKS as u64);
+                let [more, _] = keystream.extra(group * PAIRS as u64 + 2 * piece + i as u64 % 2);
                 let x = ((count as f64).copysign(signed_scale(high)) + (more as f64 + 0.5) * SCALE) * SCALE;
                 (out[i], out[i + PAIRS]) = polar(radius(x, high), word(bits, i + PAIRS));
             }

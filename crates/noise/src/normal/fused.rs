@@ -6,33 +6,35 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::transform::{FUSED_GROUPS, Groups, Normal};
+use super::transform::{FUSED_GROUPS, Normal, blocks};
 use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
 use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 
 /// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
 const BATCH: usize = FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
-const BLOCKS_PER_GROUP: u64 = GROUP_BYTES as u64 / 16;
 
-/// Fills `out`, whole batches of groups, with the normals of these groups of `keystream`, whose keys are `keys`;
+/// Fills `out`, whole batches of groups, with the normals of these blocks of `keystream`, whose keys are `keys`;
 /// `transfer` goes on meanwhile.
 pub(super) fn normals<T: Normal>(
     proof: VectorAes,
     keystream: (&Keystream, &RoundKeys),
-    groups: Groups<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
+    let make = if listed.is_some() { normals_by_vectors::<T, true> } else { normals_by_vectors::<T, false> };
     // SAFETY: the proof exists only where `Isa` found these features.
-    unsafe { normals_by_vectors(proof.avx512(), keystream, groups, out, transfer) };
+    unsafe { make(proof.avx512(), keystream, origin, listed, out, transfer) };
 }
 
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,aes,vaes")]
-fn normals_by_vectors<T: Normal>(
+fn normals_by_vectors<T: Normal, const LISTED: bool>(
     set: Avx512,
     (keystream, keys): (&Keystream, &RoundKeys),
-    groups: Groups<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) {
@@ -40,9 +42,12 @@ fn normals_by_vectors<T: Normal>(
     for (round, key) in rounds.iter_mut().zip(&keys.0) {
         *round = _mm512_broadcast_i32x4(_mm_set_epi64x(key[1] as i64, key[0] as i64));
     }
-    let mut counters = Counters { next: blocks_from(groups.number(0) * BLOCKS_PER_GROUP), groups, batch: 0 };
+    let mut counters = Counters {
+        first: inputs(if LISTED { [origin; 4] } else { std::array::from_fn(|i| origin + i as u64) }),
+        listed: listed.unwrap_or_default().as_chunks().0,
+    };
     let mut bits = Aligned([[0u8; GROUP_BYTES]; BATCH]);
-    let mut blocks = begin(&mut counters, rounds[0]);
+    let mut blocks = begin::<LISTED>(&mut counters, rounds[0]);
     apply::<1, 14>(&mut blocks, &rounds);
     finish(blocks, rounds[14], &mut bits.0);
     let batches = out.len() / (BATCH * T::PER_GROUP);
@@ -50,7 +55,7 @@ fn normals_by_vectors<T: Normal>(
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
         // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
         let mut extremes = T::NONE_SEEN;
-        let mut blocks = begin(&mut counters, rounds[0]);
+        let mut blocks = begin::<LISTED>(&mut counters, rounds[0]);
         let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
         let (first, second) = left.split_at_mut(T::PER_GROUP);
         let (third, fourth) = right.split_at_mut(T::PER_GROUP);
@@ -66,7 +71,7 @@ fn normals_by_vectors<T: Normal>(
         apply::<10, 14>(&mut blocks, &rounds);
         T::group(set, &bits.0[3], fourth, &mut extremes);
         if T::has_rare(&extremes) {
-            refine(keystream, groups, batch * BATCH, &bits.0, out);
+            refine(keystream, origin, listed, batch * BATCH, (&bits.0, out));
         }
         finish(blocks, rounds[14], &mut bits.0);
         transfer.advance(set, &portion);
@@ -89,51 +94,48 @@ fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
 #[target_feature(enable = "avx2,fma")]
 fn refine<T: Normal>(
     keystream: &Keystream,
-    groups: Groups<'_>,
-    first: usize,
-    bits: &[[u8; GROUP_BYTES]],
-    out: &mut [T],
+    origin: u64,
+    listed: Option<&[u64]>,
+    group: usize,
+    (bits, out): (&[[u8; GROUP_BYTES]], &mut [T]),
 ) {
     for (g, (bits, out)) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)).enumerate() {
-        T::refine(keystream, groups.number(first + g), bits, out);
+        T::refine(keystream, blocks(origin, listed, group + g), bits, out);
     }
 }
 
 /// Which blocks come next.
 struct Counters<'a> {
-    groups: Groups<'a>,
-    /// Of consecutive groups.
-    next: __m512i,
-    /// Of listed groups.
-    batch: usize,
+    /// The first four; where blocks are listed, how much further on they are.
+    first: __m512i,
+    listed: &'a [[u64; 4]],
+}
+
+/// The inputs of the cipher at these blocks.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn inputs(blocks: [u64; 4]) -> __m512i {
+    let [a, b, c, d] = blocks.map(u64::cast_signed);
+    _mm512_maskz_expand_epi64(0b0101_0101, _mm512_set_epi64(0, 0, 0, 0, d, c, b, a))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn blocks_from(block: u64) -> __m512i {
-    let block = block as i64;
-    _mm512_set_epi64(0, block + 3, 0, block + 2, 0, block + 1, 0, block)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn begin(counters: &mut Counters<'_>, key: __m512i) -> [__m512i; VECTORS] {
-    let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+fn begin<const LISTED: bool>(counters: &mut Counters<'_>, key: __m512i) -> [__m512i; VECTORS] {
     let mut blocks = [key; VECTORS];
-    if let Groups::Listed(listed) = counters.groups {
+    if LISTED {
         // After the last batch any will do.
-        let from = (counters.batch * BATCH).min(listed.len() - BATCH);
-        counters.batch += 1;
-        for (pair, group) in blocks.chunks_exact_mut(2).zip(&listed[from..from + BATCH]) {
-            let first = blocks_from(group * BLOCKS_PER_GROUP);
-            pair[0] = _mm512_xor_si512(first, key);
-            pair[1] = _mm512_xor_si512(_mm512_add_epi64(first, four), key);
+        let (now, later) = counters.listed.split_at(VECTORS);
+        for (block, listed) in blocks.iter_mut().zip(now) {
+            *block = _mm512_xor_si512(_mm512_add_epi64(inputs(*listed), counters.first), key);
         }
-        return blocks;
-    }
-    for block in &mut blocks {
-        *block = _mm512_xor_si512(counters.next, key);
-        counters.next = _mm512_add_epi64(counters.next, four);
+        counters.listed = if later.is_empty() { now } else { later };
+    } else {
+        let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+        for block in &mut blocks {
+            *block = _mm512_xor_si512(counters.first, key);
+            counters.first = _mm512_add_epi64(counters.first, four);
+        }
     }
     blocks
 }

@@ -63,7 +63,7 @@ const fn portion<T>() -> usize {
 }
 
 fn fill<T: Normal>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start: u64, out: &mut [T]) {
-    if is_large(out) {
+    if is_large::<T>(out.len()) {
         return fill_past_caches(keystream, tiles, start, out);
     }
     let mut at = start;

@@ -7,7 +7,7 @@
 use super::double;
 use super::single_table::{PIECES, TAIL};
 use super::transform::Normal;
-use crate::keystream::{GROUP_BYTES, Keystream};
+use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::Instructions;
 
 const LANES: usize = 16;
@@ -25,6 +25,7 @@ const SIGN: u32 = 1 << 31;
 
 impl Normal for f32 {
     const PER_GROUP: usize = 2 * LANES;
+    const PIECES: usize = GROUP_BLOCKS;
     const NONE_SEEN: Self::Extremes = [u32::MAX; LANES];
     /// The bits that all scaled words have in common, lane by lane.
     type Extremes = [u32; LANES];
@@ -58,12 +59,12 @@ impl Normal for f32 {
     }
 
     #[inline(always)]
-    fn refine(keystream: &Keystream, group: u64, bits: &[u8; GROUP_BYTES], out: &mut [f32]) {
+    fn refine(keystream: &Keystream, blocks: [u64; GROUP_BLOCKS], bits: &[u8; GROUP_BYTES], out: &mut [f32]) {
         for (i, out) in out[..2 * LANES].iter_mut().enumerate() {
             let w = word(bits, i);
             let distance = (if w < 0 { !w } else { w }) as u32;
             if distance < RARE {
-                let [more, _] = keystream.extra(group * 2 * LANES as u64 + i as u64);
+                let [more, _] = keystream.extra(4 * blocks[i / 4] + i as u64 % 4);
                 let z = tail(distance, more) as f32;
                 *out = if w < 0 { -z } else { z };
             }

@@ -1,6 +1,7 @@
 use super::coordinates::Coordinates;
+use super::gathered::{Gathered, Segment};
 use super::tile::{NormalTile, TILE};
-use super::transform::groups;
+use super::transform::{Normal, groups};
 use super::{exact, single};
 use crate::keystream::{GROUP_BYTES, KeySource};
 use crate::simd::Isa;
@@ -136,6 +137,44 @@ fn rare_words_are_refined_alike_wherever_a_tile_starts() {
         // 2^22 coordinates, of which 2^-14 are rare: 256 +- 16.
         assert!((170..340).contains(&rare), "{rare}");
     }
+}
+
+/// Ranges whose blocks are made without the rest of their groups have the normals of their coordinates, rare ones too.
+fn gathered_ranges_have_their_own_normals<T: Normal + PartialEq>() {
+    let widths = (0..100).map(|i| 1 + 7 * i % 37);
+    let ends = widths.scan(3, |end, width| Some(std::mem::replace(end, *end + width) as u64));
+    let ends: Vec<u64> = ends.collect();
+    let ranges = ends.windows(2).map(|ends| Segment { start: ends[0], len: (ends[1] - ends[0]) as usize });
+    // Every other one, the last first, and those between.
+    let (even, odd): (Vec<_>, Vec<_>) = ranges.rev().enumerate().partition(|(i, _)| i % 2 == 0);
+    let shapes = [even, odd].map(|some| some.into_iter().map(|(_, range)| range).collect::<Vec<_>>());
+    let mut rare = 0;
+    let last = Isa::available().len() - 1;
+    for (cipher, isa) in [(Cipher::Aes256Ctr, 0), (Cipher::Aes256Ctr, last), (Cipher::ChaCha20, last)] {
+        let keystream = KeySource::new(&Key::from_seed_insecure(22), cipher).keystream(0);
+        let isa = Isa::available()[isa];
+        let (mut tile, mut whole) = (NormalTile::<T>::new(isa), NormalTile::<T>::with_room(isa, 2 * TILE));
+        for origin in (0..1500).map(|i| (1 << 37) + 2 * TILE as u64 * i) {
+            let whole = whole.make(&keystream, Coordinates::From(origin), 2 * TILE);
+            for ranges in &shapes {
+                let shape = Gathered::new::<T>(ranges.clone());
+                let len = ranges.iter().map(|range| range.len).sum();
+                let made = tile.make(&keystream, Coordinates::Gathered(&shape, origin), len);
+                let expected = ranges.iter().flat_map(|range| &whole[range.start as usize..][..range.len]);
+                assert!(made.len() > 700 && made.iter().eq(expected), "{cipher:?} at {origin}");
+            }
+            let mut bits = vec![0; 2 * TILE / T::PER_GROUP * GROUP_BYTES];
+            keystream.fill(origin / T::PER_GROUP as u64, &mut bits);
+            rare += u32::from(groups(isa, bits.as_chunks().0, &mut [T::default(); 2 * TILE]));
+        }
+    }
+    assert!(rare > 10, "{rare}");
+}
+
+#[test]
+fn gathered_ranges_have_the_normals_of_their_coordinates() {
+    gathered_ranges_have_their_own_normals::<f32>();
+    gathered_ranges_have_their_own_normals::<f64>();
 }
 
 #[test]

@@ -2,20 +2,16 @@
 
 use zeroize::Zeroizing;
 
-use super::coordinates::{Coordinates, Segment};
+use super::coordinates::Coordinates;
 #[cfg(target_arch = "x86_64")]
 use super::fused;
-use super::transform::{FUSED_GROUPS, Groups, Normal, groups};
-use crate::keystream::{GROUP_BYTES, Keystream};
-use crate::simd::{AlignedNumbers, Isa, Transfer};
+use super::gathered::{COPIED, Gathered, MOST_BLOCKS};
+use super::transform::{FUSED_GROUPS, Normal, blocks, groups};
+use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
+use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
 
 /// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
 pub(crate) const TILE: usize = 1024;
-
-/// Groups that are made at a time for coordinates that are gathered: they fit into the room for a tile.
-const GATHERED_GROUPS: usize = TILE / 32;
-/// Numbers that are copied at a time: what is too many is written over by those that follow.
-const COPIED: usize = 8;
 
 /// Room for the bits and normals of one tile, whatever its alignment; wiped on drop.
 pub(crate) struct NormalTile<T: Normal> {
@@ -38,10 +34,10 @@ impl<T: Normal> NormalTile<T> {
 
     /// A tile of at most `room` coordinates, a multiple of [`TILE`].
     pub(super) fn with_room(isa: Isa, room: usize) -> Self {
-        let groups = (room / T::PER_GROUP + 1).next_multiple_of(FUSED_GROUPS);
+        let groups = (room / T::PER_GROUP).max(MOST_BLOCKS / GROUP_BLOCKS) + FUSED_GROUPS;
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice().into();
-        let (normals, gathered) = (groups * T::PER_GROUP, TILE + COPIED);
-        Self { isa, bits, normals: AlignedNumbers::zeros(normals), gathered: AlignedNumbers::zeros(gathered) }
+        let normals = AlignedNumbers::zeros(groups * T::PER_GROUP);
+        Self { isa, bits, normals, gathered: AlignedNumbers::zeros(TILE) }
     }
 
     /// The keystream's normals at the first `len` of these coordinates; len is at most its room.
@@ -60,9 +56,11 @@ impl<T: Normal> NormalTile<T> {
         let transfer = Transfer::fetching(fetched);
         match at {
             Coordinates::From(start) => self.make_while(keystream, start, len, transfer),
-            Coordinates::Gathered(segments) => {
-                transfer.finish(self.isa);
-                self.gather(keystream, segments)
+            Coordinates::Gathered(shape, origin) => {
+                let mut gathered = std::mem::take(&mut self.gathered);
+                self.gather(keystream, (shape, origin), &mut gathered[..len], transfer);
+                self.gathered = gathered;
+                &mut self.gathered[..len]
             }
         }
     }
@@ -75,112 +73,89 @@ impl<T: Normal> NormalTile<T> {
         len: usize,
         mut transfer: Transfer<'_, T>,
     ) -> &mut [T] {
-        let first_group = start / T::PER_GROUP as u64;
         let offset = (start % T::PER_GROUP as u64) as usize;
         let count = (offset + len).div_ceil(T::PER_GROUP);
-        self.make_groups(keystream, Groups::From(first_group), count, &mut transfer);
+        self.make_groups(keystream, first_block::<T>(start), None, count, &mut transfer);
         transfer.finish(self.isa);
         &mut self.normals[offset..][..len]
     }
 
-    /// The normals at the coordinates of these segments, one after the other.
-    fn gather(&mut self, keystream: &Keystream, segments: &[Segment]) -> &mut [T] {
-        let (mut groups, mut count) = ([0; GATHERED_GROUPS], 0);
-        // Where in the groups that are made, and how many.
-        let (mut parts, mut listed, mut output) = ([(0, 0); GATHERED_GROUPS], 0, 0);
-        // No group has this number.
-        let mut last = u64::MAX;
-        for segment in segments {
-            let (mut at, end) = (segment.start, segment.start + segment.len as u64);
-            while at < end {
-                let (group, offset) = (at / T::PER_GROUP as u64, (at % T::PER_GROUP as u64) as usize);
-                if listed == GATHERED_GROUPS {
-                    output = self.copy_parts(keystream, &mut groups, count, &parts, output);
-                    (count, listed, last) = (0, 0, u64::MAX);
-                }
-                // There are no more groups than parts.
-                if group != last {
-                    (groups[count], last) = (group, group);
-                    count += 1;
-                }
-                let taken = (T::PER_GROUP - offset).min((end - at) as usize);
-                parts[listed] = ((count - 1) * T::PER_GROUP + offset, taken);
-                (listed, at) = (listed + 1, at + taken as u64);
-            }
-        }
-        output = self.copy_parts(keystream, &mut groups, count, &parts[..listed], output);
-        &mut self.gathered[..output]
-    }
-
-    /// Makes the first `count` of these groups, and copies parts of them to where they are gathered, from `output` on;
-    /// where the last one ends.
-    fn copy_parts(
+    /// The normals at coordinates that do not follow one another, written to `out` while `transfer` goes on.
+    fn gather(
         &mut self,
         keystream: &Keystream,
-        groups: &mut [u64; GATHERED_GROUPS],
-        count: usize,
-        parts: &[(usize, usize)],
-        output: usize,
-    ) -> usize {
-        let Some(&last) = groups[..count].last() else { return output };
-        let whole = count.next_multiple_of(FUSED_GROUPS);
-        groups[count..whole].fill(last);
-        let listed = Groups::Listed(&groups[..whole]);
-        self.make_groups(keystream, listed, count, &mut Transfer::fetching(&[]));
-        let mut at = output;
-        for &(from, taken) in parts {
-            for k in (0..taken).step_by(COPIED) {
-                let (from, to) = (&self.normals[from + k..], &mut self.gathered[at + k..]);
-                match (from.first_chunk::<COPIED>(), to.first_chunk_mut::<COPIED>()) {
-                    (Some(from), Some(to)) => *to = *from,
-                    _ => to[..taken - k].copy_from_slice(&from[..taken - k]),
-                }
-            }
-            at += taken;
+        (shape, origin): (&Gathered, u64),
+        out: &mut [T],
+        mut transfer: Transfer<'_, T>,
+    ) {
+        for batch in &shape.batches {
+            let (first, count) = (first_block::<T>(origin), batch.blocks.len() / GROUP_BLOCKS);
+            self.make_groups(keystream, first, Some(&batch.blocks), count, &mut transfer);
+            copy(self.isa, &batch.copies, &self.normals, out);
         }
-        at
+        transfer.finish(self.isa);
     }
 
-    /// The normals of the first `count` of these groups, from the start of `normals` on.
+    /// The normals of the first `count` groups' worth of these [`blocks`], from the start of `normals` on.
     fn make_groups(
         &mut self,
         keystream: &Keystream,
-        numbers: Groups<'_>,
+        origin: u64,
+        listed: Option<&[u64]>,
         count: usize,
         transfer: &mut Transfer<'_, T>,
     ) {
         let whole = count.next_multiple_of(FUSED_GROUPS) * T::PER_GROUP;
-        if fuse(self.isa, keystream, numbers, &mut self.normals[..whole], transfer) {
+        if fuse(self.isa, keystream, origin, listed, &mut self.normals[..whole], transfer) {
             return;
         }
         let normals = &mut self.normals[..count * T::PER_GROUP];
         let bits = &mut self.bits[..count * GROUP_BYTES];
-        match numbers {
-            Groups::From(first) => keystream.fill(first, bits),
-            Groups::Listed(listed) => {
-                let each = bits.chunks_exact_mut(GROUP_BYTES).zip(listed);
-                each.for_each(|(bits, &group)| keystream.fill(group, bits));
-            }
+        match listed {
+            None => keystream.fill(origin / GROUP_BLOCKS as u64, bits),
+            Some(listed) => keystream.fill_blocks(listed.iter().map(|block| origin + block), bits),
         }
         let (bits, _) = bits.as_chunks();
         if groups(self.isa, bits, normals) {
             for (g, (bits, out)) in bits.iter().zip(normals.chunks_exact_mut(T::PER_GROUP)).enumerate() {
-                T::refine(keystream, numbers.number(g), bits, out);
+                T::refine(keystream, blocks(origin, listed, g), bits, out);
             }
         }
     }
 
     /// What [`NormalTile::make`] makes, written to `out`.
     pub(crate) fn make_into(&mut self, keystream: &Keystream, at: Coordinates<'_>, out: &mut [T]) {
-        if let Coordinates::From(start) = at {
-            let (per_group, batch) = (T::PER_GROUP as u64, FUSED_GROUPS * T::PER_GROUP);
-            let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(batch);
-            let first = Groups::From(start / per_group);
-            if whole && fuse(self.isa, keystream, first, out, &mut Transfer::fetching(&[])) {
-                return;
+        let nothing = Transfer::fetching(&[]);
+        match at {
+            Coordinates::From(start) => {
+                let (per_group, batch) = (T::PER_GROUP as u64, FUSED_GROUPS * T::PER_GROUP);
+                let whole = start.is_multiple_of(per_group) && out.len().is_multiple_of(batch);
+                let first = first_block::<T>(start);
+                if !(whole && fuse(self.isa, keystream, first, None, out, &mut Transfer::fetching(&[]))) {
+                    out.copy_from_slice(self.make_while(keystream, start, out.len(), nothing));
+                }
+            }
+            Coordinates::Gathered(shape, origin) => self.gather(keystream, (shape, origin), out, nothing),
+        }
+    }
+}
+
+/// The first block of the group in which this coordinate lies.
+fn first_block<T: Normal>(coordinate: u64) -> u64 {
+    coordinate / T::PER_GROUP as u64 * GROUP_BLOCKS as u64
+}
+
+per_isa! {
+    /// Copies normals from where they were made to where they are gathered.
+    fn copy[T: Normal](copies: &[(u16, u16)], normals: &[T], out: &mut [T]) {
+        for &(from, to) in copies {
+            let (from, to) = (from as usize, to as usize);
+            let from = &normals[from..from + COPIED];
+            match out.get_mut(to..to + COPIED) {
+                Some(out) => out.copy_from_slice(from),
+                None => out[to..].iter_mut().zip(from).for_each(|(out, from)| *out = *from),
             }
         }
-        out.copy_from_slice(self.make(keystream, at, out.len()));
     }
 }
 
@@ -190,13 +165,14 @@ impl<T: Normal> NormalTile<T> {
 fn fuse<T: Normal>(
     isa: Isa,
     keystream: &Keystream,
-    groups: Groups<'_>,
+    origin: u64,
+    listed: Option<&[u64]>,
     out: &mut [T],
     transfer: &mut Transfer<'_, T>,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if let (Some(proof), Some(keys)) = (isa.vector_aes(), keystream.round_keys()) {
-        fused::normals(proof, (keystream, keys), groups, out, transfer);
+        fused::normals(proof, (keystream, keys), origin, listed, out, transfer);
         return true;
     }
     false

@@ -22,9 +22,9 @@ pub(crate) const fn per_line<T>() -> usize {
     LINE / size_of::<T>()
 }
 
-/// True when `out` is better written past the caches.
-pub(crate) fn is_large<T>(out: &[T]) -> bool {
-    size_of_val(out) >= BEYOND_CACHE
+/// True when so many numbers are better written past the caches.
+pub(crate) fn is_large<T>(count: usize) -> bool {
+    count >= BEYOND_CACHE / size_of::<T>()
 }
 
 /// Starts at a cache line, so that no vector of it lies across two.
@@ -33,6 +33,7 @@ pub(crate) fn is_large<T>(out: &[T]) -> bool {
 pub(crate) struct Aligned<T>(pub(crate) T);
 
 /// Numbers that start at a cache line: zeros at first, which take no memory before they are written; wiped on drop.
+#[derive(Default)]
 pub(crate) struct AlignedNumbers<T: Zeroize> {
     numbers: Vec<T>,
     /// Where the first line starts.

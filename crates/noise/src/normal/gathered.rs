@@ -1,0 +1,99 @@
+//! Coordinates of short ranges: which blocks of a keystream they need, and where their normals then lie.
+
+use super::transform::{FUSED_GROUPS, Normal};
+use crate::keystream::GROUP_BLOCKS;
+
+/// Blocks that are made at a time, at most.
+pub(super) const MOST_BLOCKS: usize = 512;
+/// Normals that are copied at a time: what is too many is written over by those that follow.
+pub(super) const COPIED: usize = 8;
+
+/// Consecutive coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Segment {
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+}
+
+/// Short ranges one after the other, from any origin on that is a multiple of [`Gathered::ORIGIN`]: the tiles of regular stripes
+/// are few of these at many origins.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Gathered {
+    pub(super) segments: Vec<Segment>,
+    pub(super) batches: Vec<Batch>,
+}
+
+/// What is made at a time.
+#[derive(Debug, PartialEq, Default)]
+pub(super) struct Batch {
+    /// As many as so many groups have that are made together, or a multiple of it.
+    pub(super) blocks: Vec<u64>,
+    /// From where among their normals to where.
+    pub(super) copies: Vec<(u16, u16)>,
+    /// Pieces of groups whose blocks are listed.
+    pieces: usize,
+}
+
+impl Gathered {
+    /// Groups of either precision start here.
+    pub(crate) const ORIGIN: u64 = 32;
+
+    /// These ranges, for normals of precision `T`.
+    pub(crate) fn new<T: Normal>(segments: Vec<Segment>) -> Self {
+        let (mut batches, mut batch) = (Vec::new(), Batch::default());
+        // Which of the batch's pieces are the last group's.
+        let (mut last, mut places) = (None, [None; GROUP_BLOCKS]);
+        let coordinates = segments.iter().flat_map(|&Segment { start, len }| start..start + len as u64);
+        for (output, coordinate) in coordinates.enumerate() {
+            let (group, offset) = (coordinate / T::PER_GROUP as u64, coordinate as usize % T::PER_GROUP);
+            if last != Some(group) {
+                (last, places) = (Some(group), [None; GROUP_BLOCKS]);
+                if batch.pieces + T::PIECES > MOST_BLOCKS / GROUP_BLOCKS * T::PIECES {
+                    batches.push(std::mem::take(&mut batch).padded());
+                }
+            }
+            // A group's normals are runs, as many as blocks: first one of each piece, then the next.
+            let run_len = T::PER_GROUP / GROUP_BLOCKS;
+            let (run, within) = (offset / run_len, offset % run_len);
+            let piece = run % T::PIECES;
+            let place = *places[piece].get_or_insert_with(|| batch.add::<T>(group, piece));
+            let run = run - piece + place % T::PIECES;
+            batch.copy(place / T::PIECES * T::PER_GROUP + run * run_len + within, output);
+        }
+        batches.push(batch.padded());
+        Self { segments, batches }
+    }
+}
+
+impl Batch {
+    /// Lists the blocks of a piece of a group, as another piece of a group that is made; which one.
+    fn add<T: Normal>(&mut self, group: u64, piece: usize) -> usize {
+        let (place, first) = (self.pieces, group * GROUP_BLOCKS as u64);
+        if place.is_multiple_of(T::PIECES) {
+            self.blocks.extend(first..first + GROUP_BLOCKS as u64);
+        }
+        let made = &mut self.blocks[place / T::PIECES * GROUP_BLOCKS..];
+        for k in (0..GROUP_BLOCKS).step_by(T::PIECES) {
+            made[place % T::PIECES + k] = first + (piece + k) as u64;
+        }
+        self.pieces += 1;
+        place
+    }
+
+    /// Copies one more normal.
+    fn copy(&mut self, made: usize, output: usize) {
+        let (made, output) = (made as u16, output as u16);
+        let goes_on = |&(from, to): &(u16, u16)| {
+            made.wrapping_sub(from) == output - to && usize::from(output - to) < COPIED
+        };
+        if !self.copies.last().is_some_and(goes_on) {
+            self.copies.push((made, output));
+        }
+    }
+
+    fn padded(mut self) -> Self {
+        let whole = self.blocks.len().next_multiple_of(FUSED_GROUPS * GROUP_BLOCKS);
+        self.blocks.resize(whole, self.blocks.last().copied().unwrap_or_default());
+        self
+    }
+}

@@ -1,0 +1,146 @@
+//! How a stream hands out its rows: in one place or in several, written, added, or with a sum.
+
+use antinoise_mechanism::Grid;
+
+use crate::kernel::{HandsOut, Target};
+use crate::places::{Given, Places};
+use crate::{Error, Mode, OnGrid, Plain, Result, Stream, range};
+
+impl<M: Mode> Stream<M> {
+    /// Writes the next row into `out`, which has one place for each output of the shard: on a grid, the release of a sum
+    /// of zeros.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
+    /// `out` are then unchanged.
+    pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
+        self.next_into_places(&mut [out])
+    }
+
+    /// Writes the next row into these places, one after the other: the same bits, without a copy.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let stream = || NoiseStream::new(Recursion::Independent, 10, 5, 1.0, Key::from_seed_insecure(7));
+    /// let (mut row, mut weights, mut bias) = ([0.0; 5], [0.0; 4], [0.0; 1]);
+    /// stream()?.next_into(&mut row)?;
+    /// stream()?.next_into_places(&mut [&mut weights, &mut bias])?;
+    /// assert_eq!([&weights[..], &bias].concat(), row);
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], where the lengths together are another.
+    pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
+        self.hand_out(out, <M as HandsOut<f32>>::Target::default())
+    }
+
+    fn check_length(&self, name: &'static str, places: impl Iterator<Item = usize>) -> Result<()> {
+        match places.sum::<usize>() {
+            len if len == self.len() => Ok(()),
+            other => Err(Error::input(name, other, format!("the shard's {}", self.len()))),
+        }
+    }
+
+    fn hand_out<O: Copy + Send + Sync>(
+        &mut self,
+        out: &mut [&mut [O]],
+        target: <M as HandsOut<O>>::Target<'_>,
+    ) -> Result<()>
+    where
+        M: HandsOut<O>,
+    {
+        self.check_length("output length", out.iter().map(|place| place.len()))?;
+        if self.step() == self.spec.steps {
+            return Err(Error::Exhausted { steps: self.spec.steps });
+        }
+        let engine = &mut self.engine;
+        match &self.pool {
+            Some(pool) => pool.install(|| engine.hand_out(Places::all(out), target)),
+            None => engine.hand_out(Places::all(out), target),
+        }
+        Ok(())
+    }
+}
+
+impl Stream<Plain> {
+    /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
+    ///
+    /// # Errors
+    /// As [`NoiseStream::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
+    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
+    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
+        self.add_next_into_places(&mut [gradient], scale)
+    }
+
+    /// The same to a gradient that lies in these places, one after the other; see [`NoiseStream::next_into_places`].
+    ///
+    /// # Errors
+    /// As [`NoiseStream::add_next_into`].
+    pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
+        range::scale(scale, self.spec.noise_std)?;
+        self.hand_out(gradient, Target::Add(scale))
+    }
+
+    /// Writes `sum` and the next row, added in double precision.
+    pub(crate) fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
+        self.hand_out(out, Target::Release(Given::all(sum)))
+    }
+}
+
+impl Stream<OnGrid> {
+    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
+    /// rounded to single precision (a function of the whole number alone).
+    ///
+    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
+    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
+    /// as the lower one.
+    ///
+    /// # Errors
+    /// As [`GridStream::next_into`], and for a `sum` of another length.
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
+        self.release_places(&[sum], &mut [out])
+    }
+
+    /// The same for sums and releases that lie in these places, one after the other; see [`GridStream::next_into_places`].
+    ///
+    /// # Errors
+    /// As [`GridStream::release`].
+    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
+        self.hand_out(out, Some(Given::all(sum)))
+    }
+
+    /// Writes the next row in whole points of the grid into `out`: for whoever rounds a sum to the grid, adds points and multiplies by its
+    /// spacing himself, on another device say. Points and noise must be added in 8 bytes.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Grid, Key, NoiseStream};
+    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
+    /// let stream = || {
+    ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).build_on_grid(grid, Key::from_seed_insecure(7))
+    /// };
+    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
+    /// stream()?.release(&sum, &mut release)?;
+    /// stream()?.next_points_into(&mut points)?;
+    /// for i in 0..3 {
+    ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
+    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
+    /// }
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`GridStream::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
+    pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
+        if !self.engine.points_fit(&self.spec) {
+            let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";
+            let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
+            return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
+        }
+        self.hand_out(&mut [out], ())
+    }
+}
