@@ -27,7 +27,7 @@ impl Plan {
     }
 
     pub fn of(py: Python<'_>, choice: Choice) -> Result<Self> {
-        let Choice { candidates, references, chosen, plan } = choice;
+        let Choice { candidates, references, chosen, plan, .. } = choice;
         let compared = candidates.iter().enumerate().map(|(i, other)| (other, i == chosen, false));
         let beside = references.iter().map(|other| (other, false, true));
         let rows = compared
