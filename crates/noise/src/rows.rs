@@ -31,7 +31,7 @@ impl<M: Mode> Stream<M> {
     /// ```
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], where the lengths together are another.
+    /// As [`Self::next_into`], where the lengths together are another.
     pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
         self.hand_out(out, <M as HandsOut<f32>>::Target::default())
     }
@@ -68,16 +68,16 @@ impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`NoiseStream::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
+    /// As [`Self::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
     /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         self.add_next_into_places(&mut [gradient], scale)
     }
 
-    /// The same to a gradient that lies in these places, one after the other; see [`NoiseStream::next_into_places`].
+    /// The same to a gradient that lies in these places, one after the other; see [`Self::next_into_places`].
     ///
     /// # Errors
-    /// As [`NoiseStream::add_next_into`].
+    /// As [`Self::add_next_into`].
     pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
         range::scale(scale, self.spec.noise_std)?;
         self.hand_out(gradient, Target::Add(scale))
@@ -99,15 +99,15 @@ impl Stream<OnGrid> {
     /// as the lower one.
     ///
     /// # Errors
-    /// As [`GridStream::next_into`], and for a `sum` of another length.
+    /// As [`Self::next_into`], and for a `sum` of another length.
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
         self.release_places(&[sum], &mut [out])
     }
 
-    /// The same for sums and releases that lie in these places, one after the other; see [`GridStream::next_into_places`].
+    /// The same for sums and releases that lie in these places, one after the other; see [`Self::next_into_places`].
     ///
     /// # Errors
-    /// As [`GridStream::release`].
+    /// As [`Self::release`].
     pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
         self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
         self.hand_out(out, Some(Given::all(sum)))
@@ -134,7 +134,7 @@ impl Stream<OnGrid> {
     /// ```
     ///
     /// # Errors
-    /// As [`GridStream::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
+    /// As [`Self::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
     pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
         if !self.engine.points_fit(&self.spec) {
             let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";
