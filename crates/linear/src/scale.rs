@@ -6,24 +6,25 @@ use std::ops::RangeInclusive;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Where the largest entry may lie. Beyond, digits are lost: faer's divide and conquer tells by absolute numbers what is
-/// negligible, and squares overflow.
-const KEPT: RangeInclusive<f64> = 1.0 / 256.0..=16384.0;
+/// The length, of all entries that are read as one vector, with which a matrix is taken as it is. Further from 1 digits
+/// are lost: faer's divide and conquer tells by absolute numbers what is negligible, and squares leave the range of numbers.
+const KEPT: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
-/// The whole matrix over a power of two, and that: 1 unless the largest entry from row `first(j)` on of every column j is
-/// far from 1. Entries above are not read.
+/// The whole matrix over a power of two, and that: 1 unless its entries from row `first(j)` on of every column j are far
+/// from 1. Those above are not read.
 ///
 /// # Errors
 /// When an entry is not finite: what iterates over it may go on for hours before it gives up.
 pub(crate) fn near_one(x: &Matrix, first: impl Fn(usize) -> usize) -> Result<(Cow<'_, Matrix>, f64)> {
-    let mut largest = 0.0;
+    let (mut largest, mut squares) = (0.0, 0.0);
     for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[first(j)..]) {
         if !entry.is_finite() {
             return Err(Error::NoConvergence(x.nrows(), x.ncols()));
         }
         largest = entry.abs().max(largest);
+        squares += entry * entry;
     }
-    if largest == 0.0 || KEPT.contains(&largest) {
+    if largest == 0.0 || KEPT.contains(&squares.sqrt()) {
         return Ok((Cow::Borrowed(x), 1.0));
     }
     let factor = power_of_two(largest);
