@@ -67,6 +67,7 @@ impl From<antinoise_plan::Error> for Failure {
     }
 }
 
+#[cfg(feature = "ledger")]
 impl From<antinoise_ledger::Error> for Failure {
     fn from(error: antinoise_ledger::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

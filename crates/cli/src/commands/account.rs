@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
+#[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
@@ -11,6 +12,7 @@ use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use antinoise_plan::{Plan, Scheme, VerifiedPlan};
 use clap::Args;
 
+#[cfg(feature = "ledger")]
 use super::observed::Observed;
 use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
@@ -176,6 +178,14 @@ impl Arguments {
     }
 
     /// As those took part whom the ledger names.
+    #[cfg(not(feature = "ledger"))]
+    fn observed(&self, _: &VerifiedPlan, ledger: &Path) -> Result<Report> {
+        let must_be = "left out: this program was built without ledgers, which the one from cargo install antinoise-cli has";
+        Err(InvalidParameter::new("observed", ledger.display(), must_be).into())
+    }
+
+    /// As those took part whom the ledger names.
+    #[cfg(feature = "ledger")]
     fn observed(&self, plan: &VerifiedPlan, ledger: &Path) -> Result<Report> {
         let found = Ledger::open_begun(ledger, plan)?.observed()?;
         let privacy = plan.observed(&found.patterns)?;

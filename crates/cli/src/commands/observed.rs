@@ -3,9 +3,11 @@
 use std::fmt;
 
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
+#[cfg(feature = "ledger")]
 use antinoise_plan::{ObservedPrivacy, VerifiedPlan};
 use serde::Serialize;
 
+#[cfg(feature = "ledger")]
 use crate::failure::Result;
 use crate::numbers::short_up;
 
@@ -28,6 +30,7 @@ pub struct Observed {
     statement: String,
 }
 
+#[cfg(feature = "ledger")]
 impl Observed {
     /// What `plan` says of what its ledger recorded.
     pub fn new(

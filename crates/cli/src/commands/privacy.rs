@@ -142,6 +142,7 @@ impl Report {
     }
 
     /// The same figures, which are for what a ledger recorded.
+    #[cfg(feature = "ledger")]
     pub fn of_observed(self, observed: Observed) -> Self {
         Self { observed: Some(observed), ..self }
     }
