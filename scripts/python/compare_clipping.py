@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from antinoise.torch import clipped_sum_
-from antinoise.torch.sums import drop_sum, held_sum
+from antinoise.torch.sums import drop_sums, held_sum
 
 BATCH, CLIP_NORM = 500, 1.0
 loss = nn.functional.cross_entropy
@@ -58,7 +58,7 @@ def own(how, micro_batch, model, images, labels):
         for p in model.parameters():
             total = held_sum(p).total * how.get("grid_spacing", 1.0)
             p.grad = ((total + torch.randn_like(total)) / BATCH).to(p.dtype)
-            drop_sum(p)
+        drop_sums(model.parameters())
         optimizer.step()
 
     return step
