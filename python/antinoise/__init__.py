@@ -1,4 +1,4 @@
-"""Differential privacy with noise that cancels itself.
+"""Differential privacy with correlated noise.
 
 `plan` chooses a mechanism for a training and states its privacy; a `Key` is the secret of a run; `Batches` says who takes part in
 which step, and `NoiseStream` makes the noise.

@@ -1,4 +1,4 @@
-"""What must not live twice."""
+"""Objects that must not exist twice: they refuse to be copied or pickled."""
 
 from __future__ import annotations
 

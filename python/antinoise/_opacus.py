@@ -1,4 +1,4 @@
-"""What stands in for Opacus's own parts: its accountant, and its optimizer's clipping and noise."""
+"""Replacements of Opacus's own parts: its accountant, and its optimizer's clipping and noise."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from opacus.optimizers import (  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from . import Plan
+from ._opacus_sharded import check_sharded
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
 from .torch.layout import is_sharded
@@ -39,7 +40,7 @@ Assumed of Opacus (grad_sample_mode="{mode}"), WITHOUT A PROOF:
 
 
 class PlanAccountant(IAccountant):  # type: ignore[misc]
-    """States the plan's epsilon: what the whole run costs, at each of its steps."""
+    """Returns the plan's epsilon, which is that of the whole run, at each of its steps."""
 
     def __init__(self, plan: Plan, steps_made: Callable[[], int]) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class Steps:
             optimizer.original_optimizer.register_step_pre_hook(self._as_sum)
 
     def take_examples(self) -> None:
-        """Clips what a backward pass left of each example, and adds it to the step's sum."""
+        """Clips each example's gradient from a backward pass, and adds it to the step's sum."""
         parameters, samples = self._optimizer.params, self._optimizer.grad_samples
         counts = {len(g) for g in samples}
         if len(counts) != 1:
@@ -108,8 +109,6 @@ class Steps:
             raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
         if any(is_sharded(p) for p in parameters):
             # What was set since would leave something else in .grad.
-            from ._opacus_sharded import check_sharded
-
             check_sharded(self._hooks._module)
         # FSDP2 leaves the mean of the processes' sums.
         totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]

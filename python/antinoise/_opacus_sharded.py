@@ -1,4 +1,4 @@
-"""What is known of the sums that Opacus's `ghost_fsdp` leaves: FSDP2 has added them up before anyone sees them."""
+"""Checks of the sums of Opacus's `ghost_fsdp`: FSDP2 adds them up before any other code can see them."""
 
 from __future__ import annotations
 

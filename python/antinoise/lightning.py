@@ -59,7 +59,7 @@ class PrivateTraining(Callback):
         return 0 if self._noise is None else self._noise.step
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
-        """The plan's batches of `dataset`, for `Trainer.fit`; each pass is an epoch. `how` is what `DataLoader` takes besides them."""
+        """The plan's batches of `dataset`, for `Trainer.fit`; each iteration is an epoch. `how` are further arguments of `DataLoader`."""
         return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler, fetched=0)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -72,7 +72,7 @@ class PrivateTraining(Callback):
             trainer.strategy.checkpoint_io = SecretCheckpoints(trainer.strategy.checkpoint_io)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Makes the noise, or goes on with a checkpoint's."""
+        """Makes the noise, or continues with that of a checkpoint."""
         all_make(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
         if self._noise is None:
@@ -105,11 +105,11 @@ class PrivateTraining(Callback):
             raise ValueError(f"batch sampler of the loader is {type(found).__name__} but must be the plan's: loader(dataset) makes one")
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps of the noise: as secret as the key, and nothing after the plan's last step."""
+        """The noise in a checkpoint: as secret as the key, and empty after the plan's last step."""
         return {} if self._noise is None else state_of(self._noise, self._plan)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on with this noise when the training starts."""
+        """Continues with this noise when the training starts."""
         self._state = state_dict
 
     def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -33,7 +33,7 @@ from .torch.secret import go_on, save_secret, state_of
 
 
 def _check_processes(module: nn.Module, mode: str) -> None:
-    """Refuses what does not keep examples' gradients apart, or adds them up otherwise than is known."""
+    """Refuses models and modes that do not keep examples' gradients apart, or that sum them in an unknown way."""
     _, count = rank_and_world()
     if mode == "ghost_fsdp":
         check_sharded(module)
@@ -66,7 +66,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
 
     @property
     def statement(self) -> str:
-        """The plan's statement, and what it takes for granted of Opacus."""
+        """The plan's statement, with the assumption about Opacus."""
         self._made()
         return self._plan.statement + self._assumed
 
@@ -189,7 +189,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         module_load_dict_kwargs: dict[str, Any] | None = None,
         torch_load_kwargs: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Goes on where `save_checkpoint` was called, with the same bits; returns what else is in the file."""
+        """Continues from the file of `save_checkpoint`, with the same bits; returns the other contents of the file."""
         refuse_sharded(module)
         state: dict[str, Any] = torch.load(path, **({"weights_only": True} | (torch_load_kwargs or {})))
         if (optimizer is None) != ("optimizer_state_dict" not in state):

@@ -22,6 +22,13 @@ def test_batches_are_those_of_the_command_line(how, tmp_path, key_file, antinois
     assert [batch.tolist() for batch in other] != told
 
 
+def test_a_stream_is_read_once_in_its_order():
+    plan = small_plan(epochs=1, setting="stream")
+    assert (plan.sampler, plan.accountant, plan.participation) == ({"kind": "stream"}, "gdp", "single")
+    batches = an.Batches(plan, an.Key.from_os())
+    assert [batch.tolist() for batch in batches] == np.arange(240).reshape(12, 20).tolist()
+
+
 def test_everyone_has_one_turn_an_epoch(plan):
     batches = an.Batches(plan, an.Key.from_os())
     assert sorted(np.concatenate([batches.at(step) for step in range(12)])) == list(range(240))
@@ -31,5 +38,5 @@ def test_what_is_wrong_is_named(plan):
     batches = an.Batches(plan, an.Key.from_os())
     with pytest.raises(ValueError, match="step is 24 but must be from 0 to steps - 1 = 23"):
         batches.at(24)
-    with pytest.raises(ValueError, match="sampler of the plan is external but must be cyclic or Poisson"):
+    with pytest.raises(ValueError, match="sampler of the plan is external but must be one that forms batches"):
         an.Batches(small_plan(setting="federated", min_sep=6), an.Key.from_os())

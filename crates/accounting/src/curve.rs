@@ -1,4 +1,4 @@
-//! delta as a function of epsilon where N(0, 1) is to be told from N(mu, 1), in logarithms.
+//! ln(delta) as a function of epsilon for the pair N(0, 1) and N(mu, 1).
 
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 

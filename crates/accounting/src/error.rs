@@ -12,7 +12,7 @@ pub enum Error {
     OutOfReach {
         /// The parameter that was sought.
         parameter: &'static str,
-        /// What stands in the way.
+        /// The reason.
         reason: String,
     },
 }
@@ -28,5 +28,5 @@ impl Error {
     }
 }
 
-/// What every operation of this crate returns.
+/// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

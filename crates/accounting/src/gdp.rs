@@ -4,7 +4,7 @@ use crate::Result;
 use crate::curve::{LARGEST_MU, ln_delta, rounding};
 use crate::root::{greatest_float, least_float};
 
-/// Gaussian differential privacy: what is released is no easier to tell apart than N(0, 1) from N(mu, 1).
+/// Gaussian differential privacy: the releases of neighbours are no easier to distinguish than N(0, 1) from N(mu, 1).
 ///
 /// `mu = sensitivity / noise standard deviation = 1 / noise multiplier`; `delta(epsilon) =
 /// Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)`. For a Gaussian mechanism, one release or
@@ -199,7 +199,7 @@ impl Gdp {
         Ok(self.ln_delta_upper(epsilon).exp().next_up().min(1.0))
     }
 
-    /// A number that no `delta` at `epsilon` can be below: [`delta`](Self::delta_to_nearest), rounded down.
+    /// A lower bound on every `delta` that holds at `epsilon`: [`delta`](Self::delta_to_nearest), rounded down.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.

@@ -1,11 +1,11 @@
-//! From one unit to a group of them, and between adjacencies, where that is a theorem.
+//! Theorems that carry privacy from one unit to a group of units, and from one adjacency to another.
 
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
-use crate::{Composition, Error, Gdp, Result};
+use crate::{Bracket, Composition, Error, Gdp, Result};
 
-/// What `(epsilon, delta)` for one unit says of a group of `size` units, or of a user with that many examples:
-/// `(k epsilon, delta (e^{k epsilon} - 1)/(e^epsilon - 1))`, rounded up; a delta of 1 or more says nothing.
+/// The privacy of a group of `size` units, or of a user with that many examples, given `(epsilon, delta)` for one unit:
+/// `(k epsilon, delta (e^{k epsilon} - 1)/(e^epsilon - 1))`, rounded up; a delta of 1 or more gives no privacy.
 ///
 /// # Errors
 /// When `epsilon` is negative or not finite, `delta` not between 0 and 1, or `size` is 0.
@@ -34,7 +34,7 @@ pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, 
     Ok((total, if grown < 1.0 { grown } else { 1.0 }))
 }
 
-/// What `(epsilon, delta)` under add-or-remove says under replace-one, which is to remove and then to add:
+/// The privacy under replace-one (remove one unit, then add another), given `(epsilon, delta)` under add-or-remove:
 /// `(2 epsilon, (1 + e^epsilon) delta)`.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub fn add_or_remove_to_replace_one_upper(epsilon: f64, delta: f64) -> Result<(f
 
 impl Composition {
     /// An epsilon at `delta` for a group of `size` units, or a user with that many examples, never below the truth:
-    /// what [`group_privacy_upper`] says of the largest delta for one unit, of a fixed ladder, that is small enough.
+    /// what [`group_privacy_upper`] says of the largest delta for one unit, to a millionth, that is small enough.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or nothing can be said of so large a group.
@@ -63,24 +63,58 @@ impl Composition {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn group_epsilon_upper(&self, delta: f64, size: u64) -> Result<f64> {
+        Ok(self.group_epsilon(delta, size)?.upper)
+    }
+
+    /// The same, and the epsilon below which group privacy says nothing at `delta`. Of two, it is what zero-out or add-or-remove say
+    /// of replace-one.
+    ///
+    /// # Errors
+    /// As [`Composition::group_epsilon_upper`].
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, SampledGaussian};
+    /// let run = Composition::new([SampledGaussian::new(2.0, 0.01, 1000)?])?;
+    /// let found = run.group_epsilon(1e-5, 2)?;
+    /// assert!(found.lower > 2.0 * run.epsilon(1e-5)?.lower && found.upper < 1.01 * found.lower);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn group_epsilon(&self, delta: f64, size: u64) -> Result<Bracket> {
         in_open_unit("delta", delta)?;
-        if size == 1 {
-            return Ok(self.epsilon(delta)?.upper);
+        if size <= 1 {
+            antinoise_input::at_least("size", size as usize, 1)?;
+            return self.epsilon(delta);
         }
-        // The smaller the delta for one, the larger its epsilon and what that does to the group's delta.
-        for power in 0..60 {
-            let one = delta * 10f64.powf(-0.25 * f64::from(power));
-            let (epsilon, grown) = group_privacy_upper(self.epsilon(one)?.upper, one, size)?;
+        let (k, mut one) = (size as f64, delta / size as f64);
+        // No delta for one can be larger, nor then its epsilon smaller; and so again.
+        let mut least = self.epsilon(one)?.lower;
+        for _ in 0..4 {
+            least = self.epsilon((delta / growth_lower(least, k)).max(f64::MIN_POSITIVE))?.lower;
+        }
+        let lower = k * least;
+        for _ in 0..60 {
+            let (upper, grown) = group_privacy_upper(self.epsilon(one)?.upper, one, size)?;
             if grown <= delta {
-                return Ok(epsilon);
+                return Ok(Bracket { lower: lower.min(upper), upper });
+            }
+            // What that epsilon leaves; a smaller delta has a larger one.
+            one *= delta / grown * (1.0 - 1e-6);
+            if one < f64::MIN_POSITIVE {
+                break;
             }
         }
         Err(Error::OutOfReach { parameter: "epsilon", reason: format!("a group of {size} is too large") })
     }
 }
 
+/// The sum of e^{j epsilon} for j < k, not above it.
+fn growth_lower(epsilon: f64, k: f64) -> f64 {
+    let growth = if epsilon == 0.0 { k } else { (k * epsilon).exp_m1() / epsilon.exp_m1() };
+    if growth.is_finite() { (growth * (1.0 - 1e-12)).max(k) } else { k }
+}
+
 impl Gdp {
-    /// What `mu`-GDP for one unit says of a group of `size` units: `size mu`, rounded up.
+    /// The privacy of a group of `size` units, given `mu`-GDP for one unit: `size mu`, rounded up.
     ///
     /// # Errors
     /// When `size` is 0, or the result exceeds 1e150.

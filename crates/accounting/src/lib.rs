@@ -1,16 +1,16 @@
 //! Differential privacy accounting whose rounding direction is part of each operation's name.
 //!
 //! An accountant turns a noise multiplier `sigma` (noise standard deviation over l2 sensitivity) into
-//! `(epsilon, delta)`. What ends in `_upper` is never below the truth and may be stated; what ends in
-//! `_lower` is never above it and says how tight the statement is.
+//! `(epsilon, delta)`. A figure from a function named `_upper` is never below the truth and may be stated. A figure
+//! from `_lower` is never above the truth and shows how tight the upper bound is.
 //!
 //! - [`Gdp`]: one release, or any unamplified composition, exactly; [`Zcdp`]: zero-concentrated privacy;
 //! - [`Composition`] of [`SampledGaussian`] phases: Poisson sampling, bracketed from above and below;
-//!   [`Composition::epsilon_estimate_from_renyi`] checks it by other means, [`calibrate`] turns it around;
+//!   [`Composition::epsilon_estimate_from_renyi`] checks it by another method, [`calibrate`] inverts it;
 //! - [`banded_to_sampled_upper`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
 //! - [`BallsInBins`]: any non-negative correlated noise under balls-in-bins sampling, statistically;
 //! - [`group_privacy_upper`] and [`add_or_remove_to_replace_one_upper`]: other units and adjacencies;
-//! - [`PrivacyStatement`]: all of it in words.
+//! - [`PrivacyStatement`]: the claim in words.
 //!
 //! ```
 //! use antinoise_accounting::Gdp;
@@ -23,8 +23,8 @@
 //! # Layers
 //!
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Numerics are
-//! at the ground; Gaussian privacy is exact and stands on them alone; privacy loss distributions stand on it, and on both
-//! what turns an accountant around, carries it to other units or checks it. What is said of all that needs none of it.
+//! the lowest layer. Gaussian privacy is exact and uses only them. Privacy loss distributions use Gaussian privacy. Calibration, group
+//! privacy and independent checks use both. The statement in words uses none of them.
 //!
 //! ```layers
 //! error, root, normal: what can go wrong; thresholds and minima; tails of the normal distribution
@@ -33,7 +33,7 @@
 //! zcdp, pld: zero-concentrated privacy; compositions of sampled steps, by privacy loss distributions
 //! renyi, group, calibrate, monte_carlo: another accountant; groups; from privacy to noise; a check by sampling
 //! amplify, balls_in_bins: correlated noise under sampling
-//! neighbours, checked: what a statement is about, and rests on
+//! neighbours, checked: the adjacency and the numerical assumption of a statement
 //! statement: the claim in words
 //! ```
 mod amplify;
@@ -65,7 +65,7 @@ pub use pld::{Bracket, Composition, SampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning};
 pub use zcdp::Zcdp;
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

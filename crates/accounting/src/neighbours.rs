@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How two data sets differ that must be hard to tell apart, as a statement says it.
+/// The adjacency of a statement: how two data sets differ that must be hard to distinguish.
 ///
 /// ```
 /// use antinoise_accounting::Neighbours;
@@ -14,7 +14,7 @@ pub enum Neighbours {
     ZeroOut,
     /// One unit is replaced by another.
     ReplaceOne,
-    /// One unit is there or not.
+    /// One unit is added or removed.
     AddOrRemove,
 }
 

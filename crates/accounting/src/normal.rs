@@ -1,4 +1,4 @@
-//! The Mills ratio of the normal distribution, in which tails have no underflow.
+//! The Mills ratio of the normal distribution, which represents tails without underflow.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 

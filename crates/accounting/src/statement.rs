@@ -30,7 +30,7 @@ use crate::Neighbours;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyStatement {
-    /// What is protected: an example, a user, a group of so many.
+    /// The privacy unit: an example, a user, a group of so many.
     pub unit: String,
     /// How neighbouring data sets differ.
     pub adjacency: Neighbours,
@@ -38,7 +38,7 @@ pub struct PrivacyStatement {
     pub schema: String,
     /// How batches are chosen.
     pub sampler: String,
-    /// What is clipped and what noise is added.
+    /// The clipping and the noise.
     pub mechanism: String,
     /// By which theorem or accountant the figures follow.
     pub accountant: String,
@@ -48,40 +48,40 @@ pub struct PrivacyStatement {
     pub epsilon_lower: f64,
     /// The delta that is claimed; it contains the failure probability of statistical accountants.
     pub delta: f64,
-    /// The confidence of a statistical accountant; `None` when the claim is proved.
+    /// The probability that a statistical accountant errs; `None` when the claim is proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// N, which delta is to be held against; `None` where it is not told.
+    pub failure: Option<f64>,
+    /// N, with which delta is compared; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<usize>,
-    /// Whom the claim holds against.
+    /// The observer that the claim holds against.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub observer: String,
-    /// What floating-point numbers may tell, and what covers it.
+    /// What floating-point numbers may reveal, and how the claim covers it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arithmetic: String,
     /// What was checked by computation and not proved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub checked: String,
-    /// What has to hold besides.
+    /// Further assumptions.
     #[serde(default)]
     pub assumptions: Vec<String>,
-    /// What the figures do not count.
+    /// What the figures do not cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_covered: Vec<String>,
     /// Name and version of the program that computed the figures.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub software: String,
-    /// What is known of the run itself.
+    /// Facts about the run itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
 }
 
-/// Something that is known of a run: what became of its key, which data it saw, when it ended.
+/// A fact about a run: what happened to its key, which data it used, when it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact {
-    /// What it is about, in a word or two.
+    /// The subject, in a word or two.
     pub about: String,
     /// The fact.
     pub text: String,
@@ -95,7 +95,7 @@ impl PrivacyStatement {
         self
     }
 
-    /// What delta means for the data at hand; a warning where it permits to publish one unit's data.
+    /// How delta compares with the number of units; a warning where it permits publishing one unit's data.
     fn delta_in_words(&self) -> Option<String> {
         let units = self.units?;
         Some(match delta_warning(self.delta, units, &self.unit) {
@@ -176,11 +176,8 @@ impl fmt::Display for PrivacyStatement {
         let tight = format!("This accountant cannot state an epsilon below {lower} at this delta.");
         let delta = self.delta_in_words().map(|text| format!(" {text}.")).unwrap_or_default();
         writeln!(f, "{}\n", filled(&format!("{tight}{delta}"), ""))?;
-        let statistical = self.confidence.map_or(String::new(), |confidence| {
-            format!(
-                "; statistical: it errs with probability {:e} at most, which delta contains",
-                1.0 - confidence
-            )
+        let statistical = self.failure.map_or(String::new(), |failure| {
+            format!("; statistical: it errs with probability {failure:e} at most, which delta contains")
         });
         let paragraphs = [
             ("Participation", &self.schema),

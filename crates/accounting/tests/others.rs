@@ -134,7 +134,7 @@ fn statements_survive_toml_and_json() {
         epsilon: 2.5,
         epsilon_lower: 2.25,
         delta: 1e-6,
-        confidence: Some(0.999),
+        failure: Some(1e-20),
         assumptions: vec!["C is non-negative, which was checked".into()],
         ..PrivacyStatement::default()
     }

@@ -3,8 +3,8 @@
 //! > maximise |C g| over g with entries +1 or -1 on the steps of one pattern of the schema, 0 elsewhere.
 //!
 //! |C g|^2 is convex in g, so that each round of g <- argmax over patterns and signs of <C^T C g, g'> does not lower
-//! it: one product with C, one with its transpose, and the best pattern for given weights, which every schema finds
-//! exactly. Few steps are searched through instead. Whatever is found is a lower bound on the sensitivity.
+//! it: one product with C, one with its transpose, and the best pattern for given weights, which is found exactly for
+//! every schema. For few steps all patterns and signs are tried instead. The result is a lower bound on the sensitivity.
 
 use antinoise_mechanism::Participation;
 
@@ -98,7 +98,7 @@ fn starts(operator: &Operator, schema: &Participation, steps: usize, random: &mu
 }
 
 /// The best pattern and signs for the vector whose image is longest, signs and patterns apart: ascent by signs alone
-/// stops where neighbouring stretches of signs do not fit each other.
+/// stops where neighbouring runs of equal signs do not match each other.
 fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
     let mut g: Vec<f64> = (0..steps).map(|_| random.sign()).collect();
     for _ in 0..POWER_ITERATIONS {
@@ -153,7 +153,7 @@ fn phases(schema: &Participation, steps: usize) -> usize {
 }
 
 /// The pattern as dense as the schema allows that starts at step `phase`; of listed ones that with this number. Of
-/// patterns that begin after the steps that are looked at, the last step stands in.
+/// patterns that begin after the steps that are looked at, the last step is used instead.
 fn phase(schema: &Participation, steps: usize, phase: usize) -> Vec<usize> {
     let pattern: Vec<usize> = match schema {
         Participation::Single => vec![phase],

@@ -7,10 +7,10 @@ use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::{Claim, Error, UnderAudit, law, sums};
 
-/// What rounding may add to a figure that is computed twice.
+/// The allowance for rounding between two computations of one figure.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Holds `mechanism` to `claim`.
+/// Tests `mechanism` against `claim`.
 ///
 /// # Errors
 /// When a setting is out of range, the strategy is too large to write out, or the mechanism fails to run.

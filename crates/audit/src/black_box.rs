@@ -1,14 +1,14 @@
-//! The mechanism as a black box: what it is given and what it gives back.
+//! The mechanism as a black box: its inputs and outputs.
 
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 
 use crate::Error;
 
-/// What gradients are made from. The audit chooses all of it: an adversary who knows everything but the noise.
+/// The inputs of gradients. The audit chooses all of them, as an adversary who knows everything but the noise.
 #[derive(Debug)]
 pub struct Data {
-    /// A linear model of two classes: each example's gradient is steered by its features and label.
+    /// A linear model of two classes: each example's gradient is determined by its features and label.
     pub model: Model,
     /// One number a parameter.
     pub parameters: Vec<f32>,
@@ -18,7 +18,7 @@ pub struct Data {
 
 /// A mechanism under audit: it clips and sums gradients, and releases the sums with noise.
 pub trait UnderAudit {
-    /// The sum of a batch's clipped gradients as it meets the noise.
+    /// The sum of a batch's clipped gradients to which the noise is added.
     ///
     /// # Errors
     /// When it cannot be made.

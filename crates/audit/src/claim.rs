@@ -1,4 +1,4 @@
-//! What is said of a mechanism, as numbers: what the audit holds it to.
+//! The claim about a mechanism, as numbers, which the audit tests.
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
@@ -6,9 +6,8 @@ use antinoise_plan::{ReleaseKind, SUM_ALLOWANCE, VerifiedPlan};
 
 use crate::Error;
 
-/// What is said: the releases are G + C^-1 Z, Z of independent normals of standard deviation `noise_std`, no unit moves
-/// a sum G by more than `widened_clip_norm`, and any unit of the schema is hidden as well as N(0, 1) hides a shift
-/// by `mu`.
+/// The claim: the releases are G + C^-1 Z, Z of independent normals of standard deviation `noise_std`; no unit moves
+/// a sum G by more than `widened_clip_norm`; and the run is `mu`-GDP for any unit of the schema.
 ///
 /// ```
 /// use antinoise_audit::Claim;
@@ -33,9 +32,9 @@ pub struct Claim {
     pub participation: Participation,
     /// Which datasets are compared.
     pub adjacency: Adjacency,
-    /// What gradients are clipped to.
+    /// The l2 norm that gradients are clipped to.
     pub clip_norm: f64,
-    /// Most that one example moves a sum as it meets the noise, in l2 norm: rounding adds to the clip norm.
+    /// The most that one example moves a sum, in l2 norm: the clip norm and what rounding adds.
     pub widened_clip_norm: f64,
     /// Standard deviation of seed noise.
     pub noise_std: f64,
@@ -52,8 +51,8 @@ const GRID_INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
 const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
 
 impl Claim {
-    /// What `plan` says of its mechanism: 1/sigma-GDP. Of a plan whose sampling amplifies that is the claim about one
-    /// participation at a step that is known: the sampler and its accountant are not audited.
+    /// The claim of `plan` about its mechanism: 1/sigma-GDP. For a plan whose sampling amplifies, it is the claim about one
+    /// participation at a known step: the sampler and its accountant are not audited.
     ///
     /// # Errors
     /// When its grid has no power of two for a spacing, which no verified plan's has.
@@ -70,11 +69,11 @@ impl Claim {
         })
     }
 
-    /// What is said of `strategy` with seed noise of `noise_multiplier` times its sensitivity, for clip norm 1 and, on a
+    /// The claim about `strategy` with seed noise of `noise_multiplier` times its sensitivity, for clip norm 1 and, on a
     /// grid, up to 2^20 coordinates.
     ///
     /// # Errors
-    /// When the multiplier is not positive, or the schema does not fit the strategy.
+    /// When the multiplier is not positive, or the schema is not valid for the strategy.
     pub fn of_strategy(
         strategy: AnyStrategy,
         participation: Participation,

@@ -1,6 +1,6 @@
 use antinoise_input::InvalidParameter;
 
-/// What stops an audit before it has a verdict.
+/// Why an audit ended without a verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
     /// Gradients could not be clipped and summed.
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
-    /// The strategy's noise has no density: nothing whitens it.
+    /// The strategy's noise has a singular covariance, so it cannot be whitened.
     #[error("the noise of this strategy cannot be whitened: {0}")]
     Singular(String),
 }

@@ -15,7 +15,7 @@ const SAMPLED: usize = 1 << 20;
 /// How many tests [`Law::tests`] makes.
 pub(crate) const TESTS: usize = 7;
 
-/// What the tests need of the runs so far.
+/// The statistics of the runs so far that the tests need.
 pub(crate) struct Law {
     steps: usize,
     dim: usize,
@@ -145,7 +145,7 @@ fn accumulate(sums: &mut (f64, f64), u: &[f64], v: &[f64]) {
     }
 }
 
-/// The largest magnitude; what is no number is larger than any.
+/// The largest magnitude; NaN counts as larger than any number.
 fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
     antinoise_input::largest(values.map(f64::abs))
 }

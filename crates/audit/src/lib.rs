@@ -2,13 +2,13 @@
 //!
 //! A [`Claim`] says what the releases R (steps x dim) of a mechanism are: R = G + C^-1 Z, G the sums of clipped
 //! gradients, Z independent N(0, nu^2), and mu-GDP for every unit that a schema allows. [`audit`] looks for the
-//! sequences of gradients that come nearest to breaking it, runs them against their neighbours through whatever
-//! implements [`UnderAudit`], and tests
+//! sequences of gradients that come nearest to breaking it, runs them and their neighbours through the mechanism under
+//! audit, which implements [`UnderAudit`], and tests
 //!
 //! - that no sequence found moves C G farther than mu nu;
-//! - that no example moves a sum farther than the clip norm, whoever the others are;
+//! - that no example moves a sum farther than the clip norm (with rounding), whatever the other examples are;
 //! - that C (R - G) / nu are independent standard normals, over steps, coordinates and runs;
-//! - that neighbours cannot be told apart better than mu says, by the best test there is.
+//! - that the most powerful test does not distinguish neighbours better than mu-GDP allows.
 //!
 //! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is no proof: see
 //! `docs/audit.md`.
@@ -37,16 +37,17 @@
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. What is
-//! claimed and what is held to it meet in a scene; the tests on the way know nothing of mechanisms but sums and releases.
+//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Claim and
+//! mechanism meet in `scene`; the tests themselves see only sums and releases.
 //!
 //! ```layers
-//! error, random, stats, report: what can go wrong; chance; quantiles; figures and their verdict
-//! claim, black_box, settings, operator: what is said; what is audited; how much is run; C and its inverse
-//! attack, law, real: sequences that come near to breaking the claim; the law of the noise; a mechanism of this project
-//! membership, stage: whether neighbours can be told apart; inputs with steered gradients
+//! error, random, stats, report: errors; random numbers; quantiles; figures and their verdict
+//! claim, black_box, settings, operator: the claim; the mechanism under audit; how much is run; C and its inverse
+//! attack, law, real: worst-case sequences; the law of the noise; the real mechanism
+//! membership, stage: distinguishing neighbours; inputs with chosen gradients
 //! sums, scene: how far a sum moves; all runs
 //! audit: the tests and the verdict
+//! one_run: canaries in one training, guesses of which took part, and the epsilon that they prove
 //! ```
 
 mod attack;
@@ -56,6 +57,7 @@ mod claim;
 mod error;
 mod law;
 mod membership;
+mod one_run;
 mod operator;
 mod random;
 mod real;
@@ -70,11 +72,12 @@ pub use audit::audit;
 pub use black_box::{Data, UnderAudit};
 pub use claim::Claim;
 pub use error::Error;
+pub use one_run::{Canary, Guesses, OneRun, OneRunReport, one_run};
 pub use real::Real;
 pub use report::{Report, Test};
 pub use settings::Settings;
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

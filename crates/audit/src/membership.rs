@@ -1,18 +1,18 @@
-//! Telling neighbours apart: the best test there is, and what it proves of the mechanism.
+//! Distinguishing neighbours: the most powerful test, and the lower bound on mu that follows.
 //!
 //! A unit that follows the sequence g moves W R by clip_norm W g, so that
 //!
 //! > T = <W R, q> / (nu |q|),   q = W g,
 //!
-//! is normal with variance 1 and the mean of its neighbour plus mu = clip_norm |W g| / nu: no test tells the two apart
-//! better. Of many units, some that take part and some that do not, mean and spread of T give a lower bound on mu.
+//! is normal with variance 1 and the mean of its neighbour plus mu = clip_norm |W g| / nu: it is the likelihood ratio, and no test is more
+//! powerful. Of many units, some that take part and some that do not, mean and spread of T give a lower bound on mu.
 
 use crate::attack::{Sequence, length, vector};
 use crate::operator::Operator;
 use crate::report::Test;
 use crate::stats::{chi_squared_lower_quantile, normal_quantile};
 
-/// One sequence, with what has been seen of the units that follow it.
+/// One sequence, with the observations of the units that follow it.
 pub(crate) struct Experiment {
     name: &'static str,
     /// W^T q / (nu |q|): T is the sum over steps of these times R.
@@ -40,7 +40,7 @@ impl Experiment {
         if takes_part { self.with.push(statistic) } else { self.without.push(statistic) }
     }
 
-    /// What mu is at least, at confidence 1 - alpha: (difference of means) / s' - z sqrt(1/r1 + 1/r0), where s' is above
+    /// A lower bound on mu, at confidence 1 - alpha: (difference of means) / s' - z sqrt(1/r1 + 1/r0), where s' is above
     /// the standard deviation of T, and z so, each but with probability alpha / 2.
     pub(crate) fn mu_lower(&self, alpha: f64) -> f64 {
         let (with, without) = (Moments::of(&self.with), Moments::of(&self.without));

@@ -1,8 +1,8 @@
 //! C as a linear map, and the map that turns correlated noise back into independent noise.
 //!
 //! For square C that is C itself. A tree or a circulant has more rows than columns: its noise N Z, with N C = I, has
-//! covariance N N^T, and W with W^T W = (N N^T)^-1 whitens it. Nobody tells more from N Z than W allows, and
-//! |W g| <= |C g|, so that an attack on W is one on the mechanism. All of it is lower triangular: the first steps are
+//! covariance N N^T, and W with W^T W = (N N^T)^-1 whitens it. W loses no information about N Z, and
+//! |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All of it is lower triangular: the first steps are
 //! whitened by the leading block.
 
 use antinoise_linear::{Matrix, inverse, lower_factor, product};
@@ -14,7 +14,7 @@ use crate::Error;
 /// Most steps of a strategy that has to be written out as a matrix of more rows than columns.
 pub(crate) const MOST_RECTANGULAR: usize = 1024;
 
-/// A linear map of vectors with an entry a step; shorter vectors meet its leading block.
+/// A linear map of vectors with an entry a step; its leading block is applied to shorter vectors.
 #[derive(Debug)]
 pub(crate) enum Operator {
     /// By the first column.
@@ -25,7 +25,7 @@ pub(crate) enum Operator {
     Banded { bands: usize, rows: Vec<f64> },
     /// Square and lower triangular, or of more rows than columns.
     Dense(Matrix),
-    /// The block again and again.
+    /// The block, repeated along the diagonal.
     Stamped { block: Box<Operator>, period: usize },
 }
 

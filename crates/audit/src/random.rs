@@ -1,4 +1,4 @@
-//! Numbers that choose patterns and signs of an attack. They protect nothing, so a small generator will do.
+//! Random numbers for patterns and signs of an attack. They protect nothing, so a small generator is enough.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]

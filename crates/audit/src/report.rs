@@ -1,17 +1,17 @@
-//! What an audit found.
+//! The result of an audit.
 
 use serde::Serialize;
 
 /// One test: rejected where the statistic is above the threshold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Test {
-    /// What is tested.
+    /// The name of the test.
     pub name: String,
-    /// What was found.
+    /// The statistic.
     pub statistic: f64,
-    /// The most that the claim allows.
+    /// The threshold: the most that the claim allows.
     pub threshold: f64,
-    /// The claim does not hold, or the audit was unlucky, with probability alpha over all tests.
+    /// True if the statistic is above the threshold. For a correct mechanism this has probability at most alpha over all tests.
     pub rejected: bool,
 }
 
@@ -28,11 +28,11 @@ impl Test {
 pub struct Report {
     /// No test rejects.
     pub accepted: bool,
-    /// Most probability of a correct mechanism to be rejected, by all tests together.
+    /// The most probability that a correct mechanism is rejected, over all tests.
     pub alpha: f64,
     /// The privacy that is claimed.
     pub mu_stated: f64,
-    /// The distance of neighbours that was seen: at confidence 1 - alpha the mechanism is no better than this-GDP.
+    /// The lower bound on mu from the distance of neighbours: at confidence 1 - alpha the mechanism is not mu-GDP for a smaller mu.
     pub mu_lower: f64,
     /// Steps that were run: all, or the first ones of a long plan.
     pub steps_audited: usize,

@@ -1,4 +1,4 @@
-//! What is run: the sequences, the batches of every step, and the runs themselves.
+//! The sequences, the batches of every step, and the runs.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -108,7 +108,7 @@ impl Scene {
     }
 }
 
-/// The sums of batches that came up: most steps have the same few batches.
+/// The sums of batches that occurred: most steps have the same few batches.
 #[derive(Default)]
 struct Sums(HashMap<Vec<usize>, Rc<Vec<f64>>>);
 

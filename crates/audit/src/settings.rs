@@ -9,15 +9,15 @@ pub(crate) const MOST_STEPS: usize = 1 << 15;
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Most probability of a correct mechanism to be rejected, by all tests together.
+    /// The most probability that a correct mechanism is rejected, over all tests.
     pub alpha: f64,
     /// Runs of the whole mechanism, two or more.
     pub runs: usize,
     /// Units, each an experiment of its own in every run; 16 or more.
     pub units: usize,
-    /// Examples in the sums that are to move too far.
+    /// Examples in the test of sums, which tries to move a sum too far.
     pub examples: usize,
-    /// What patterns and signs are drawn from.
+    /// The seed for patterns and signs.
     pub seed: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Inputs whose gradients are steered exactly.
+//! Inputs with exactly chosen gradients.
 //!
 //! With parameters 0 a linear model of two classes has the gradient (p - e_y) (x) (features, 1) with p = (1/2, 1/2):
 //! an example with one large feature j is clipped to the clip norm times +-u_j, u_j = (e_j of class 0 - e_j of class
-//! 1) / sqrt(2), and its label is the sign. So each feature carries a unit of its own: many experiments in one run.
+//! 1) / sqrt(2), and its label is the sign. So each feature belongs to a unit of its own: many experiments in one run.
 
 use antinoise_mechanism::Adjacency;
 use antinoise_train::data::{Examples, ImageShape};
@@ -70,7 +70,7 @@ impl Stage {
         (release[j] - release[self.units + j]) * std::f64::consts::FRAC_1_SQRT_2
     }
 
-    /// The examples that are there whatever the units do.
+    /// The examples that take part in every step, beside the units.
     pub(crate) fn others(&self) -> Vec<usize> {
         (2 * self.units..2 * self.units + OTHERS).collect()
     }

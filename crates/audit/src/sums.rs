@@ -1,4 +1,4 @@
-//! How far one example moves the clipped sum, whoever the others are.
+//! How far one example moves the clipped sum, whatever the other examples are.
 //!
 //! A sum in single precision has no bounded sensitivity: just above a power of two, additions of half a step of the
 //! numbers below it are lost, just below they are not. So *fillers* bring one coordinate to a power of two and many
@@ -28,7 +28,7 @@ pub(crate) fn largest_movement(
     Ok(found.into_iter().fold(0.0, worse))
 }
 
-/// The larger; what is no number is worse than any.
+/// The larger of two numbers; NaN counts as larger than any number.
 fn worse(x: f64, y: f64) -> f64 {
     if x >= y || x.is_nan() { x } else { y }
 }
@@ -55,7 +55,7 @@ fn linear(parameters: Vec<f32>, features: Vec<f32>, labels: Vec<u32>) -> Result<
     Ok(Data { model: linear_model(FEATURES)?, parameters, examples })
 }
 
-/// One example whose features are as wild as numbers are joins two tame ones.
+/// One example with extreme features (huge, tiny, infinite, NaN) joins two ordinary ones.
 fn wild(mechanism: &mut dyn UnderAudit, clip_norm: f64) -> Result<f64, Error> {
     let tame = clip_norm as f32;
     let wild =

@@ -1,9 +1,9 @@
-//! What an axis shows, and what it covers.
+//! An axis: its title, scale and range.
 
 use crate::tick::Tick;
 use crate::tick::{linear, logarithmic, short};
 
-/// An axis: its title with the unit, its scale, and where its ticks lie.
+/// An axis: its title with the unit, its scale, and its ticks.
 ///
 /// ```
 /// use antinoise_chart::Axis;
@@ -63,13 +63,13 @@ impl Axis {
         self
     }
 
-    /// The same with its larger numbers at the other end.
+    /// The same axis in the reverse direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { reversed: true, ..self }
     }
 
-    /// The same with its ticks at these values, as many as there is room for; where that is not two, at others.
+    /// The same with its ticks at these values, as many as there is room for. If fewer than two fit, other ticks are chosen.
     #[must_use]
     pub fn ticks_at(self, values: impl IntoIterator<Item = f64>) -> Self {
         let ticks = values.into_iter().map(|at| Tick { at, label: short(at, 7) }).collect();
@@ -84,7 +84,7 @@ impl Axis {
         Self { named: true, ticks, covers, ..Self::linear(title) }
     }
 
-    /// Whether this value has a place on the axis.
+    /// Whether this value can be shown on the axis.
     pub(crate) fn takes(&self, value: f64) -> bool {
         value.abs() <= LARGEST && (!self.logarithmic || value >= SMALLEST)
     }

@@ -14,7 +14,7 @@ use crate::{Axis, Look, Point, Series};
 /// Series over two axes.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows; empty where the page says it.
+    /// The title; empty where the page has one.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,

@@ -7,7 +7,7 @@ use plotters::style::RGBColor;
 /// How many series have a colour of their own.
 pub const SERIES: usize = 8;
 
-/// On light and on dark: colours that are told apart by people who see them differently (Okabe and Ito).
+/// On light and on dark: colours that people with colour blindness can distinguish (Okabe and Ito).
 const PALETTE: [(u32, u32); SERIES] = [
     (0x0072B2, 0x56A8E8),
     (0xD55E00, 0xFF8A4C),

@@ -35,7 +35,7 @@ pub struct Figure {
     pub width: u32,
     /// Height of what axes enclose, in the same pixels; titles and legends are as high as they need.
     pub plot_height: u32,
-    /// White paper; without it, what is behind the figure shows.
+    /// Draws a white background; without it the figure is transparent.
     pub paper: bool,
     /// From above.
     pub rows: Vec<Vec<Panel>>,

@@ -1,4 +1,4 @@
-//! What stands above a plot: its title, the legend and the unit.
+//! The header of a plot: its title, the legend and the unit.
 
 use plotters::style::{Color, RGBColor};
 

@@ -1,12 +1,12 @@
-//! Figures as SVG, for files of their own and for pages.
+//! Figures as SVG, as separate files and inside pages.
 //!
-//! A [`Figure`] is rows of panels: a [`Chart`] of [`Series`] over two [`Axis`], or a [`Map`] of a matrix. What is drawn is
-//! given as data; where ticks lie, how numbers are written, how wide labels are and which colour a series has is decided
-//! here, once for all figures:
+//! A [`Figure`] is rows of panels: a [`Chart`] of [`Series`] over two [`Axis`], or a [`Map`] of a matrix. The caller gives
+//! the data. This crate chooses ticks, number formats, label widths and colours, in the same way for all
+//! figures:
 //!
 //! - every axis has a title and at least two labelled ticks, whatever range the data have;
 //! - a chart of several series has a legend, in the order in which they are given;
-//! - numbers that are not finite are left out, and no panel fails for want of points.
+//! - numbers that are not finite are left out, and a panel without points is not an error.
 //!
 //! ```
 //! use antinoise_chart::{Axis, Chart, Figure, Look, Series};
@@ -21,7 +21,7 @@
 //! # Ok::<(), antinoise_chart::Error>(())
 //! ```
 //!
-//! Each line uses those above it alone:
+//! Layers: each line uses only the lines above it.
 //!
 //! ```layers
 //! error, text, tick, color, series: what can go wrong; widths of words; where ticks lie; colours; data
@@ -52,7 +52,7 @@ pub use figure::{Figure, Panel};
 pub use map::Map;
 pub use series::{Look, Point, Series};
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -70,7 +70,7 @@ impl Ruler {
         whole.or_else(thinned).unwrap_or_else(|| self.ends())
     }
 
-    /// Those that are on the axis and stand clear of the ones before.
+    /// The ticks that are on the axis and whose labels do not touch the ones before.
     fn with_room(&self, ticks: &[Tick], direction: Direction, length: f64) -> Vec<Tick> {
         let mut kept: Vec<Tick> = Vec::new();
         for tick in ticks.iter().filter(|tick| (self.low..=self.high).contains(&tick.at)) {
@@ -89,7 +89,7 @@ impl Ruler {
         kept
     }
 
-    /// What is always there.
+    /// The ticks that are always possible.
     fn ends(&self) -> Vec<Tick> {
         [self.low, self.high].map(|at| Tick { at, label: short(at, 7) }).into()
     }

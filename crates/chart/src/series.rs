@@ -1,11 +1,11 @@
-//! What is drawn in a chart.
+//! The data of a chart.
 
 /// A value, with its standard error where it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Where it lies.
+    /// The horizontal coordinate.
     pub x: f64,
-    /// What it is.
+    /// The value.
     pub y: f64,
     /// Its standard error: drawn to both sides.
     pub error: Option<f64>,
@@ -34,7 +34,7 @@ pub enum Look {
     Marked,
     /// Marks alone: there is nothing between them.
     Points,
-    /// A dashed line in the ink of the axes: what the others are held against.
+    /// A dashed line in the colour of the axes: a reference for the other series.
     Dashed,
     /// The same in shorter dashes.
     Dotted,
@@ -43,7 +43,7 @@ pub enum Look {
 /// A named row of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// How it is drawn.
     pub look: Look,
@@ -51,7 +51,7 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// More points than that tell nothing more on a screen.
+/// More points than that cannot be distinguished on a screen.
 const MOST_POINTS: usize = 720;
 
 impl Series {

@@ -15,7 +15,7 @@ const MOST_LINKS: usize = 40;
 /// How a command treats what is already there.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Overwriting {
-    /// Write over a file that exists.
+    /// Overwrite a file that exists.
     #[arg(long)]
     pub force: bool,
 }
@@ -49,15 +49,11 @@ impl Destination {
     pub fn new(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
         let refused =
             |must_be: &str| Failure::input(format!("{flag} is {} but must be {must_be}", path.display()));
-        let target = followed(path).ok_or_else(|| refused("a file: its links lead in a circle"))?;
+        let target = followed(path).ok_or_else(|| refused("a file: its symbolic links form a cycle"))?;
         let destination = Self { flag, path: target, overwriting };
         match std::fs::metadata(&destination.path) {
-            Ok(there) if !there.is_file() => {
-                Err(refused("a regular file or a new one: what is there is neither"))
-            }
-            Ok(_) if !overwriting.force => {
-                Err(refused("a new file: it exists, and only --force writes over it"))
-            }
+            Ok(there) if !there.is_file() => Err(refused("a regular file, or the name of a new one")),
+            Ok(_) if !overwriting.force => Err(refused("a new file: it exists (--force overwrites it)")),
             Ok(_) => Ok(destination),
             Err(_) if destination.folder().is_dir() => Ok(destination),
             Err(_) => Err(refused("in a folder that exists and can be read")),

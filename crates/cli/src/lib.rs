@@ -1,17 +1,17 @@
-//! The `antinoise` command line, as a function of its arguments: the program of that name calls it, and so does
-//! `python -m antinoise`.
+//! The `antinoise` command line, as a function of its arguments. The program `antinoise` and
+//! `python -m antinoise` call it.
 //!
 //! ```
 //! assert_eq!(antinoise_cli::run(["antinoise", "calibrate", "--epsilon", "2", "--delta", "1e-6"]), 0);
 //! assert_eq!(antinoise_cli::run(["antinoise", "calibrate", "--epsilon", "-2", "--delta", "1e-6"]), 2);
 //! ```
 //!
-//! Each line uses those above it alone:
+//! Layers: each line uses only the lines above it.
 //!
 //! ```layers
-//! failure, numbers, progress: how it ends; numbers as people write them; how far it is
-//! output, plot, signals, arguments, report: what is printed and drawn; Ctrl-C; options in common; the page of a training
-//! destination, source: where results go; which mechanism is meant
+//! failure, numbers, progress: errors and exit statuses; numbers as people write them; progress messages
+//! output, plot, signals, arguments, report: printing and drawing; Ctrl-C; shared options; the report of a training
+//! destination, source: output files; the mechanism that the options name
 //! commands: one file a command
 //! ```
 
@@ -64,6 +64,8 @@ enum Command {
     #[cfg(feature = "train")]
     Audit(Box<commands::audit::Arguments>),
     #[cfg(feature = "train")]
+    AuditTraining(Box<commands::audit_training::Arguments>),
+    #[cfg(feature = "train")]
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
     Batches(commands::batches::Arguments),
@@ -98,6 +100,12 @@ fn command(cli: &Cli) -> failure::Result<u8> {
                 )));
             }
             return Ok(0);
+        }
+        #[cfg(feature = "train")]
+        Command::AuditTraining(arguments) => {
+            let report = commands::audit_training::run(arguments)?;
+            output::print(&report, cli.json)?;
+            return Ok(if report.holds() { 0 } else { 1 });
         }
         #[cfg(feature = "train")]
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
@@ -151,8 +159,8 @@ fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a cl
     inner.map_or(command, |(command, matches)| running(command, matches))
 }
 
-/// Runs the command that `arguments` name, the program's own name first, and gives the exit status: 0 done, 2 bad input, 130 or
-/// 143 stopped by a signal, 1 any other failure. What it has to say is printed.
+/// Runs the command that `arguments` name, the program's own name first, prints its output, and returns the exit status: 0 done,
+/// 2 bad input, 130 or 143 stopped by a signal, 1 any other failure.
 ///
 /// Commands that a signal may stop listen for it from then on, in the whole process.
 pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
@@ -175,7 +183,7 @@ pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     })
 }
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -78,3 +78,30 @@ fn bad_input_is_named() {
         assert!(message.contains(parameter), "{arguments}: {message}");
     }
 }
+
+/// The bound of one training is a number below the statement, or the status says that it is not.
+#[test]
+fn one_training_is_audited() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let plan = plan.to_str().unwrap();
+    let made = "plan --examples 1440 --batch-size 144 --epochs 2 --epsilon 2 --delta 1e-5 --setting cyclic --quick --out";
+    let run = |arguments: &str, more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_antinoise")).args(arguments.split(' ')).args(more).output().unwrap()
+    };
+    assert!(run(made, &[plan]).status.success());
+    for canary in ["gradient", "input"] {
+        let found = run(
+            "audit-training --model logistic --canaries 300 --alpha 1e-6 --json --canary",
+            &[canary, "--plan", plan],
+        );
+        let report: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+        assert!(found.status.success() && report["holds"] == true, "{report}");
+        assert!(report["epsilon_lower"].as_f64().unwrap() <= report["epsilon_stated"].as_f64().unwrap());
+        assert!(report["correct"].as_u64() <= report["guesses"].as_u64() && report["canary"] == canary);
+    }
+    // A logistic model of digits has 650 parameters, of which each gradient needs one.
+    let refused = run("audit-training --model logistic --canaries 651", &["--plan", plan]);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && stderr.contains("canaries is 651"), "{stderr}");
+}

@@ -87,6 +87,10 @@ const CASES: &[Case] = &[
         flags: &[("--mu", POSITIVE), ("--epsilon", &["x", "-1", "nan", "inf"])],
     },
     Case {
+        command: "account --plan /nonexistent/plan.toml --observed /nonexistent/ledger.db",
+        flags: &[("--plan", &["/nonexistent/other-plan.toml"])],
+    },
+    Case {
         command: "calibrate --epsilon 1 --delta 1e-5",
         flags: &[("--epsilon", POSITIVE), ("--delta", PROBABILITY), ("--adjacency", NAME)],
     },
@@ -111,7 +115,26 @@ const CASES: &[Case] = &[
             ("--clip-norm", &["1e-300", "1e308", "1e-46", "1e39"]),
             ("--release", NAME),
             ("--strategy", &["x", "blt:0", "banded-toeplitz:41"]),
+            ("--noise-time", &["1"]),
+            ("--tolerance", &["x", "-1", "1", "nan", "inf", ""]),
+            ("--sweep", NAME),
+            ("--plot", FOLDER),
             ("--out", FOLDER),
+        ],
+    },
+    Case {
+        command: "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5 --setting cyclic --dim 1000",
+        flags: &[("--memory", &["x", "-1", "nan", "1.5"]), ("--noise-time", POSITIVE)],
+    },
+    Case {
+        command: "advise --examples 1000 --epsilon 1 --time 100 --examples-per-second 100",
+        flags: &[
+            ("--examples", COUNT),
+            ("--epsilon", POSITIVE),
+            ("--dim", OPTIONAL_COUNT),
+            ("--memory", OPTIONAL_COUNT),
+            ("--time", POSITIVE),
+            ("--examples-per-second", POSITIVE),
         ],
     },
     Case {
@@ -121,7 +144,15 @@ const CASES: &[Case] = &[
     },
     Case {
         command: "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5 --setting poisson",
-        flags: &[("--adjacency", &["replace-one"]), ("--strategy", &["banded-toeplitz:21"])],
+        flags: &[("--strategy", &["banded-toeplitz:21"])],
+    },
+    Case {
+        command: "plan --examples 1000 --batch-size 50 --steps 20 --epsilon 1 --delta 1e-5 --setting stream",
+        flags: &[
+            ("--steps", &["0", "21", "x"]),
+            ("--min-sep", &["5"]),
+            ("--strategy", &["banded-toeplitz:21"]),
+        ],
     },
     Case {
         command: "bands --examples 1000 --batch-size 50 --epochs 2 --epsilon 1 --delta 1e-5",
@@ -217,9 +248,34 @@ const CASES: &[Case] = &[
     },
     #[cfg(feature = "train")]
     Case {
+        command: "audit-training --plan /nonexistent/plan.toml",
+        flags: &[
+            ("--plan", &["/nonexistent/other-plan.toml"]),
+            ("--model", NAME),
+            ("--canary", NAME),
+            ("--canaries", &["x", "-1", "nan", ""]),
+            ("--alpha", &["x", ""]),
+        ],
+    },
+    #[cfg(feature = "train")]
+    Case {
+        command: "train --data csv:/nonexistent/table.csv --label late=no,yes --range distance=0:5000",
+        flags: &[
+            ("--label", &["", "late", "late=no", "late=no,no", "late=,", "distance=no,yes"]),
+            ("--range", &["", "x", "x=1", "x=1:1", "x=2:1", "x=nan:1", "x=0:inf", "late=0:1"]),
+            ("--category", &["", "x", "x=", "x=a,a", "x=a,", "distance=a", "late=a"]),
+            ("--missing", NAME),
+            ("--schema", &["/nonexistent"]),
+            ("--test-share", &["x", "0", "1", "-1", "nan"]),
+            ("--test", &["/nonexistent"]),
+        ],
+    },
+    #[cfg(feature = "train")]
+    Case {
         command: "train --epochs 1 --repeats 1 --learning-rate 0.1",
         flags: &[
-            ("--data", &["x", "", "idx:/nonexistent", "fashion-mnist:/nonexistent"]),
+            ("--data", &["x", "", "idx:/nonexistent", "fashion-mnist:/nonexistent", "csv"]),
+            ("--metrics", FOLDER),
             ("--model", NAME),
             ("--plan", &["/nonexistent/plan.toml"]),
             ("--epsilon", POSITIVE),
@@ -237,6 +293,10 @@ const CASES: &[Case] = &[
             ("--learning-rate", POSITIVE),
             ("--momentum", &["x", "1", "-1", "nan"]),
             ("--optimizer", NAME),
+            ("--schedule", &["x", "", "linear:2", "cosine:nan", "cooldown:0"]),
+            ("--warm-up", &["x", "-1", "nan", "1.5", "15"]),
+            ("--weight-decay", &["x", "-1", "nan", "inf", "10"]),
+            ("--zero-beyond", POSITIVE),
             ("--repeats", &["x", "0", "-1", "nan"]),
             ("--released-models", &["x", "0", "-1", "2"]),
             ("--seed", &["x", "-1", "nan", "1.5"]),
@@ -263,9 +323,15 @@ fn names(flag: &str) -> Vec<String> {
         "strategies" => &["strategy"],
         "key-file" => &["key", "/nonexistent/other"],
         "data" => &["Fashion-MNIST"],
+        "label" => &["column", "classes"],
+        "range" | "category" => &["column"],
+        // The table is looked for first.
+        "test" | "test-share" => &["table.csv"],
         "plan" => &["plan.toml"],
         "participation" => &["min_sep", "max_participations"],
         "workload" => &["momentum", "gamma", "width", "last"],
+        // It is a budget for so many parameters.
+        "noise-time" => &["dim"],
         _ => &[],
     };
     std::iter::once(flag).chain(parts.iter().copied()).map(String::from).collect()

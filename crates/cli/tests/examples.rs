@@ -96,10 +96,20 @@ fn write_images(folder: &Path) {
     }
 }
 
+/// A small table of flights, for the same.
+fn write_table(path: &Path) {
+    let row = |i: usize| {
+        format!("{},{},{}\n", i * 37 % 5000, ["EWR", "JFK", "LGA"][i % 3], ["no", "yes"][i / 3 % 2])
+    };
+    let rows: String = (0..2000).map(row).collect();
+    std::fs::write(path, format!("distance,origin,late\n{rows}")).unwrap();
+}
+
 /// Runs one after the other in one folder, as a reader would; every one must succeed and print something.
 fn run_all(commands: &[String]) {
     let folder = tempfile::tempdir().unwrap();
     write_images(&folder.path().join("images"));
+    write_table(&folder.path().join("flights.csv"));
     common::write_federated(folder.path());
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(

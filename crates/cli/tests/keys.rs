@@ -164,6 +164,9 @@ fn batches_are_those_of_the_sampler_by_key_and_run() {
             assert_eq!(epoch, (0..120).collect::<Vec<_>>());
         }
     }
+    folder.json("plan --examples 125 --batch-size 12 --epochs 1 --epsilon 4 --delta 1e-3 --setting stream --out stream.toml");
+    let report = folder.json("batches --plan stream.toml --key-file key --from 9");
+    assert_eq!(report["batches"], serde_json::json!([(108..120).collect::<Vec<_>>()]));
     let output = folder.antinoise("batches --plan cyclic.toml --key-file key --from 20");
     assert_eq!(output.status.code(), Some(2));
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 const RUN: &str = "blt-2-lr0.1-0";
-const TRAINING: &str = "train --model logistic --mechanism blt:2 --repeats 1 --learning-rate 0.1 --json";
+const TRAINING: &str =
+    "train --model logistic --setting cyclic --mechanism blt:2 --repeats 1 --learning-rate 0.1 --json";
 
 fn antinoise(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
@@ -208,6 +209,13 @@ fn a_run_whose_description_was_altered_is_refused() {
 fn options_beside_resume_are_refused() {
     let options = [
         "--data digits",
+        "--label late=no,yes",
+        "--range a=0:1",
+        "--category a=b,c",
+        "--missing zero",
+        "--schema file",
+        "--test file",
+        "--test-share 0.1",
         "--model mlp",
         "--epsilon 1",
         "--delta 1e-6",
@@ -224,6 +232,10 @@ fn options_beside_resume_are_refused() {
         "--learning-rate 0.3",
         "--momentum 0.5",
         "--optimizer adam",
+        "--schedule cosine",
+        "--warm-up 5",
+        "--weight-decay 0.1",
+        "--zero-beyond 1",
         "--repeats 4",
         "--seed 1",
         "--out elsewhere",
@@ -239,6 +251,27 @@ fn options_beside_resume_are_refused() {
         let name = option.split(' ').next().unwrap();
         assert!(stderr(&refused).contains(name), "{option}: {}", stderr(&refused));
     }
+}
+
+/// A folder says how its models learn, and the strategy is designed for it.
+#[test]
+fn an_optimizers_schedule_is_designed_for_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let learns = "--optimizer nesterov --schedule cosine:0.1 --warm-up 4 --weight-decay 0.01 --zero-beyond 5";
+    let mut command = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 {learns}"));
+    let first = json(&command.arg("--out").arg(&out).output().unwrap());
+    assert!(first["runs"][0]["test_accuracy"].as_f64().unwrap() > 0.3, "{first}");
+    let study = fs::read_to_string(out.join("run.toml")).unwrap();
+    for words in ["nesterov", "warm_up = 4", "weight_decay = 0.01", "zero_beyond = 5.0", "matrix"] {
+        assert!(study.contains(words), "{words}");
+    }
+    let before = model(&out);
+    assert_eq!(json(&resume(&out)), first);
+    assert_eq!(model(&out), before);
+    let mut plain = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 --out"));
+    json(&plain.arg(folder.path().join("plain")).output().unwrap());
+    assert_ne!(model(&folder.path().join("plain")), before);
 }
 
 /// Trained anew, the model would be a second release of the same data under the statement of one.

@@ -1,8 +1,8 @@
-//! What passes between a caller and this project: parameters, checked, and [files](mod@file), whole or absent.
+//! Checks of parameters, and [files](mod@file) that are complete or absent.
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
-//! a check reads as part of the assignment that needs it.
+//! a check can be part of an assignment.
 //!
 //! ```
 //! use antinoise_input::positive;
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! ```layers
-//! file: files that are written whole, and whose they are
+//! file: atomic file writes, and the ownership of files
 //! ```
 
 pub mod file;
@@ -29,7 +29,7 @@ pub struct InvalidParameter {
     pub parameter: String,
     /// The value that was refused.
     pub got: String,
-    /// The values that would be taken.
+    /// The values that are accepted.
     pub must_be: String,
 }
 
@@ -49,14 +49,14 @@ impl InvalidParameter {
     }
 }
 
-/// Characters that turn the direction of what follows, or take no room.
+/// Characters that change the direction of the following text, or have no width.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `text` as it can be shown: what would steer a terminal is written out, and what is endless is cut.
+/// `text` made safe for a terminal: control characters are escaped, and a very long text is cut.
 ///
-/// Names and files come from strangers; a message that quotes them must not let them speak.
+/// Names and file contents may be hostile; a message that quotes them must not control the terminal.
 ///
 /// ```
 /// assert_eq!(antinoise_input::printable("no\u{1b}[2J\u{202e}"), "no\\u{1b}[2J\\u{202e}");
@@ -142,8 +142,8 @@ pub fn at_least(parameter: &str, got: usize, low: usize) -> Result<usize, Invali
     require(parameter, got, got >= low, || format!("at least {low}"))
 }
 
-/// The larger of two numbers, and NaN where one of them is: [`f64::max`] drops it, so that a figure that could
-/// not be computed looks like one that is small.
+/// The larger of two numbers, or NaN if one of them is NaN. [`f64::max`] ignores NaN, so that a figure that could
+/// not be computed would look small.
 ///
 /// ```
 /// assert_eq!(antinoise_input::larger(1.0, 2.0), 2.0);
@@ -154,7 +154,7 @@ pub fn larger(x: f64, y: f64) -> f64 {
     if x >= y || x.is_nan() { x } else { y }
 }
 
-/// The largest of `numbers` that are not below 0, and NaN where one of them is; 0 of none.
+/// The largest of `numbers`, none of which is below 0; NaN if one of them is NaN, and 0 if there are none.
 ///
 /// ```
 /// assert_eq!(antinoise_input::largest([1.0, 2.0]), 2.0);
@@ -164,7 +164,7 @@ pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, larger)
 }
 
-/// `x` in four decimals, brought there by `round`: by [`f64::ceil`] a figure that must not be told smaller than it is.
+/// `x` rounded to four decimals by `round`, for example [`f64::ceil`] for a figure that must not be understated.
 ///
 /// ```
 /// assert_eq!(antinoise_input::four_decimals(3.999_91, f64::ceil), 4.0);
@@ -182,7 +182,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -12,15 +12,15 @@ pub enum Error {
     /// A parameter that cannot be used, or a file that is no ledger of this run.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// A plan that counts no users.
+    /// A plan whose privacy unit is not the user.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
-    /// A file that could not be made or looked at.
+    /// A file that could not be created or examined.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A change that could not be written, or a page that could not be read.
@@ -28,7 +28,7 @@ pub enum Error {
     Database {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// A ledger whose last change may or may not be on the disk.
@@ -40,7 +40,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the caller's input, a file among it, is the cause.
+    /// True when the caller's input, which includes the file, is the cause.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
@@ -55,11 +55,11 @@ impl Error {
         |source| Self::Io { path, source }
     }
 
-    /// What SQLite said of the ledger at `path`, in words where a file is to blame.
+    /// SQLite's error for the ledger at `path`, explained where the file is the cause.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
         move |source| match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Self::refused(path, "locked", "free: one process at a time counts in it")
+                Self::refused(path, "locked", "free: one process at a time may use it")
             }
             Some(ErrorCode::NotADatabase) => Self::refused(path, "another file", "a ledger"),
             Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, &source),

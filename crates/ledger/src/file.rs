@@ -1,4 +1,4 @@
-//! The SQLite file: whose it is, that it is a ledger, and that nobody else has it open.
+//! The SQLite file: checks of its owner and of its tables, and the lock that keeps other processes out.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -21,11 +21,11 @@ const TABLES: [(&str, &str); 3] = [
     ("releases", "CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB)"),
     ("run", "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"),
 ];
-/// Pages of a round's participants are all over the file; this much of it stays in memory.
+/// The page cache: pages of a round's participants are spread over the whole file.
 const CACHE_KIB: i64 = 128 * 1024;
 /// Bytes of a page of a new file.
 const PAGE: i64 = 2048;
-/// Pages that are written ahead before they are written into the file: 128 MiB.
+/// Pages in the write-ahead log before they are copied into the file: 128 MiB.
 const WRITTEN_AHEAD: i64 = 64 * 1024;
 
 /// Writes all into the file itself, as another program has it that writes nothing ahead.
@@ -45,8 +45,8 @@ pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
     }
 }
 
-/// The database in `path`, which exists, held by this connection until it ends, however the process does. What lies in
-/// it is a ledger, or nothing and then becomes one.
+/// The database in `path`, which exists. This connection holds its lock until it ends, however the process ends. The file
+/// is a ledger, or empty and then becomes one.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     refuse_others(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -80,7 +80,7 @@ fn exclusive(database: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     database.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
 }
 
-/// Refuses what is no regular file, before it is opened, and one that others than its owner may read or write.
+/// Refuses, before opening it, anything but a regular file that only its owner may read and write.
 fn refuse_others(path: &Path) -> Result<()> {
     let found = std::fs::metadata(path).map_err(Error::io(path))?;
     if !found.is_file() {

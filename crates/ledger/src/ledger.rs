@@ -7,7 +7,8 @@ use antinoise_plan::VerifiedPlan;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::past::{Limits, Past};
-use crate::{Error, Observed, Result, file};
+use crate::rows::read_rows;
+use crate::{Error, Result, file};
 
 /// The names in the table `run` that every ledger has.
 const PLAN: &str = "plan";
@@ -31,12 +32,12 @@ const RUN: &str = "run";
 /// ```
 #[derive(Debug)]
 pub struct Ledger {
-    path: PathBuf,
-    database: Connection,
+    pub(crate) path: PathBuf,
+    pub(crate) database: Connection,
     limits: Limits,
     steps: usize,
     /// The step that comes next.
-    step: usize,
+    pub(crate) step: usize,
     past: Past,
     unsure: bool,
 }
@@ -45,7 +46,7 @@ pub struct Ledger {
 #[derive(Debug)]
 #[must_use = "a release asks for it"]
 pub struct Charged {
-    step: usize,
+    pub(crate) step: usize,
 }
 
 impl Charged {
@@ -53,17 +54,6 @@ impl Charged {
     pub fn step(&self) -> usize {
         self.step
     }
-}
-
-/// What came out of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
-    /// The step.
-    pub step: usize,
-    /// What it started from: a digest of the model, say.
-    pub base: String,
-    /// The noisy sum, of the last step alone; in bytes of float32 where Python wrote it.
-    pub noisy_sum: Option<Vec<u8>>,
 }
 
 impl Ledger {
@@ -232,18 +222,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// What the last step released.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn last_release(&self) -> Result<Option<Release>> {
-        let last = "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1";
-        let read = |row: &rusqlite::Row| {
-            Ok(Release { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
-        };
-        self.database.query_row(last, [], read).optional().map_err(self.failed())
-    }
-
     /// Says once for all what the ledger belongs to, besides plan and run: the layout of a model, say.
     ///
     /// # Errors
@@ -268,33 +246,6 @@ impl Ledger {
         self.database.query_row(found, [name], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// Every user and step, by user and in order.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn participations(&self) -> Result<Vec<(String, usize)>> {
-        let mut all = Vec::new();
-        self.each_participation(|user, step| all.push((user.to_string(), step)))?;
-        Ok(all)
-    }
-
-    /// The participation that came to anything: that of the steps that were released.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn observed(&self) -> Result<Observed> {
-        let mut observed = Observed::of_steps(self.step);
-        self.each_participation(|user, step| observed.add(user, step))?;
-        Ok(observed.done())
-    }
-
-    fn each_participation(&self, mut each: impl FnMut(&str, usize)) -> Result<()> {
-        read_rows(&self.database, &self.path, |user, step| {
-            each(user, step);
-            Ok(())
-        })
-    }
-
     /// One change of the file, whole or not at all.
     fn change(&mut self, write: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<()> {
         let written = self.database.transaction().and_then(|change| {
@@ -306,11 +257,11 @@ impl Ledger {
         written.map_err(self.failed())
     }
 
-    fn check_sure(&self) -> Result<()> {
+    pub(crate) fn check_sure(&self) -> Result<()> {
         if self.unsure { Err(Error::Unsure { path: self.path.clone() }) } else { Ok(()) }
     }
 
-    fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
+    pub(crate) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
         Error::database(&self.path)
     }
 
@@ -325,22 +276,4 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         let _ = file::settle(&self.database);
     }
-}
-
-/// Hands on every user and step, by user and in order.
-fn read_rows(
-    database: &Connection,
-    path: &Path,
-    mut each: impl FnMut(&str, usize) -> Result<()>,
-) -> Result<()> {
-    let failed = Error::database(path);
-    let all = "SELECT user, step FROM participations ORDER BY user, step";
-    let mut statement = database.prepare(all).map_err(&failed)?;
-    let mut rows = statement.query([]).map_err(&failed)?;
-    while let Some(row) = rows.next().map_err(&failed)? {
-        let user = row.get_ref(0).map_err(&failed)?;
-        let user = user.as_str().map_err(|error| Error::damaged(path, error))?;
-        each(user, row.get::<_, u32>(1).map_err(&failed)? as usize)?;
-    }
-    Ok(())
 }

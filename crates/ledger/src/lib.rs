@@ -1,16 +1,16 @@
 //! The ledger of participation: who took part in which step of a federated run, on disk before any gradient is used.
 //!
-//! A plan for users says that each takes part at most k times, any two steps at least b apart, and leaves it to whoever runs
-//! it to keep that: the sampler is external. [`Ledger`] keeps it, in an SQLite file that outlives kills:
+//! A plan for users says that each user takes part at most k times, in steps that are at least b apart. Its sampler is external, so
+//! the caller has to enforce this. [`Ledger`] enforces it, in an SQLite file that survives kills of the process:
 //!
 //! - [`Ledger::eligible`]: who may take part in the next step;
-//! - [`Ledger::charge`]: all of a round's participants or, where one may not, nobody, before their gradients are used;
-//! - [`Ledger::release`]: the step is done; it asks for the proof that its participants were charged;
+//! - [`Ledger::charge`]: charges all participants of a round, or nobody if one of them may not take part, before their gradients are used;
+//! - [`Ledger::release`]: records that the step is released; it needs the proof that its participants were charged;
 //! - [`Ledger::observed`]: which sets of steps users really took part in, for
 //!   [`VerifiedPlan::observed`](antinoise_plan::VerifiedPlan::observed).
 //!
-//! There are steps and no clock. The file is that of the Python package's `antinoise.flower.Ledger`: application id, version
-//! and tables are the same, and each reads what the other wrote.
+//! Time is counted in steps, without a clock. The file format is that of the Python package's `antinoise.flower.Ledger`: application id, version
+//! and tables are the same, and each can read the other's files.
 //!
 //! # Layers
 //!
@@ -18,8 +18,9 @@
 //!
 //! ```layers
 //! error: what can go wrong
-//! file, past, observed: the SQLite file; what is left to users; who took part, without names
+//! file, rows, past, observed: the SQLite file; its rows; who may still take part; who took part, without names
 //! ledger: users are charged, steps are released
+//! told: what it tells of its rounds
 //! ```
 
 mod error;
@@ -27,12 +28,15 @@ mod file;
 mod ledger;
 mod observed;
 mod past;
+mod rows;
+mod told;
 
 pub use error::{Error, Result};
-pub use ledger::{Charged, Ledger, Release};
+pub use ledger::{Charged, Ledger};
 pub use observed::Observed;
+pub use told::Release;
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

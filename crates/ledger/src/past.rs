@@ -1,4 +1,4 @@
-//! How often and when each user took part last, in memory.
+//! How often each user took part, and when last, in memory.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ struct Taken {
     last: usize,
 }
 
-/// The users who took part, and what is left to them.
+/// The users who took part, and who of them may take part again.
 #[derive(Debug)]
 pub(crate) struct Past {
     limits: Limits,

@@ -21,6 +21,13 @@ impl Naive {
             self.all.iter().filter(|(name, _)| name == user).map(|&(_, step)| step).collect();
         steps.len() < most && steps.iter().all(|&step| self.step.abs_diff(step) >= min_sep)
     }
+
+    fn in_step(&self, step: usize) -> Vec<String> {
+        let mut users: Vec<String> =
+            self.all.iter().filter(|&&(_, t)| t == step).map(|(name, _)| name.clone()).collect();
+        users.sort();
+        users
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -79,17 +86,27 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
             }
             Action::Release => {
                 if let Some(token) = charged.take() {
-                    ledger.release(token, "", &[naive.step as u8]).unwrap();
+                    ledger.release(token, &format!("of {}", naive.step), &[naive.step as u8]).unwrap();
                     naive.step += 1;
                 }
             }
             Action::Reopen => {
                 drop(ledger);
-                charged = None;
                 ledger = Ledger::open(&path, plan, "0").unwrap();
+                let mut before = naive.in_step(naive.step);
+                charged = ledger.charged_before().unwrap().map(|(token, users)| {
+                    assert_eq!(users, std::mem::take(&mut before));
+                    token
+                });
+                assert!(before.is_empty());
             }
         }
         assert_eq!(ledger.step(), naive.step);
+    }
+    for step in 0..plan.steps {
+        assert_eq!(ledger.participants(step).unwrap(), naive.in_step(step));
+        let base = (step < naive.step).then(|| format!("of {step}"));
+        assert_eq!(ledger.base(step).unwrap(), base);
     }
     let mut all = naive.all;
     all.sort();

@@ -1,14 +1,14 @@
 //! The dense linear algebra of antinoise, in double precision.
 //!
-//! The few operations that mechanisms need, on faer or, without the feature `faer`, by short algorithms of its own. The
-//! crate exists so that faer's generic algorithms are compiled once, or not at all. Matrices are [`Matrix`],
-//! column-major; operations take `&Matrix` or a transpose, a [`View`], and panic where shapes do not fit.
+//! It has the few operations that mechanisms need, by faer or, without the feature `faer`, by short algorithms of its own. The
+//! crate exists so that faer's generic algorithms are compiled once, or not at all. A [`Matrix`] is
+//! column-major. Operations take `&Matrix` or a transpose, a [`View`], and panic where shapes do not match.
 //!
 //! ```layers
 //! error: what can go wrong
 //! matrix: matrices and their transposes
-//! scale: numbers that decompositions take
-//! plain: the operations by short algorithms, which tests compare with
+//! scale: scaling of entries before a decomposition
+//! plain: the operations by short algorithms, the reference of the tests
 //! fast: the operations by faer
 //! ```
 
@@ -107,7 +107,7 @@ fn times(values: Vec<f64>, factor: f64) -> Vec<f64> {
     values.into_iter().map(|value| value * factor).collect()
 }
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

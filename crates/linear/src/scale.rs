@@ -1,4 +1,4 @@
-//! Entries as iterations take them.
+//! Scaling of a matrix before an iteration.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -6,15 +6,15 @@ use std::ops::RangeInclusive;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// The length, of all entries that are read as one vector, with which a matrix is taken as it is. Further from 1 digits
-/// are lost: faer's divide and conquer tells by absolute numbers what is negligible, and squares leave the range of numbers.
+/// The range of Frobenius norms, over the entries that are read, in which a matrix is not scaled. Further from 1 digits
+/// are lost: faer's divide and conquer decides by absolute thresholds what is negligible, and squares overflow or underflow.
 const KEPT: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
 /// The whole matrix over a power of two, and that: 1 unless its entries from row `first(j)` on of every column j are far
 /// from 1. Those above are not read.
 ///
 /// # Errors
-/// When an entry is not finite: what iterates over it may go on for hours before it gives up.
+/// When an entry is not finite: an iteration over it may run for hours before it gives up.
 pub(crate) fn near_one(x: &Matrix, first: impl Fn(usize) -> usize) -> Result<(Cow<'_, Matrix>, f64)> {
     let (mut largest, mut squares) = (0.0, 0.0);
     for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[first(j)..]) {

@@ -1,8 +1,8 @@
-//! Squared norms of B's rows for banded C, and their derivatives in C: O(n width^2), where columns take O(n^2 bands).
+//! Squared norms of B's rows for banded C, and their derivatives in C: in O(n width^2) instead of O(n^2 bands) by columns.
 //!
 //! For workloads A = N / K, quotients of short polynomials, B = A C^-1 = N D^-1, and D = C K has few bands like C. With
 //! E = D^-1, the entries of S = E E^T near the diagonal follow from D E = 1 row by row:
-//! D_tt S_ts = \[s = t\] / D_tt - sum over tau >= 1 of D_{t, t-tau} S_{t-tau, s}, s <= t. Row t of B is N on as many
+//! D_tt S_ts = \[s = t\] / D_tt - sum over tau >= 1 of D_{t, t-tau} S_{t-tau, s}, s <= t. Row t of B is N applied to the last
 //! rows of E. The same steps backwards give the derivatives. Nothing is approximated.
 
 use crate::Workload;
@@ -29,7 +29,7 @@ pub(crate) struct Covariance<'a> {
 }
 
 impl BandedErrors {
-    /// None where A is no such quotient, or columns take less time.
+    /// None where A is no such quotient, or where the computation by columns is faster.
     pub(crate) fn new(workload: &Workload, steps: usize, bands: usize) -> Option<Self> {
         let (numerator, denominator) = workload.rational(steps)?;
         let width = (bands + denominator.len() - 1).max(numerator.len());

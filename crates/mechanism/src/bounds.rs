@@ -1,4 +1,4 @@
-//! What the best of all strategies costs, whatever its class.
+//! Bounds on the loss of the best strategy of any class.
 
 use std::f64::consts::PI;
 
@@ -54,7 +54,7 @@ mod tests {
     use crate::strategy::StrategySpec;
     use crate::{Adjacency, Class, Participation, Problem, Workload, loss};
 
-    /// The dense optimum lies between them. Both are nearly met: the lower one at one step is the farthest off.
+    /// The dense optimum is between the two bounds. Both are nearly tight; the lower bound is loosest at one step.
     #[test]
     fn the_dense_optimum_lies_between() {
         for steps in [1, 2, 3, 5, 8, 16, 33, 64, 128] {

@@ -20,7 +20,7 @@ pub struct ErrorNorms {
     pub rms: f64,
 }
 
-/// The errors that double precision can tell, as for sensitivities.
+/// The range of errors that double precision can represent, as for sensitivities.
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
 
 impl ErrorNorms {
@@ -44,7 +44,7 @@ impl ErrorNorms {
     /// The two norms.
     ///
     /// # Errors
-    /// When one of them is no number above 0, or one whose square double precision cannot hold.
+    /// When one of them is not a number above 0, or its square is out of the range of double precision.
     pub(crate) fn new(max: f64, rms: f64) -> Result<Self> {
         if [max, rms].iter().all(|norm| IN_RANGE.contains(norm)) {
             return Ok(Self { max, rms });

@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 
-/// The error of this crate; [`Error::is_bad_input`] tells bad input from the rest.
+/// The error of this crate; [`Error::is_bad_input`] distinguishes bad input from other errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,13 +12,13 @@ pub enum Error {
     /// A matrix that could not be decomposed.
     #[error(transparent)]
     Linear(#[from] antinoise_linear::Error),
-    /// A computation met a number that is not finite, so that its result cannot be trusted.
+    /// A computation gave a number that is not finite.
     #[error("{0}")]
     Numerical(String),
 }
 
 impl Error {
-    /// Whether the caller's input is the cause.
+    /// True when the caller's input is the cause.
     pub fn is_bad_input(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }

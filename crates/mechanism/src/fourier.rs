@@ -31,7 +31,7 @@ pub(crate) fn circulant_entry(root: &[f64], step: usize, seed: usize) -> f64 {
     if step == 0 { at(0) } else { at(step) - at(step - 1) }
 }
 
-/// Noise of a [`Recursion::Circulant`](crate::Recursion::Circulant), all steps together, by fast transforms of
+/// The noise of a [`Recursion::Circulant`](crate::Recursion::Circulant), all steps together, by fast transforms of
 /// root.len() numbers: O(log n) a step. Plain arithmetic in a fixed order: the same bits on every machine.
 ///
 /// ```

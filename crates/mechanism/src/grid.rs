@@ -1,19 +1,19 @@
-//! The grid that a release lies on, and what rounding to it does to a sensitivity.
+//! The grid of a release, and the effect of rounding to it on a sensitivity.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
 /// The multiples of a power of two.
 ///
-/// A sum that is rounded to the grid and noise that is rounded to the grid add up exactly, so that a release tells
-/// nothing by its last bits (`docs/noise.md`).
+/// A sum and noise that are both rounded to the grid are added exactly, so that the last bits of a release reveal
+/// nothing (`docs/noise.md`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     spacing: f64,
 }
 
 impl Grid {
-    /// Points may be as near as this part of a step's fresh noise: nearer, double precision would often not know
-    /// which is the nearest.
+    /// The least spacing, relative to a step's fresh noise. With a smaller spacing, double precision could often not
+    /// decide which point is the nearest.
     pub const FINEST: f64 = 1.0 / (1u64 << 36) as f64;
 
     /// The multiples of `spacing`.
@@ -64,7 +64,7 @@ impl Grid {
         self.spacing
     }
 
-    /// What a clip norm becomes on this grid, for use in place of `clip_norm` wherever sensitivity is computed:
+    /// The clip norm widened by rounding to this grid, to be used instead of `clip_norm` wherever sensitivity is computed:
     /// clip_norm + spacing sqrt(dim), rounded up.
     ///
     /// Rounding moves each coordinate of a sum by at most spacing / 2, so two sums that differ by one unit's

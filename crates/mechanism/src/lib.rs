@@ -18,31 +18,31 @@
 //! | [`strategy`] | C, one file a class, and the table of classes |
 //! | [`Encoder`] | C written out, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
-//! | [`running`] | sens of the C that runs once its coefficients are rounded |
+//! | [`running`] | sens of the C that runs after its coefficients are rounded |
 //! | [`loss`] | errors and losses |
-//! | [`bounds`] | what no strategy can beat |
+//! | [`bounds`] | bounds on the loss of the best strategy |
 //! | [`optimize`] | the solvers |
 //! | [`Recursion`] | C^-1 Z step by step |
 //! | [`RowNorms`] | how large that noise becomes |
 //! | [`Grid`] | what rounding to a grid adds to a sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 //!
-//! Each line uses those above it alone:
+//! Layers: each line uses only the lines above it.
 //!
 //! ```layers
 //! error, parallel: what can go wrong; threads
-//! size, participation, quotient, transform, grid, bounds: how much is written out, Pi, products, rounding, lower bounds
+//! size, participation, quotient, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
 //! toeplitz: the algebra of power series
 //! fourier, workload: circulants; A
 //! problem, recursion, banded_errors: what is asked for; C^-1 Z by steps; B of banded C
-//! closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; what is done to a recursion
+//! closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; transformations of a recursion
 //! decoder: norms of B
-//! stationary, tree: B once it has settled; binary trees
+//! stationary, tree: rows of B once they are constant; binary trees
 //! encoder: C written out
 //! sensitivity: sens(C, Pi)
 //! optimize: the solvers
 //! strategy: the classes of C, and the design of each
-//! running, loss: what a strategy is worth as it runs
+//! running, loss: sens of the C that runs; losses of a strategy
 //! ```
 
 mod banded_errors;
@@ -85,12 +85,12 @@ pub use row_norms::RowNorms;
 pub use strategy::{AnyStrategy, Class, Strategy};
 pub use workload::Workload;
 
-/// The guide to new mechanisms, whose code must run.
+/// The guide to new mechanisms, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../adding-a-mechanism.md")]
 struct AddingAMechanism;
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

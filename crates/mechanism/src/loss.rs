@@ -1,4 +1,4 @@
-//! What a strategy costs: error, a norm of B alone, and loss, error times sensitivity.
+//! Error (a norm of B) and loss (error times sensitivity) of a strategy.
 
 use serde::{Deserialize, Serialize};
 

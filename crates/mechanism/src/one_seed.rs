@@ -20,8 +20,8 @@ const DEPENDENT: f64 = 1e-12;
 
 impl Recursion {
     /// A recursion whose noise over `steps` steps has the same law for normal seed noise, and whose step t is the
-    /// first to read seed t, with a weight that is not 0: C' = L^-1 for N Z, L L^T = N N^T. What is no sum of seeds is
-    /// so already.
+    /// first to read seed t, with a weight that is not 0: C' = L^-1 for N Z, L L^T = N N^T. Recursions that
+    /// are not sums of seeds are returned unchanged.
     ///
     /// Where N C = I, sens(C', Pi) <= sens(C, Pi): N N^T >= (C^T C)^-1, so that ||C' G|| <= ||C G|| for every G.
     ///
@@ -93,7 +93,7 @@ fn merged(row: &[(usize, f64)]) -> Row {
 
 /// L where the seeds that are new at a step are always used together; none where they are not.
 fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
-    /// What the new seeds of a step add up to.
+    /// The combination of a step's new seeds.
     struct Group {
         size: usize,
         weight: f64,
@@ -137,7 +137,7 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     Some(lower)
 }
 
-/// What limits steps where the factor is written out.
+/// The name of the limit on steps where the factor is written out.
 const MOST_FACTORED: &str = "the most for which the square factor of a sum of seeds is written out";
 
 /// Parts of a step's seeds that differ by less are the same: rounding to it is counted with that of the weights.
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A dyadic tree awaits few seeds; an estimate from below reads all of a subtree's when it is complete.
+    /// A dyadic tree retains few seeds; an estimate from below reads all seeds of a subtree when it is complete.
     #[test]
     fn trees_stay_sparse() {
         let cases = [("tree", 10, 3000), ("honaker-online", 999, 12_000), ("weighted-tree", 999, 12_000)];

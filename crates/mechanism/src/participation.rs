@@ -1,4 +1,4 @@
-//! Who may take part when: participation schemas Pi, adjacency and the privacy unit.
+//! Participation schemas Pi (which steps one unit may take part in), adjacency and the privacy unit.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl Participation {
         (steps - 1) / min_sep + 1
     }
 
-    /// Refuses what does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
+    /// Refuses a schema that does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
     /// participations b apart fit.
     ///
     /// Listed patterns must be strictly increasing steps, and at least one of them.

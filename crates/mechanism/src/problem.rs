@@ -75,7 +75,7 @@ impl Problem {
         self.participation.check(self.steps)
     }
 
-    /// What classes see that do not see queries one by one: the lower-triangular workload whose RMS loss is that of the batch.
+    /// The problem for classes that do not handle single queries: the lower-triangular workload with the RMS loss of the batch.
     ///
     /// # Errors
     /// When the batch leaves directions out.

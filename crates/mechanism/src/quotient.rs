@@ -1,11 +1,11 @@
-//! The terms of a / b for a short b, several at a time: one after the other each waits for the one before.
+//! The terms of a / b for a short b, several at a time: computed one by one, each term would wait for the one before.
 
 /// Terms that are made together.
 const LANES: usize = 8;
 
 type Lanes = [f64; LANES];
 
-/// A division under way.
+/// The state of a division.
 pub(crate) struct Quotient {
     /// 1 / b_0.
     scale: f64,

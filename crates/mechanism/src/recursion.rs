@@ -24,7 +24,7 @@ pub enum Recursion {
     /// z~_t = z_t (C = I).
     Independent,
     /// z~_t = sum over tau < min(t + 1, taps.len()) of taps\[tau\] z_{t-tau}: C^-1 is banded, or Toeplitz.
-    /// Needs seed noise alone, so a generator may make old z again instead of storing them.
+    /// Needs seed noise alone, so a generator may regenerate old z instead of storing them.
     MovingAverage {
         /// First column of C^-1; taps\[0\] is not 0.
         taps: Vec<f64>,
@@ -50,8 +50,8 @@ pub enum Recursion {
         /// C\[t, t-tau\] at index t * bands + tau; ignored where tau > t.
         rows: Vec<f64>,
     },
-    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds are
-    /// numbered on their own and need not be as many as the steps (a tree has 2n - 1).
+    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds have
+    /// their own numbers, and there may be more or fewer than steps (a tree has 2n - 1).
     Combination {
         /// (seed, weight) pairs of each step.
         rows: Vec<Vec<(usize, f64)>>,
@@ -70,8 +70,8 @@ pub enum Recursion {
         /// One factor a step.
         factors: Vec<f64>,
     },
-    /// The inner recursion, started anew (past forgotten) at steps 0, period, 2 period, ...: C = I_s (x) inner
-    /// C. Seeds are never used twice: run s reads its own.
+    /// The inner recursion, restarted with an empty past at steps 0, period, 2 period, ...: C = I_s (x) inner
+    /// C. Seeds are never used twice: run s reads its own seeds.
     Restarted {
         /// One run's recursion, at least `period` steps long.
         inner: Box<Recursion>,
@@ -90,7 +90,7 @@ impl Recursion {
     /// The same recursion.
     ///
     /// # Errors
-    /// When a coefficient is not finite, which would make the noise no number.
+    /// When a coefficient is not finite.
     pub(crate) fn checked(self) -> Result<Self> {
         let finite = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite());
         let holds = match &self {
@@ -112,7 +112,7 @@ impl Recursion {
         Err(Error::Numerical(why.into()))
     }
 
-    /// The past vectors of the model's dimension that a step must have at hand when nothing is made again.
+    /// The number of past vectors of the model's dimension that a step reads when nothing is made again.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -132,7 +132,7 @@ impl Recursion {
         }
     }
 
-    /// How many diagonals of C may be other than 0, the main one included, whatever the coefficients are rounded to.
+    /// How many diagonals of C may be other than 0, the main one included, for any rounding of the coefficients.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

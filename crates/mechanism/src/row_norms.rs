@@ -1,9 +1,9 @@
-//! How large each step's noise is: rows of C^-1.
+//! The size of each step's noise: norms of the rows of C^-1.
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
 
-/// Bounds on what noise of unit variance becomes on its way, each from below and above.
+/// Lower and upper bounds on the size of the noise at each stage, for seed noise of unit variance.
 ///
 /// ```
 /// use antinoise_mechanism::{Recursion, RowNorms};

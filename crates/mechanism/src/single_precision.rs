@@ -1,4 +1,4 @@
-//! The recursion that runs where coefficients are kept in single precision.
+//! The recursion that runs when coefficients are kept in single precision.
 
 use crate::Recursion;
 
@@ -70,7 +70,7 @@ fn row_that_runs(row: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// What has been rounded stays as it is: a kernel that rounds again multiplies by the same numbers.
+    /// Rounding twice changes nothing: a kernel that rounds again multiplies by the same numbers.
     #[test]
     fn rounding_twice_is_rounding_once() {
         let many: Vec<f64> = (1..200).map(|i| 1.0 / (1.0 + 0.37 * f64::from(i)).powi(i % 3 + 1)).collect();

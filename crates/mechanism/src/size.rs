@@ -1,4 +1,4 @@
-//! How much is written out, and what would be too much.
+//! Limits on the size of matrices and lists that are written out.
 
 use antinoise_input::between;
 

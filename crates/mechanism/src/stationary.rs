@@ -1,8 +1,8 @@
-//! Banded Toeplitz strategies for prefix sums over more steps than are worth writing out.
+//! Banded Toeplitz strategies for prefix sums over too many steps to compute one by one.
 //!
-//! The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is made exactly up to a horizon and taken as its
-//! limit from there. The longer the run, the more a lower limit is worth a longer way to it (about sqrt(n) steps at
-//! the optimum), and the horizon of solvers grows with it. Whether w has settled is checked on the numbers.
+//! The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is computed exactly up to a horizon and set to its
+//! limit from there on. In longer runs the optimum has a lower limit and needs more steps to reach it (about sqrt(n)), so
+//! the horizon of solvers grows with n. The code checks on the numbers that w has converged at the horizon.
 
 use crate::decoder::ErrorNorms;
 use crate::problem::Objective;

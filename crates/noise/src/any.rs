@@ -1,4 +1,4 @@
-//! A stream in either mode, for whoever learns only from a plan whether it is on a grid.
+//! A stream of either mode, for callers that learn from a plan whether it is on a grid.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub enum AnyStream {
     OnGrid(Box<GridStream>),
 }
 
-/// What both kinds do alike.
+/// Calls the method of the variant.
 macro_rules! either {
     ($any:expr, $stream:ident => $what:expr) => {
         match $any {
@@ -39,21 +39,21 @@ impl AnyStream {
     /// Writes the next row into `out`; see [`NoiseStream::next_into`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.next_into_places(&mut [out])
     }
 
-    /// Writes the next row into these places, one after the other; see [`NoiseStream::next_into_places`].
+    /// Writes the next row into these slices, one after the other; see [`NoiseStream::next_into_places`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
         either!(self, stream => stream.next_into_places(out))
     }
 
-    /// Writes the step's release of `sum` into `out`: on a grid as [`GridStream::release`] does, else sum and noise added in double
-    /// precision, then rounded to single precision.
+    /// Writes the step's release of `sum` into `out`: on a grid as [`GridStream::release`] does, otherwise sum and noise are added in
+    /// double precision, then rounded to single precision.
     ///
     /// # Errors
     /// As [`NoiseStream::next_into`], and for a `sum` of another length.
@@ -61,10 +61,10 @@ impl AnyStream {
         self.release_places(&[sum], &mut [out])
     }
 
-    /// The same for sums and releases that lie in these places, one after the other.
+    /// The same for a sum and a release that are split over several slices, in this order.
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
         either!(self, stream => stream.release_places(sum, out))
     }
@@ -85,7 +85,7 @@ impl AnyStream {
     /// Saves the run's key, step and state; see [`NoiseStream::save`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         either!(self, stream => stream.save(path))
     }
@@ -98,15 +98,15 @@ impl AnyStream {
     /// Writes the state by coordinate; see [`NoiseStream::state`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn state(&mut self, words: &mut [i32]) -> Result<StateAt> {
         either!(self, stream => stream.state(words))
     }
 
-    /// Goes on with a state by coordinate; see [`NoiseStream::restore_state`].
+    /// Continues from a state by coordinate; see [`NoiseStream::restore_state`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     pub fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<()> {
         either!(self, stream => stream.restore_state(at, words))
     }
@@ -121,7 +121,7 @@ impl AnyStream {
         either!(self, stream => stream.commitment())
     }
 
-    /// A digest of what the noise is a function of beside key and run; see [`NoiseStream::description`].
+    /// A digest of everything that the noise depends on apart from key and run; see [`NoiseStream::description`].
     pub fn description(&self) -> [u8; 32] {
         either!(self, stream => stream.description())
     }

@@ -1,4 +1,4 @@
-//! Timings that mean something on any machine: noise beside the memory bandwidth measured in the same run.
+//! Timings that can be compared between machines: noise beside the memory bandwidth measured in the same run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -103,7 +103,7 @@ fn time(
     })
 }
 
-/// Bytes a second, read and written, of the plainest pass over `bytes` bytes: each number scaled in place.
+/// Bytes a second, read and written, of the simplest loop over `bytes` bytes: each number is scaled in place.
 ///
 /// ```
 /// assert!(antinoise_noise::bench::memory_bytes_per_second(1 << 20, 1)? > 0.0);

@@ -1,4 +1,4 @@
-//! What a stream makes, and how: everything that is chosen before it starts.
+//! The builder of a stream: everything that is chosen before it starts.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::{
     StateAt, Stream, range,
 };
 
-/// What a stream makes, and how; see [`NoiseStream::builder`].
+/// The description and the options of a stream; see [`NoiseStream::builder`].
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -54,7 +54,7 @@ impl Stream<Plain> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
 
-    /// The same with options, which are checked when the stream is built; a [`GridStream`] is built so too.
+    /// A builder for this stream, with options; they are checked when the stream is built. It builds a [`GridStream`] too.
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
         StreamBuilder {
@@ -105,40 +105,40 @@ impl StreamBuilder {
         self
     }
 
-    /// A digest of what else belongs to the run (its plan, data and model, say); zeros if not called. It enters
-    /// [`NoiseStream::commitment`] and no bit of noise; a checkpoint made with another one is refused.
+    /// A digest of what else belongs to the run (its plan, data and model, say); zeros if not called. It is part of
+    /// [`NoiseStream::commitment`] and changes no bit of noise. A checkpoint made with another digest is refused.
     #[must_use]
     pub fn context(mut self, digest: [u8; 32]) -> Self {
         self.context = digest;
         self
     }
 
-    /// Most bytes that past and coming noise may take; half of the memory that is free if not called. Below what the
-    /// recursion's state takes, noise is made again instead of stored, which costs time and changes no bit.
+    /// The most bytes for past and coming noise; half of the free memory if not called. If the recursion's state needs
+    /// more, noise is made again instead of stored, which costs time and changes no bit.
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
         self
     }
 
-    /// A past that can be stored is stored, whatever memory it takes: then every sharding of the stream has as many
-    /// [words of state](Stream::state_words), and goes on with those of another.
+    /// Stores the past wherever it can be stored, whatever memory it takes. Then every sharding of the stream has the same
+    /// number of [words of state](Stream::state_words) for each output, and can continue from the state of another sharding.
     #[must_use]
     pub fn state_in_memory(mut self) -> Self {
         self.state_in_memory = true;
         self
     }
 
-    /// Most steps made in one pass over the state; as many as pay if not called. Where the state is stored, tiles look
-    /// ahead at different steps, so that every step takes about the same time; seed noise made again is made for all steps
-    /// of a pass when the first of them is asked for.
+    /// The most steps of a window; the fastest number if not called. Where the state is stored, tiles look
+    /// ahead at different steps, so that every step takes about the same time. Regenerated seed noise is made for all steps
+    /// of a window when its first step is requested.
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;
         self
     }
 
-    /// Threads of the stream's own; those of rayon's global pool if not called.
+    /// The stream's own number of threads; rayon's global pool if not called.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -164,7 +164,7 @@ impl StreamBuilder {
         self.start(mode, key)
     }
 
-    /// The stream at step 0, on `grid` where there is one. A key that is lent stays with its owner, who sees to it that no run is
+    /// The stream at step 0, on `grid` where there is one. The key is borrowed: its owner must make sure that no run is
     /// made twice.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! The state by coordinate: the same numbers for every sharding of a stream, so that another one can go on with them.
+//! The state by coordinate: the same numbers for every sharding of a stream, so that another sharding can continue from them.
 //!
 //! In memory each tile has its past vectors one after the other, then its rows made ahead. Here vectors go over all outputs of the
 //! shard, as words of 4 bytes: word w of output j is number w outputs + j. A number of 8 bytes has two, the lower half first.
@@ -6,7 +6,7 @@
 use crate::number::Number;
 use crate::shard::Tiles;
 
-/// Where the words of a state say that its stream was.
+/// The steps that the words of a state belong to.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -26,7 +26,7 @@ use crate::shard::Tiles;
 /// let at = left.state(&mut words)?;
 /// assert_eq!((left.state_words(), right.state(&mut others)?), (1, at));
 /// words.extend(others);
-/// // One that has them all goes on.
+/// // A shard that has them all continues.
 /// let (mut whole, mut row, mut rest) = (shard(0..6)?, [0.0; 6], [0.0; 4]);
 /// whole.restore_state(at, &words)?;
 /// whole.next_into(&mut row)?;
@@ -65,7 +65,7 @@ pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, n
     });
 }
 
-/// Calls `visit` with the place of each number in the engine, and those of its words by coordinate.
+/// Calls `visit` with the position of each number in the engine, and the positions of its words by coordinate.
 fn each_place<T: Number>(
     vectors: usize,
     tiles: &Tiles,

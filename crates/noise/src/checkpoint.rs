@@ -17,9 +17,9 @@ use crate::key::BYTES;
 use crate::number::Number;
 use crate::{Error, Key, Result};
 
-/// Raised whenever the same key would make other noise.
+/// Raised whenever a change makes the same key give different noise.
 const VERSION: &str = "antinoise-noise 4";
-/// Longer headers are not ours.
+/// Longer headers are refused.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 
@@ -28,7 +28,7 @@ pub(crate) struct Label {
     pub(crate) run: String,
     /// A digest of the stream's description and shard.
     pub(crate) stream: String,
-    /// What ties all of it to the key and to the caller's context.
+    /// The digest that binds all of it to the key and to the caller's context.
     pub(crate) commitment: String,
     pub(crate) placement: String,
     /// The step that comes next.

@@ -109,7 +109,7 @@ impl<M: Mode> Engine<M> {
         *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
     }
 
-    /// The memory, to be filled as it was after `next` - `start` steps from `start` on.
+    /// The memory, ready to be filled with the state after `next` - `start` steps from `start` on.
     pub(crate) fn restore(&mut self, start: usize, next: usize) -> (&mut [M::Number], &mut [M::Row]) {
         self.stagger.restore(start, next);
         (&mut self.past, &mut self.ahead)
@@ -134,7 +134,7 @@ impl<M: Mode> Engine<M> {
         StateAt { step: self.stagger.next, made: self.stagger.alignment() }
     }
 
-    /// Goes on where the state was written.
+    /// Continues from a written state.
     pub(crate) fn restore_state(&mut self, at: StateAt, state: &[i32]) {
         if self.placement.state != State::Stored {
             return self.stagger.restore(at.step, at.step);
@@ -154,7 +154,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Hands out the next row.
+    /// Returns the next row.
     pub(crate) fn hand_out<O: Copy + Send + Sync>(&mut self, out: Places<'_, '_, O>, target: Target<'_, M, O>)
     where
         M: HandsOut<O>,
@@ -200,7 +200,7 @@ impl<M: Mode> Engine<M> {
         self.stagger.next = step + 1;
     }
 
-    /// Where the row of `step` lies once it is made.
+    /// Where the row of `step` is once it is made.
     fn source(&self, step: usize) -> Source {
         let slots = self.placement.look_ahead;
         match self.kernel.output_slot(step) {
@@ -269,7 +269,7 @@ impl<M: Mode> Engine<M> {
 /// What outputs of type `O` are written over or added to.
 type Target<'a, M, O> = <M as HandsOut<O>>::Target<'a>;
 
-/// Where the row that is handed out lies.
+/// Where the returned row is.
 #[derive(Clone, Copy)]
 enum Source {
     Scratch,
@@ -277,7 +277,7 @@ enum Source {
     Ahead(usize),
 }
 
-/// The past of the tile after the next `idle` ones: tiles are taken to be whole, for a line too many costs little.
+/// The past of the tile after the next `idle` ones: tiles are assumed to be full, since one line too many costs little.
 fn past_of_next<T>(following: &[T], idle: usize, past_vectors: usize) -> &[T] {
     let following = &following[(idle * past_vectors * TILE).min(following.len())..];
     &following[..(past_vectors * TILE).min(following.len())]

@@ -31,7 +31,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A checkpoint that is not one of this stream, or not whole.
@@ -48,7 +48,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether the caller handed in something that cannot be used, as opposed to a failure of the machine.
+    /// True when the caller's input was refused, false for a failure of the machine.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Checkpoint { .. } => true,

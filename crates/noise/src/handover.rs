@@ -1,4 +1,4 @@
-//! Handing a stream over to another sharding: its state by coordinate, and the key of its run.
+//! How a stream is continued by another sharding: its state by coordinate, and the key of its run.
 
 use antinoise_input::between;
 
@@ -11,9 +11,9 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Writes the state by coordinate into `words`, [`state_words`](Stream::state_words) vectors of the shard's length one after the
-    /// other, and tells which steps it belongs to. Streams of other shards that stand at the same step write the words of
-    /// their coordinates; whoever has those of all its coordinates goes on by [`restore_state`](Stream::restore_state). Steps that
-    /// some coordinates have made ahead are made for all of them. Words are as secret as the noise.
+    /// other, and returns which steps it belongs to. Streams of other shards at the same step write the words of
+    /// their coordinates. A stream that is given the words of all its coordinates continues by [`restore_state`](Stream::restore_state). Steps that
+    /// some coordinates have made ahead are made for all of them. The words are as secret as the noise.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for another length.
@@ -26,16 +26,16 @@ impl<M: Mode> Stream<M> {
         })
     }
 
-    /// Lends the run's key to `send`, which stores it beside the state where its owner alone can read:
+    /// Lends the run's key to `send`, which stores it beside the state, readable by its owner alone:
     /// [`resume_any_state`](crate::StreamBuilder::resume_any_state) needs both.
     pub fn lend_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
         send(self.key.bytes())
     }
 
-    /// Goes on where [`state`](Stream::state) wrote these words, in any sharding: key, run, description and
-    /// [placement](crate::StreamBuilder::state_in_memory) must be the same. Words say nothing of that; a
-    /// [`commitment`](Stream::commitment) that is kept beside them does. Nothing tells whether words were altered: they belong where
-    /// nobody else writes.
+    /// Continues from the words that [`state`](Stream::state) wrote, in any sharding. Key, run, description and
+    /// [placement](crate::StreamBuilder::state_in_memory) must be the same. The words do not show whether they are: keep a
+    /// [`commitment`](Stream::commitment) beside them. Altered words are not detected, so keep them where
+    /// nobody else can write.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for another length, and for steps that no state of this stream is at.

@@ -1,6 +1,6 @@
-//! Streams of correlated Gaussian noise, at the speed of memory.
+//! Streams of correlated Gaussian noise, at memory speed.
 //!
-//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus noise that cancels itself.
+//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise C^-1 Z.
 //! Z is seed noise, one row of `dim` independent normals of standard deviation nu a step; C^-1 is given as a
 //! [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] hands out its rows one by one:
 //!
@@ -16,39 +16,40 @@
 //! # Ok::<(), antinoise_noise::Error>(())
 //! ```
 //!
-//! The noise of step t at coordinate j is a function of (key, run, description, t, j) and of nothing else, where the description
-//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher: threads, shards,
-//! instruction sets, memory budgets, seeking and resuming never change a bit of it. Streams that differ in run or
+//! The noise of step t at coordinate j is a function of (key, run, description, t, j) alone. The description
+//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher. So threads, shards,
+//! instruction sets, memory budgets, seeking and resuming never change a bit. Streams that differ in run or
 //! description share no bit.
 //!
-//! # How a step flows
+//! # How a step is made
 //!
 //! ```text
 //! key, run, description            which stream this is
 //!   |  HMAC
 //! stream's key
 //!   |  cipher, of seed s
-//! keystream of seed s              random bits, from any place on
+//! keystream of seed s              random bits, readable from any position
 //!   |  transform, of coordinates j, ..., j + 1023
 //! seed noise z_s                   standard normals; on a grid in double precision
 //!   |
 //! kernel  <---------------> past   earlier rows or seeds, or buffers
-//!   |  z~_t = w z_t + what the past adds; on a grid rounded, and the rounding fed back into the past
-//! row z~_t                         handed out now, or stored: a row made ahead
+//!   |  z~_t = w z_t + the past's share; on a grid rounded, and the rounding fed back into the past
+//! row z~_t                         returned now, or stored: a row made ahead
 //!   |  times noise_std and the step's factor
 //! output                           written over, added to, or released with the sum
 //! ```
 //!
-//! Words of this crate:
+//! Terms of this crate:
 //!
-//! - **tile**: up to 1024 consecutive coordinates, or short ranges of as many. All of the above happens to one tile after the other, in cache.
-//! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored, or made again (*regenerated*
-//!   seeds, a *replayed* recursion) where the memory budget is smaller; [`Placement`] says which.
-//! - **look-ahead**: a tile makes several steps at a time, since noise does not depend on data, so that its past
-//!   crosses the memory bus once for all of them. Their rows wait to be handed out.
+//! - **tile**: up to 1024 consecutive coordinates, or short ranges with up to 1024 coordinates in total. A step is made tile by tile, in cache.
+//! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored or, where the memory budget is too
+//!   small, made again: seeds are *regenerated*, or the recursion is *replayed* from its start. [`Placement`] says which.
+//! - **past's share**: what the past contributes to a row of noise.
+//! - **look-ahead**: a tile makes several steps at a time, so that its past crosses the memory bus once for all of them.
+//!   This is possible since noise does not depend on data. The rows are stored until their step comes.
 //! - **staggering**: tiles look ahead at different steps, so that every step takes the same time.
-//! - **window**: the steps that one pass over the tiles makes.
-//! - **leaf**: a recursion that is not made of another; scaled and restarted ones are flattened to one.
+//! - **window**: the steps that are made in one iteration over the tiles.
+//! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their leaf.
 //! - **mode**: [`Plain`] or [`OnGrid`].
 //!
 //! # Layers
@@ -62,14 +63,14 @@
 //! normal: standard normals from keystreams
 //! shard, flat_recursion: which coordinates; recursions without nesting
 //! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
-//! range, kernel: what has room in a precision; a step of a tile in either mode
+//! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
-//! parts, by_coordinate: all tiles on all threads; a state that any sharding goes on with
+//! parts, by_coordinate: all tiles on all threads; a state that any sharding can read
 //! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
-//! rows, handover: how rows are handed out; how another sharding goes on
-//! any: the same in either mode
-//! builder: how it is described
+//! rows, handover: how rows are returned; how another sharding continues a stream
+//! any: a stream of either mode
+//! builder: the description and options of a stream
 //! bench: timings
 //! ```
 
@@ -112,7 +113,7 @@ pub use placement::{Placement, State};
 pub use shard::Shard;
 pub use stream::{GridStream, NoiseStream, Stream};
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -6,14 +6,14 @@ use antinoise_input::InvalidParameter;
 
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 
-/// Where a stream's past lives.
+/// Where a stream keeps its past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// In memory, updated every step.
     Stored,
-    /// Nowhere: the seed noise that a step needs is made again.
+    /// Not stored: the seed noise that a step needs is regenerated.
     Regenerated,
-    /// Nowhere: the recursion is run again from the start of its run, one cache-sized tile at a time, O(t) a step.
+    /// Not stored: the recursion is replayed from the start of its run, one cache-sized tile at a time, O(t) a step.
     Replayed,
 }
 
@@ -22,7 +22,7 @@ pub enum State {
 pub struct Placement {
     /// Where the past lives.
     pub state: State,
-    /// Steps made in one pass over the state, tile by tile in cache: noise does not depend on data.
+    /// Steps of a window: they are made in one iteration over the state, tile by tile in cache, since noise does not depend on data.
     pub look_ahead: usize,
     /// Vectors of the shard's size that are stored: past ones and, beyond one step of look-ahead, coming ones.
     pub vectors: usize,
@@ -30,9 +30,9 @@ pub struct Placement {
     pub bytes: u64,
 }
 
-/// Looking further ahead than this gains nothing that was measured.
+/// A longer look-ahead gained nothing in measurements.
 const LONGEST_LOOK_AHEAD: usize = 32;
-/// Seeds that are better stored than made again.
+/// Up to so many seeds are faster stored than regenerated.
 const FEW_SEEDS: usize = 2;
 /// Steps that a BLT on a grid makes in one pass.
 const GRID_LOOK_AHEAD: usize = 8;
@@ -42,7 +42,7 @@ const GRID_LOOK_AHEAD: usize = 8;
 pub(crate) struct Limits {
     pub(crate) bytes: u64,
     pub(crate) look_ahead: usize,
-    /// A past that can be stored is, whatever memory it takes.
+    /// Stores the past wherever it can be stored, regardless of memory.
     pub(crate) stored: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A row in memory: in one piece, or in several that hold it one after the other.
+//! A row in memory: in one slice, or split over several slices in order.
 
 /// What is taken piece by piece.
 pub trait Pieces: Sized {
@@ -42,7 +42,7 @@ macro_rules! pieces {
                 self.first
             }
 
-            /// Puts first what comes first.
+            /// Puts the pieces in their order.
             fn settle(&mut self) {
                 while self.first.is_empty() && !self.middle.is_empty() {
                     if let Some((next, others)) = std::mem::take(&mut self.middle).$split_first() {

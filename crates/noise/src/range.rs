@@ -1,5 +1,5 @@
-//! What a stream must be for its noise to be numbers: neither lost below the smallest nor beyond the largest of the
-//! precision that it is made in, nor too large for a grid.
+//! The range checks of a stream: its noise may neither underflow nor overflow in the precision that it is made in, nor be
+//! too large for a grid.
 
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
@@ -7,7 +7,7 @@ use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow};
 use crate::spec::Spec;
 
-/// Deviations of noise: single precision reaches from 2^-126 to 2^128, and a row needs room above and below its own.
+/// Deviations of noise: single precision reaches from 2^-126 to 2^128, and the numbers of a row may be larger or smaller than its deviation.
 const LEAST: f64 = 1.0 / MOST;
 const MOST: f64 = (1u128 << 100) as f64;
 /// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
@@ -17,12 +17,12 @@ const LARGEST: f64 = (1u128 << 120) as f64;
 /// Whole points of a grid up to this are added exactly.
 const MOST_POINTS: f64 = (1u64 << 51) as f64;
 
-/// `noise_std` when noise of that deviation has room in single precision.
+/// `noise_std` when noise of that deviation is within the range of single precision.
 pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
     within(|| "noise_std".into(), noise_std)
 }
 
-/// `scale` when noise of deviation `noise_std` times it has room in single precision; 0 adds none.
+/// `scale` when noise of deviation `noise_std` times it is within the range of single precision; 0 adds none.
 pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter> {
     let deviation = (f64::from(scale) * noise_std).abs();
     if scale == 0.0 || (LEAST..=MOST).contains(&deviation) {
@@ -45,10 +45,11 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
     // What is NaN does not fit either.
     if !fits {
         let got = format!(
-            "one whose rows add up seeds times {:.1e}, past rows times {:.1e}",
+            "one whose rows multiply seeds by up to {:.1e} and past rows by up to {:.1e}",
             reach.row, reach.weights
         );
-        let must_be = "one that single precision (double on a grid) can run: C^-1 must not explode";
+        let must_be =
+            "one whose rows stay in the range of single precision (double on a grid): C^-1 grows too much";
         return Err(InvalidParameter::new("recursion", got, must_be));
     }
     for step in 0..spec.steps {
@@ -118,7 +119,7 @@ fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, Inv
     if (LEAST..=MOST).contains(&deviation) {
         Ok(deviation)
     } else {
-        let must_be = "from 2^-100 to 2^100 (7.9e-31 to 1.3e30), where single precision has room for noise";
+        let must_be = "from 2^-100 to 2^100 (7.9e-31 to 1.3e30), the range of noise in single precision";
         Err(InvalidParameter::new(parameter(), format!("{deviation:e}"), must_be))
     }
 }

@@ -1,4 +1,4 @@
-//! How a stream hands out its rows: in one place or in several, written, added, or with a sum.
+//! How a stream returns its rows: in one slice or in several, written, added, or with a sum.
 
 use antinoise_mechanism::Grid;
 
@@ -7,17 +7,17 @@ use crate::places::{Given, Places};
 use crate::{Error, Mode, OnGrid, Plain, Result, Stream, range};
 
 impl<M: Mode> Stream<M> {
-    /// Writes the next row into `out`, which has one place for each output of the shard: on a grid, the release of a sum
+    /// Writes the next row into `out`, which has one number for each output of the shard: on a grid, the release of a sum
     /// of zeros.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for another length, [`Error::Exhausted`](crate::Error::Exhausted) after the last step; the stream and
+    /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and
     /// `out` are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.next_into_places(&mut [out])
     }
 
-    /// Writes the next row into these places, one after the other: the same bits, without a copy.
+    /// Writes the next row into these slices, one after the other: the same bits, without a copy.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -31,7 +31,7 @@ impl<M: Mode> Stream<M> {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::next_into`], where the lengths together are another.
+    /// As [`Self::next_into`], for slices whose lengths do not add up to the shard's.
     pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
         self.hand_out(out, <M as HandsOut<f32>>::Target::default())
     }
@@ -68,13 +68,13 @@ impl Stream<Plain> {
     /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
     ///
     /// # Errors
-    /// As [`Self::next_into`], and [`Error::Invalid`](crate::Error::Invalid) for a `scale` that is not finite, or for which
-    /// single precision has no room: |scale| noise_std must be 0 or from 2^-100 to 2^100.
+    /// As [`Self::next_into`], and [`Error::Invalid`] for a `scale` that is not finite, or that
+    /// leaves the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100.
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         self.add_next_into_places(&mut [gradient], scale)
     }
 
-    /// The same to a gradient that lies in these places, one after the other; see [`Self::next_into_places`].
+    /// The same to a gradient that is split over these slices, in this order; see [`Self::next_into_places`].
     ///
     /// # Errors
     /// As [`Self::add_next_into`].
@@ -94,9 +94,9 @@ impl Stream<OnGrid> {
     /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
     /// rounded to single precision (a function of the whole number alone).
     ///
-    /// The sum is rounded to the grid here, from double precision: rounded to single precision before, two sums that
-    /// differ by a clip norm could move further apart. A coordinate beyond 2^51 grid steps counts as that bound, NaN
-    /// as the lower one.
+    /// The sum is rounded to the grid here, from double precision: if it had been rounded to single precision before, two sums that
+    /// differ by a clip norm could move further apart. A coordinate beyond +-2^51 grid steps is clamped to that bound, and NaN
+    /// to the lower bound.
     ///
     /// # Errors
     /// As [`Self::next_into`], and for a `sum` of another length.
@@ -104,7 +104,7 @@ impl Stream<OnGrid> {
         self.release_places(&[sum], &mut [out])
     }
 
-    /// The same for sums and releases that lie in these places, one after the other; see [`Self::next_into_places`].
+    /// The same for a sum and a release that are split over these slices, in this order; see [`Self::next_into_places`].
     ///
     /// # Errors
     /// As [`Self::release`].
@@ -113,8 +113,8 @@ impl Stream<OnGrid> {
         self.hand_out(out, Some(Given::all(sum)))
     }
 
-    /// Writes the next row in whole points of the grid into `out`: for whoever rounds a sum to the grid, adds points and multiplies by its
-    /// spacing himself, on another device say. Points and noise must be added in 8 bytes.
+    /// Writes the next row in whole points of the grid into `out`: for a caller that rounds a sum to the grid, adds the points and multiplies by the
+    /// spacing itself, on another device say. The rounded sum and the noise must be added in integers of 8 bytes.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -134,7 +134,7 @@ impl Stream<OnGrid> {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::next_into`], and for a grid on which noise may take more than 4 bytes: about 2^31 / 14 points a deviation of a row.
+    /// As [`Self::next_into`], and for a grid on which noise may take more than 4 bytes: where a row's deviation is more than about 2^31 / 14 points.
     pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
         if !self.engine.points_fit(&self.spec) {
             let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";

@@ -139,7 +139,7 @@ impl Piece {
         }
     }
 
-    /// True for coordinates that are not worth a tile of their own.
+    /// True for ranges too short for a tile of their own.
     fn is_short(&self) -> bool {
         self.segment().is_some_and(|segment| segment.len < SHORT)
     }
@@ -167,7 +167,7 @@ pub(crate) struct Tiles {
     pub(crate) outputs: usize,
 }
 
-/// A piece that is not empty, and where it lies in the shard.
+/// A piece that is not empty, and its position in the shard.
 struct Placed {
     held: Held,
     len: usize,

@@ -1,4 +1,4 @@
-//! What the noise of a stream is a function of, apart from its key and its run.
+//! Everything that the noise of a stream depends on, apart from its key and its run.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -17,7 +17,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// A digest of all that noise is a function of beside key and run: not of shard, threads or memory.
+    /// A digest of everything that the noise depends on apart from key and run. Shard, threads and memory are not part of it.
     pub(crate) fn describe(&self, grid: Option<Grid>) -> [u8; BYTES] {
         let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
         let mut description = Description::new("antinoise stream 1");

@@ -4,7 +4,7 @@
 //! to: all that a checkpoint says beside the numbers.
 
 /// Tile i computes at the steps s with (s + i) mod look_ahead = 0, each time all rows before the next such step. So every
-/// step takes the same time, and the memory that most tiles wait for arrives while the others compute.
+/// step takes the same time, and the memory of most tiles is fetched while other tiles compute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stagger {
     pub(crate) steps: usize,
@@ -46,7 +46,7 @@ impl Stagger {
         if self.next <= self.start { self.start } else { self.steps.min(self.next + self.look_ahead - 1) }
     }
 
-    /// All tiles were brought there.
+    /// Records that all tiles were brought to that step.
     pub(crate) fn align(&mut self) {
         self.start = self.alignment();
     }

@@ -1,4 +1,4 @@
-//! The stream: rows of C^-1 Z, one a step, never past the last.
+//! The stream: rows of C^-1 Z, one a step, and none after the last step.
 
 use std::fmt;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub type NoiseStream = Stream<Plain>;
 /// A stream whose releases lie on a [`Grid`](crate::Grid); see
 /// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
 ///
-/// Floating-point sums G + noise leak: which sums are representable depends on G. Here sum and noise lie on a grid, and what
-/// rounding did is fed back, so that the releases are a function of C G + Z alone; `docs/noise.md` has the proof.
+/// Floating-point sums G + noise leak information: which sums are representable depends on G. Here sum and noise are rounded to a grid, and the
+/// rounding error is fed back, so that the releases are a function of C G + Z alone; `docs/noise.md` has the proof.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -63,10 +63,10 @@ impl<M: Mode> Stream<M> {
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
-    /// O(step) per coordinate where the past has to be built, else O(1).
+    /// O(step) per coordinate where the past has to be rebuilt, else O(1).
     ///
-    /// Going back makes noise again that was handed out before. Releasing it twice, with different gradients, would
-    /// void the privacy of both.
+    /// Seeking backwards makes noise again that was already returned. Releasing it twice, with different gradients, would
+    /// void the privacy of both releases.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps.
@@ -80,8 +80,8 @@ impl<M: Mode> Stream<M> {
         Ok(())
     }
 
-    /// The step from which [`seek`](NoiseStream::seek) to `step` has to build the past: `step` itself, or the last one, where there
-    /// is nothing to build. Who seeks from there on in parts can stop between them.
+    /// The step from which [`seek`](NoiseStream::seek) to `step` has to rebuild the past: `step` itself, or the last one, where there
+    /// is nothing to rebuild. A caller that seeks in several smaller jumps from there on can stop between them.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -124,10 +124,10 @@ impl<M: Mode> Stream<M> {
         Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
     }
 
-    /// What ties files to each other: a digest, keyed by the run's key, of run, description,
-    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It tells nothing of the key. A checkpoint
-    /// of the rest of the run that stores it can tell, after [`resume`](crate::StreamBuilder::resume) and a seek to its own
-    /// step, that the noise is its own.
+    /// A commitment that binds files to each other: a digest, keyed by the run's key, of run, description,
+    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It reveals nothing about the key. Store it in the
+    /// checkpoint of the rest of the run. After [`resume`](crate::StreamBuilder::resume) and a seek to the
+    /// checkpoint's step, the same commitment shows that the noise belongs to that checkpoint.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -147,14 +147,14 @@ impl<M: Mode> Stream<M> {
         self.key.commitment(&self.description, &self.context, self.step())
     }
 
-    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must
+    /// A digest of everything that the noise depends on apart from key and run. Processes that make parts of one stream must
     /// agree on it.
     pub fn description(&self) -> [u8; 32] {
         self.description
     }
 
-    /// Random numbers from the run's key, other bits than its noise: for the sampler of the run that the noise
-    /// is for, which thereby resumes with it.
+    /// Random numbers from the run's key that share no bit with its noise: for the sampler of the same run,
+    /// which is thereby resumed together with the noise.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

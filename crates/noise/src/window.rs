@@ -1,4 +1,4 @@
-//! A window: the steps that one pass over the tiles makes, and the seeds that they need.
+//! A window: the steps that are made in one iteration over the tiles, and the seeds that they need.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::normal::Coordinates;
 use crate::simd::BEYOND_CACHE;
 use crate::{Mode, Placement, State};
 
-/// Bytes of the next tile's past that are fetched while this tile makes a step: more would be waited for.
+/// Bytes of the next tile's past that are fetched while this tile makes a step; fetching more would stall.
 const FETCHED_A_STEP: usize = 32 << 10;
 
 /// What a pass over the tiles reads: reused, so that a step allocates nothing.

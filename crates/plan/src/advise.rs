@@ -1,4 +1,4 @@
-//! Settings for someone who knows the number of examples, epsilon and what can be paid.
+//! Settings for someone who knows the number of examples, epsilon and the compute budget.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
@@ -6,7 +6,7 @@ use crate::candidate::Candidate;
 use crate::choose::{LeftOut, choose};
 use crate::{Length, Request, Result, Setting};
 
-/// What is known and what can be paid.
+/// The data, the target epsilon and the compute budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
     /// N.
@@ -28,14 +28,14 @@ impl Means {
     }
 }
 
-/// A request worth making, and what comes of it.
+/// A proposed request, and the mechanism that it gives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What to ask [`choose`] for.
+    /// The request for [`choose`].
     pub request: Request,
     /// Passes over the data, expected.
     pub epochs: f64,
-    /// The mechanism of least loss that takes no seconds to optimise.
+    /// The mechanism of least loss among those that are optimised in less than seconds.
     pub candidate: Candidate,
     /// Its loss over that of DP-SGD with Poisson sampling and batches of the same size.
     pub relative_to_dp_sgd: f64,
@@ -43,16 +43,16 @@ pub struct Proposal {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Steps of a proposal: enough for an optimizer, so that what else there is to compute goes into larger batches.
+/// Steps of a proposal: enough for an optimizer, so that a larger compute budget goes into larger batches.
 const STEPS: usize = 1000;
 /// The fewest examples in a batch; with fewer data there are fewer steps.
 const LEAST_BATCH: usize = 16;
-/// Passes that are proposed, and the most that can be paid.
+/// Passes over the data that are proposed; the last is the most.
 const EPOCHS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
-/// Proposals by the passes over the data that they cost: with batches that are sampled, then with batches in turn.
+/// Proposals by the passes over the data that they cost: first with sampled batches, then with cyclic batches.
 ///
-/// All proposals have 1000 steps, or fewer where data are few, and delta is the power of ten at or below 0.1 / N: what a larger budget buys are
+/// All proposals have 1000 steps, or fewer for small data, and delta is the power of ten at or below 0.1 / N. A larger budget gives
 /// larger batches, over which the same noise is averaged, as Ponomareva et al. (2023), "How to DP-fy ML", section 5, advise.
 ///
 /// # Errors
@@ -97,9 +97,7 @@ fn proposal(means: &Means, epochs: f64, setting: Setting) -> Result<Proposal> {
     let loss = |candidate: &Candidate| candidate.objective(request.objective);
     let candidate = choice.candidates[choice.chosen].clone();
     let dp_sgd = choice.candidates.iter().take(1).chain(&choice.references).find(|c| c.is_amplified());
-    let batch_size =
-        candidate.schedule.scheme.sampler().expected_batch_size(means.examples, request.batch_size);
-    let epochs = candidate.schedule.steps as f64 * batch_size / means.examples as f64;
+    let epochs = candidate.gradients(&request) / means.examples as f64;
     let relative_to_dp_sgd = dp_sgd.map_or(1.0, |dp_sgd| loss(&candidate) / loss(dp_sgd));
     Ok(Proposal { request, epochs, candidate, relative_to_dp_sgd, left_out: choice.left_out })
 }

@@ -5,7 +5,6 @@ use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 
 use crate::candidate::design;
-use crate::choose::refuse_replace_one;
 use crate::search::powers_up_to;
 use crate::{Candidate, Request, Result, Schedule, Setting};
 
@@ -48,7 +47,7 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// bands with which a group would be smaller than a batch is left out. One list a request.
 ///
 /// # Errors
-/// When a request is not valid or its adjacency replace-one, or a number of bands is 0 or above the steps.
+/// When a request is not valid, or a number of bands is 0 or above the steps.
 ///
 /// # Source
 /// The choice of b in (amplified) banded matrix factorization: Choquette-Choo et al. (2023); McKenna (2024),
@@ -66,9 +65,6 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// ```
 pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
-    for request in requests {
-        refuse_replace_one(&request.under(Setting::Poisson))?;
-    }
     let steps = first.schedule()?.steps;
     let designs = bands
         .par_iter()

@@ -4,9 +4,12 @@ use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{AnyStrategy, Participation, Problem, Recursion};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan};
+use crate::{Error, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins};
+
+/// How often half a percent more noise is tried for a claim that sampling does not show.
+const MORE_NOISE: u32 = 20;
 
 /// One mechanism for the request, calibrated.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,8 +64,7 @@ impl Candidate {
         let sigma = noise_multiplier_upper(request, &schedule)?;
         let loss =
             loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
-        let batch_size = schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
-        let scale = sigma * request.clip_norm / batch_size;
+        let scale = sigma * request.clip_norm / batch_size(request, &schedule);
         let recursion = match request.release {
             ReleaseKind::Grid => strategy.recursion()?.one_seed_a_step(schedule.steps)?,
             ReleaseKind::PlainFloatingPoint => strategy.recursion()?,
@@ -83,13 +85,42 @@ impl Candidate {
         })
     }
 
+    /// The same C where each example has one of `bins` bins that nobody knows, in place of batches that take turns.
+    pub(crate) fn in_bins(&self, request: &Request, bins: usize) -> Result<Self> {
+        let participation = self.schedule.scheme.participation().clone();
+        let sensitivity = self.loss.sensitivity.value;
+        let mechanism = bins::mechanism(&self.strategy.encoder()?, bins, sensitivity)?;
+        let noise_multiplier = mechanism.noise_factor(request.epsilon, request.delta)?;
+        let scheme = Scheme::BallsInBins { bins, participation };
+        let schedule = Schedule { steps: self.schedule.steps, scheme };
+        Ok(Self { schedule, ..self.clone() }.with_noise_multiplier(noise_multiplier))
+    }
+
+    /// The same with the noise that its claim was shown for.
+    pub(crate) fn shown(self, request: &Request) -> Result<Self> {
+        // What is told is what was shown.
+        let shown = self.plan(request)?.noise_multiplier;
+        Ok(self.with_noise_multiplier(shown))
+    }
+
+    fn with_noise_multiplier(self, noise_multiplier: f64) -> Self {
+        let times = noise_multiplier / self.noise_multiplier;
+        let (max_loss, rms_loss) = (self.max_loss * times, self.rms_loss * times);
+        Self { noise_multiplier, max_loss, rms_loss, ..self }
+    }
+
     pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {
         self.relative_to_independent = self.objective(objective) / independent.objective(objective);
     }
 
     /// Whether sampling amplifies its privacy.
     pub fn is_amplified(&self) -> bool {
-        matches!(self.schedule.scheme, Scheme::Amplified { .. })
+        self.schedule.scheme.is_amplified()
+    }
+
+    /// Gradients of examples that it needs in all, expected: steps x expected batch size.
+    pub fn gradients(&self, request: &Request) -> f64 {
+        self.schedule.steps as f64 * batch_size(request, &self.schedule)
     }
 
     /// The loss that `objective` names.
@@ -102,7 +133,19 @@ impl Candidate {
 
     /// Its plan.
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
-        VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), self.noise_multiplier)
+        let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
+        let found = plan(self.noise_multiplier);
+        if !matches!(self.schedule.scheme, Scheme::BallsInBins { .. }) {
+            return found;
+        }
+        // The claim's own samples may ask for a little more.
+        (1..=MORE_NOISE).map(|times| 1.0 + 0.005 * f64::from(times)).fold(
+            found,
+            |found, factor| match found {
+                Err(Error::Unsound { what: "epsilon", .. }) => plan(self.noise_multiplier * factor),
+                other => other,
+            },
+        )
     }
 }
 
@@ -118,6 +161,11 @@ pub(crate) fn design(
     Ok(spec.design(&problem)?)
 }
 
+/// What the noisy sum is divided by. Batches in turn share out all examples: they may be larger than what is asked for.
+fn batch_size(request: &Request, schedule: &Schedule) -> f64 {
+    schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size)
+}
+
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
     Ok(match schedule.scheme {
         Scheme::Amplified { groups } => {
@@ -128,9 +176,20 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
                 batch_size,
                 examples: request.examples,
             };
-            sampling.noise_multiplier_upper(request.epsilon, request.delta)?
+            match request.adjacency {
+                Adjacency::ZeroOut => sampling.noise_multiplier_upper(request.epsilon, request.delta)?,
+                // (epsilon, delta) under zero-out is (2 epsilon, (1 + e^epsilon) delta), at half the noise over sensitivity.
+                Adjacency::ReplaceOne => {
+                    let epsilon = 0.5 * request.epsilon;
+                    let delta = request.delta / (1.0 + epsilon.exp()) * (1.0 - 1e-5);
+                    0.5 * sampling.noise_multiplier_upper(epsilon, delta)?
+                }
+            }
         }
-        Scheme::Unamplified { .. } => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
+        // Calibrated beside the design, by `Candidate::in_bins`.
+        Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
+            gaussian_noise_multiplier_upper(request.epsilon, request.delta)?
+        }
     })
 }
 

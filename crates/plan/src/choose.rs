@@ -1,15 +1,15 @@
 //! The choice among the candidates for a request.
 
 use antinoise_input::InvalidParameter;
+use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Adjacency, PrivacyUnit};
 
 use crate::candidate::Candidate;
 use crate::{Request, Result, Setting, VerifiedPlan, search};
 
-/// State that is not weighed: nobody notices so many bytes beside a model in training.
+/// State that is ignored in the choice: it is small beside a model in training.
 const UNNOTICED_STATE: u64 = 256 << 20;
-/// Loss that is not weighed, as a share, whatever the tolerance of the request.
+/// A relative difference of loss that is ignored, for any tolerance of the request.
 const UNNOTICED_LOSS: f64 = 1e-4;
 
 /// The candidates in the order they were tried, the chosen one's index and its plan.
@@ -17,19 +17,19 @@ const UNNOTICED_LOSS: f64 = 1e-4;
 pub struct Choice {
     /// Independent noise first.
     pub candidates: Vec<Candidate>,
-    /// Independent noise as it would be used instead, in batches that are formed otherwise: with sampling that
-    /// amplifies (DP-SGD) beside cyclic batches, without beside Poisson batches. None where only one of them can be
-    /// had: for users, for single passes that are too short to sample, and under replace-one.
+    /// Baselines of independent noise in batches that are formed differently: with amplification by sampling (DP-SGD) if
+    /// the request has cyclic batches, without it if the request has Poisson batches. None where only one of the two is
+    /// possible: for users, for streams, and for single passes that are too short to sample.
     pub references: Vec<Candidate>,
     /// Index into `candidates`.
     pub chosen: usize,
     /// The chosen candidate's plan.
     pub plan: VerifiedPlan,
-    /// What was not chosen whatever its loss.
+    /// Mechanisms that were excluded for another reason than their loss.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A mechanism that was not chosen whatever its loss, and why.
+/// A mechanism that was excluded for another reason than its loss, and the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
     /// Class and size.
@@ -62,7 +62,7 @@ impl Choice {
 
     /// Indices of the candidates that no other beats in both loss and state, from the least state on.
     pub fn front(&self, request: &Request) -> Vec<usize> {
-        let loss = |i: usize| self.candidates[i].objective(request.objective);
+        let loss = |i: usize| loss(request, &self.candidates, i);
         let mut order: Vec<_> = (0..self.candidates.len()).collect();
         order.sort_by(|&i, &j| {
             let state = |i: usize| self.candidates[i].state_bytes;
@@ -84,8 +84,8 @@ impl Choice {
 ///
 /// When `request.specs` names mechanisms, one among *them* is picked, so that a user who names one gets it.
 ///
-/// In the Poisson setting batches can be formed at will: beside strategies that sampling amplifies stand others in cyclic
-/// batches, and the plan says which sampler is its own.
+/// In the Poisson setting, strategies that Poisson sampling amplifies are compared with others in bins, where that can be
+/// accounted for, and in cyclic batches, and the plan names its sampler.
 ///
 /// # Errors
 /// When the request is not valid, or no named mechanism fits the memory and the time.
@@ -104,7 +104,6 @@ impl Choice {
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
     request.check()?;
-    refuse_replace_one(request)?;
     let (mut candidates, failures) = match &request.specs {
         Some(specs) => (search::named(request, specs)?, Vec::new()),
         None => search::fitting(request)?,
@@ -128,9 +127,9 @@ fn references(request: &Request) -> Vec<Candidate> {
     let other = match request.setting {
         Setting::Cyclic | Setting::Single => Setting::Poisson,
         Setting::Poisson => Setting::Cyclic,
-        Setting::Federated { .. } => return Vec::new(),
+        Setting::Stream | Setting::Federated { .. } => return Vec::new(),
     };
-    if request.unit == PrivacyUnit::User || request.adjacency == Adjacency::ReplaceOne {
+    if request.unit == PrivacyUnit::User {
         return Vec::new();
     }
     search::named(&request.under(other), &[]).unwrap_or_default()
@@ -146,15 +145,24 @@ fn too_much(request: &Request, candidate: &Candidate) -> Option<String> {
     Some(format!("its noise, about {seconds:.2} s a step, is above the time, {limit} s"))
 }
 
-/// The candidates that may be chosen: within the budget, and named if any is.
+/// The loss that the request compares.
+fn loss(request: &Request, candidates: &[Candidate], i: usize) -> f64 {
+    candidates[i].objective(request.objective)
+}
+
+/// The first candidate that may be chosen: independent noise, unless others are named.
+fn first(request: &Request, candidates: &[Candidate]) -> usize {
+    usize::from(request.specs.is_some() && candidates.len() > 1)
+}
+
+/// The candidates that may be chosen and are within the budget.
 fn within(request: &Request, candidates: &[Candidate]) -> Vec<usize> {
-    let names_another = candidates.len() > 1 && request.specs.is_some();
     let fits = |&i: &usize| too_much(request, &candidates[i]).is_none();
-    (usize::from(names_another)..candidates.len()).filter(fits).collect()
+    (first(request, candidates)..candidates.len()).filter(fits).collect()
 }
 
 fn least(request: &Request, candidates: &[Candidate], within: &[usize]) -> Option<usize> {
-    let loss = |i: usize| candidates[i].objective(request.objective);
+    let loss = |i: usize| loss(request, candidates, i);
     within.iter().copied().min_by(|&i, &j| loss(i).total_cmp(&loss(j)))
 }
 
@@ -163,7 +171,7 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
     let Some(best) = least(request, candidates, &within) else {
         return Err(nothing_fits(request, candidates));
     };
-    let loss = |i: usize| candidates[i].objective(request.objective);
+    let loss = |i: usize| loss(request, candidates, i);
     let close =
         |most: f64, of: &[usize]| -> Vec<usize> { of.iter().copied().filter(|&i| loss(i) <= most).collect() };
     let state = |i: usize| candidates[i].state_bytes;
@@ -177,7 +185,7 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
 
 /// Which budget even the cheapest candidate that may be chosen exceeds, and what it would have to be.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
-    let may = &candidates[usize::from(request.specs.is_some() && candidates.len() > 1)..];
+    let may = &candidates[first(request, candidates)..];
     let whose = if request.specs.is_some() { "of the named strategies" } else { "of all that were tried" };
     let in_time: Vec<_> =
         may.iter().filter(|c| request.noise_time.is_none_or(|limit| c.noise_seconds <= limit)).collect();
@@ -189,13 +197,4 @@ fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
     let bytes = in_time.iter().map(|c| c.state_bytes).min().unwrap_or(0);
     let must_be = format!("at least {bytes} bytes, the smallest state {whose} within the time");
     InvalidParameter::new("memory", request.memory.unwrap_or(0), must_be).into()
-}
-
-/// Sampling amplifies under zero-out; for replace-one there is no theorem here.
-pub(crate) fn refuse_replace_one(request: &Request) -> Result<()> {
-    if request.setting == Setting::Poisson && request.adjacency == Adjacency::ReplaceOne {
-        let must_be = "zero-out in the Poisson setting, whose amplification is proved for it";
-        return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
-    }
-    Ok(())
 }

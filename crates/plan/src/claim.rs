@@ -1,5 +1,6 @@
 //! What is claimed.
 
+use antinoise_accounting::BallsInBins;
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,16 @@ pub enum Accountant {
     /// Privacy loss distributions of the DP-SGD run that banded noise under block-cyclic Poisson sampling is at
     /// least as private as: amplified.
     SampledGaussian,
+    /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, and wrong with a stated
+    /// probability.
+    BallsInBins,
+}
+
+impl Accountant {
+    /// Of a statistical accountant: the probability that it errs.
+    pub fn failure(self) -> Option<f64> {
+        (self == Self::BallsInBins).then_some(BallsInBins::CLAIM_FAILURE)
+    }
 }
 
 /// The privacy claim.
@@ -29,4 +40,7 @@ pub struct Privacy {
     pub adjacency: Adjacency,
     /// How epsilon was computed.
     pub accountant: Accountant,
+    /// Of a statistical accountant: the probability that it errs, which delta contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<f64>,
 }

@@ -1,25 +1,25 @@
 //! The plan: one value that states everything a reader needs to believe a privacy claim, and everything a
 //! trainer needs to run it.
 //!
-//! - [`Request`]: what is wanted: data, batches, privacy target, setting;
+//! - [`Request`]: data, batches, privacy target and setting;
 //! - [`choose`]: candidates for it, and the one of least loss;
-//! - [`advise`]: requests worth making, from the number of examples and what can be paid;
+//! - [`advise`]: proposed requests, from the number of examples and the compute budget;
 //! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
-//! - [`Plan`]: what is saved as TOML; [`VerifiedPlan`]: one whose claim was recomputed, which alone is run and stated;
-//! - [`compose`]: what several models from the same data cost together;
+//! - [`Plan`]: the numbers that are saved as TOML; [`VerifiedPlan`]: a plan whose claim was recomputed. Only verified plans are run and stated;
+//! - [`compose`]: the privacy of several models from the same data together;
 //! - [`Sampler`]: which examples take part in a step;
-//! - [`Release`]: how a noisy sum leaves the machine, on a grid or in plain floating point.
+//! - [`Release`]: how a noisy sum is released, on a grid or in plain floating point.
 //!
-//! What is run and what is accounted come from the same value, so they cannot drift apart.
+//! Training and accounting use the same value, so they cannot disagree.
 //!
 //! # Layers
 //!
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. A plan is
-//! numbers; verifying stands on them, and on verified plans all that makes, reads, states or chooses them.
+//! numbers. Verification uses the numbers. Everything that makes, reads, states or chooses plans uses verified plans.
 //!
 //! ```layers
 //! error, sampler, claim: what can go wrong; batches; epsilon, delta and what accounts for them
-//! file, range, release, schedule: whole files; single precision; how sums are released; who takes part when
+//! file, range, release, schedule, bins: whole files; single precision; how sums are released; who takes part when; bins
 //! request, plan: what is wanted; what is stated
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
@@ -33,6 +33,7 @@
 
 mod advise;
 mod bands;
+mod bins;
 mod candidate;
 mod choose;
 mod claim;

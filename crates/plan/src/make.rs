@@ -4,7 +4,7 @@ use antinoise_accounting::Bracket;
 use antinoise_mechanism::AnyStrategy;
 
 use crate::verify::VERSION;
-use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, VerifiedPlan};
+use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan};
 
 impl VerifiedPlan {
     /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
@@ -41,6 +41,7 @@ impl VerifiedPlan {
                 unit: request.unit,
                 adjacency: request.adjacency,
                 accountant: schedule.scheme.accountant(),
+                failure: schedule.scheme.accountant().failure(),
             },
             release,
             sampler: schedule.scheme.sampler(),
@@ -50,8 +51,28 @@ impl VerifiedPlan {
             strategy,
         };
         plan.rounding_factor = plan.needed_rounding_factor(stated, &noise)?;
-        let Bracket { lower, upper } = plan.account(&schedule.scheme)?;
+        let Bracket { lower, upper } = match schedule.scheme {
+            Scheme::BallsInBins { bins, .. } => plan.bracket_in_bins(bins, request.epsilon)?,
+            _ => plan.account(&schedule.scheme)?,
+        };
         (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
         plan.verify()
+    }
+}
+
+/// Parts of epsilon that are tried as its lower end.
+const TIGHT: [f64; 4] = [0.98, 0.95, 0.9, 0.8];
+
+impl Plan {
+    /// `epsilon`, which verifying the plan is to show, and how far below it the truth is not.
+    fn bracket_in_bins(&self, bins: usize, epsilon: f64) -> Result<Bracket> {
+        let mechanism = self.in_bins(bins)?;
+        for lower in TIGHT.map(|part| part * epsilon) {
+            // As far above delta as other samples are likely to be.
+            if mechanism.claimed_delta_lower(lower)? > 1.2 * self.privacy.delta {
+                return Ok(Bracket { lower, upper: epsilon });
+            }
+        }
+        Ok(Bracket { lower: 0.0, upper: epsilon })
     }
 }

@@ -1,6 +1,8 @@
 //! The plan itself.
 
-use antinoise_accounting::{BlockCyclicPoisson, Bracket, Composition, Gdp, banded_to_sampled_upper};
+use antinoise_accounting::{
+    BallsInBins, BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled_upper,
+};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::running;
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::unsound;
 use crate::release::{RunningNoise, SUM_ALLOWANCE};
-use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Scheme};
+use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Scheme, bins};
 
 /// Everything that a reader needs to believe the claim and a trainer needs to run it, as a file states it: not yet
 /// verified. What runs a plan or speaks of it takes a [`VerifiedPlan`](crate::VerifiedPlan).
@@ -70,8 +72,14 @@ impl Plan {
                 Participation::Single => Ok(Scheme::Amplified { groups }),
                 _ => Err(self.unkept_schema()),
             },
+            (Accountant::BallsInBins, Sampler::BallsInBins { bins }) => {
+                Ok(Scheme::BallsInBins { bins, participation: self.participation.clone() })
+            }
             (Accountant::SampledGaussian, sampler) => {
                 Err(unsound("accountant", "sampled-gaussian", format!("sampler {sampler:?}")))
+            }
+            (Accountant::BallsInBins, sampler) => {
+                Err(unsound("accountant", "balls-in-bins", format!("sampler {sampler:?}")))
             }
         }
     }
@@ -81,17 +89,17 @@ impl Plan {
         unsound("participation", &self.participation, format!("sampler {:?}", self.sampler))
     }
 
-    /// epsilon at the plan's delta, by the accountant of its `scheme`.
+    /// epsilon at the plan's delta, by the accountant of its `scheme`; of bins, without sampling.
     pub(crate) fn account(&self, scheme: &Scheme) -> Result<Bracket> {
         let delta = self.privacy.delta;
         match *scheme {
-            Scheme::Unamplified { .. } => {
+            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
                 let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
                 Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
             }
             Scheme::Amplified { groups } => {
-                let run = banded_to_sampled_upper(&self.sampling(groups)?, self.noise_multiplier)?;
-                Ok(Composition::new([run])?.epsilon(delta)?)
+                let run = Composition::new([self.sampled_run(groups)?])?;
+                Ok(run.group_epsilon(delta, replaced(self.privacy.adjacency))?)
             }
         }
     }
@@ -102,7 +110,7 @@ impl Plan {
         let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
         let running = running::sensitivity_upper(strategy, &self.participation, precision)?;
         let column_norm = (self.participation == Participation::Single).then_some(running);
-        let past = self.noise_multiplier * self.past_share(stated, noise, column_norm)?;
+        let past = self.accounted_noise() * self.past_share(stated, noise, column_norm)?;
         let left = (1.0 - past).next_down();
         if !(0.5..=1.0).contains(&left) {
             let must_be = "one whose noise double precision can add up for so many parameters and steps: fewer bands, \
@@ -135,15 +143,9 @@ impl Plan {
         }
     }
 
-    /// The sampling in `groups` groups that amplifies, its hypotheses checked on the numbers.
-    pub(crate) fn sampling(&self, groups: usize) -> Result<BlockCyclicPoisson> {
-        if self.privacy.adjacency != Adjacency::ZeroOut {
-            return Err(unsound(
-                "adjacency",
-                self.privacy.adjacency,
-                "zero-out, under which sampling amplifies",
-            ));
-        }
+    /// The DP-SGD run, under zero-out, that sampling in `groups` groups is at least as private as; its hypotheses are checked on
+    /// the numbers.
+    pub(crate) fn sampled_run(&self, groups: usize) -> Result<SampledGaussian> {
         between("groups", groups, 1, self.steps, "steps")?;
         // That of the C that runs as well: where C^-1 is what is rounded, C keeps no zero.
         let bands =
@@ -151,12 +153,39 @@ impl Plan {
         if bands > groups {
             return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
         }
-        Ok(BlockCyclicPoisson {
+        let sampling = BlockCyclicPoisson {
             bands: groups,
             steps: self.steps,
             batch_size: self.batch_size as f64,
             examples: self.examples,
-        })
+        };
+        Ok(banded_to_sampled_upper(&sampling, self.accounted_noise())?)
+    }
+
+    /// The noise multiplier that is accounted: where Poisson sampling amplifies that of zero-out, over whose sensitivity, half that of
+    /// replace-one, noise is twice as large.
+    fn accounted_noise(&self) -> f64 {
+        let under_zero_out = self.privacy.accountant == Accountant::SampledGaussian;
+        let factor = if under_zero_out { self.privacy.adjacency.sensitivity_factor() } else { 1.0 };
+        self.noise_multiplier * factor
+    }
+
+    /// The mechanism in so many bins, its hypotheses checked on the C that runs: noise over the widened clip norm, less what
+    /// double precision does to the past's share.
+    pub(crate) fn in_bins(&self, bins: usize) -> Result<BallsInBins> {
+        if self.privacy.adjacency != Adjacency::ZeroOut {
+            let wanted = "zero-out, under which bins are accounted for";
+            return Err(unsound("adjacency", self.privacy.adjacency, wanted));
+        }
+        let (strategy, kind) = (&*self.strategy, self.release.kind());
+        let (encoder, factor) = running::encoder_upper(strategy, kind.precision())?;
+        let stated = strategy.sensitivity(&self.participation)?.value;
+        let noise = kind.noise(&strategy.recursion()?, self.steps)?;
+        let past = (self.noise_multiplier * self.past_share(stated, &noise, None)?).next_up();
+        // Each product is rounded once.
+        let std =
+            self.noise_multiplier * self.sensitivity.value * self.rounding_factor * (1.0 - past) / factor;
+        bins::mechanism(&encoder, bins, std * (1.0 - 8.0 * f64::EPSILON))
     }
 
     /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is enlarged by
@@ -197,6 +226,14 @@ impl Plan {
     /// What the noisy sum is divided by.
     pub fn expected_batch_size(&self) -> f64 {
         self.sampler.expected_batch_size(self.examples, self.batch_size)
+    }
+}
+
+/// How many units differ under zero-out where data sets are neighbours: to replace one is to zero it out, and then another.
+pub(crate) fn replaced(adjacency: Adjacency) -> u64 {
+    match adjacency {
+        Adjacency::ZeroOut => 1,
+        Adjacency::ReplaceOne => 2,
     }
 }
 

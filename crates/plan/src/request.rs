@@ -24,6 +24,8 @@ pub enum Setting {
     Single,
     /// Data are shuffled once and cut into batches, which take turns.
     Cyclic,
+    /// One pass over data in their given order, neither shuffled nor sampled: at most floor(N / B) steps.
+    Stream,
     /// Units come by themselves, at least `min_sep` steps apart, at most `max_participations` times.
     Federated {
         /// b.
@@ -83,7 +85,7 @@ pub struct Request {
     pub tolerance: f64,
     /// The mechanisms to compare with independent noise, or those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
-    /// Where none are named: whether to try those too that take seconds to optimise, a few percent better. Default true.
+    /// Where none are named: whether to try those too that take seconds to optimise or to account for, better by up to a fifth. Default true.
     pub thorough: bool,
 }
 
@@ -157,11 +159,12 @@ impl Request {
             })?,
         };
         let cyclic = Sampler::Cyclic { groups };
+        if matches!(self.setting, Setting::Single | Setting::Stream) {
+            between("steps", steps, 1, groups, "one epoch's steps, examples / batch_size")?;
+        }
         let (sampler, participation) = match self.setting {
-            Setting::Single => {
-                between("steps", steps, 1, groups, "one epoch's steps, examples / batch_size")?;
-                (cyclic, Participation::Single)
-            }
+            Setting::Single => (cyclic, Participation::Single),
+            Setting::Stream => (Sampler::Stream, Participation::Single),
             Setting::Cyclic if steps <= groups => (cyclic, Participation::Single),
             Setting::Cyclic => {
                 let max_participations = steps.div_ceil(groups);

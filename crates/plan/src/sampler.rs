@@ -25,6 +25,15 @@ pub enum Sampler {
         #[serde(default = "one")]
         groups: usize,
     },
+    /// Balls in bins: every example is put in one of so many bins, uniformly and on its own, once for the whole run; step t
+    /// takes bin t mod bins.
+    BallsInBins {
+        /// Steps between two turns of an example.
+        bins: usize,
+    },
+    /// Examples are taken once, in their given order: step t takes those from t batch_size up to
+    /// (t + 1) batch_size. Nothing is random.
+    Stream,
     /// Units arrive by themselves; whoever runs the plan keeps the schema.
     External,
 }
@@ -43,17 +52,20 @@ impl Sampler {
     /// ```
     pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
         match self {
-            Self::Cyclic { groups } => examples as f64 / groups as f64,
-            Self::Poisson { .. } | Self::External => batch_size as f64,
+            Self::Cyclic { groups } | Self::BallsInBins { bins: groups } => examples as f64 / groups as f64,
+            Self::Poisson { .. } | Self::Stream | Self::External => batch_size as f64,
         }
     }
 }
 
 /// The batches of one run, each made on its own: step t needs none of those before.
 pub struct Batches {
-    /// A permutation of 0..examples, cut into groups.
+    /// A permutation of 0..examples, cut into groups; of a stream, the numbers of all that it takes.
     order: Vec<usize>,
-    groups: usize,
+    /// Where each group begins in the order, and where the last one ends.
+    starts: Vec<usize>,
+    /// Whether groups take turns again and again; those of a stream have one.
+    repeats: bool,
     /// An example of the group whose turn it is takes part when 64 random bits are below this.
     threshold: u128,
 }
@@ -76,10 +88,12 @@ impl Batches {
         match sampler {
             Sampler::Cyclic { groups } => Ok(Self::cyclic(examples, groups, rng)),
             Sampler::Poisson { groups } => Ok(Self::poisson(examples, batch_size, groups, rng)),
+            Sampler::BallsInBins { bins } => Ok(Self::balls_in_bins(examples, bins, rng)),
+            Sampler::Stream => Ok(Self::stream(examples, batch_size)),
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
                 "external",
-                "cyclic or Poisson: whoever runs this plan forms its batches",
+                "one that forms batches: whoever runs this plan forms its batches",
             )),
         }
     }
@@ -90,23 +104,44 @@ impl Batches {
         for last in (1..examples).rev() {
             order.swap(last, below(last as u64 + 1, rng) as usize);
         }
-        Self { order, groups, threshold: ALL }
+        let start = |g: usize| (g as u128 * examples as u128 / groups as u128) as usize;
+        Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL }
+    }
+
+    /// Balls in bins: every example in a bin drawn from `rng`.
+    pub fn balls_in_bins(examples: usize, bins: usize, rng: &mut impl Rng) -> Self {
+        let of: Vec<usize> = (0..examples).map(|_| below(bins as u64, rng) as usize).collect();
+        let mut starts = vec![0; bins + 1];
+        of.iter().for_each(|&bin| starts[bin + 1] += 1);
+        (0..bins).for_each(|bin| starts[bin + 1] += starts[bin]);
+        let (mut next, mut order) = (starts.clone(), vec![0; examples]);
+        for (example, &bin) in of.iter().enumerate() {
+            order[next[bin]] = example;
+            next[bin] += 1;
+        }
+        Self { order, starts, repeats: true, threshold: ALL }
+    }
+
+    /// Batches of `batch_size` examples in their given order, as many as there are; empty ones from there on.
+    pub fn stream(examples: usize, batch_size: usize) -> Self {
+        let steps = examples / batch_size;
+        let starts = (0..=steps).map(|step| step * batch_size).collect();
+        Self { order: (0..steps * batch_size).collect(), starts, repeats: false, threshold: ALL }
     }
 
     /// Block-cyclic Poisson batches of expected size `batch_size` from `groups` groups, drawn from `rng`.
     pub fn poisson(examples: usize, batch_size: usize, groups: usize, rng: &mut impl Rng) -> Self {
         let mut batches = Self::cyclic(examples, groups, rng);
-        for group in 0..groups {
-            let members = batches.members(group);
-            batches.order[members].sort_unstable();
+        for ends in batches.starts.windows(2) {
+            batches.order[ends[0]..ends[1]].sort_unstable();
         }
         // Rounded down: a smaller probability is never less private.
         let threshold = ((batch_size as u128 * groups as u128) << 64) / examples as u128;
         Self { threshold: threshold.min(ALL), ..batches }
     }
 
-    /// The examples of step `step`, in increasing order for Poisson; `rng` is the step's own generator, which
-    /// cyclic batches do not use.
+    /// The examples of step `step`, in increasing order but for cyclic batches; `rng` is the step's own generator,
+    /// which others than Poisson batches do not use.
     ///
     /// ```
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -118,17 +153,21 @@ impl Batches {
     /// assert_eq!(epoch.len(), 10); // everyone once
     /// ```
     pub fn at(&self, step: usize, rng: &mut impl Rng) -> Vec<usize> {
-        let group = &self.order[self.members(step % self.groups)];
+        let group = self.turn(step);
         if self.threshold == ALL {
             return group.to_vec();
         }
         group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect()
     }
 
-    /// Where the members of a group are in the order.
-    fn members(&self, group: usize) -> std::ops::Range<usize> {
-        let start = |g: usize| (g as u128 * self.order.len() as u128 / self.groups as u128) as usize;
-        start(group)..start(group + 1)
+    /// The examples whose turn step `step` is: those of its batch, or from which its batch is drawn.
+    pub fn turn(&self, step: usize) -> &[usize] {
+        let groups = self.starts.len() - 1;
+        if !self.repeats && step >= groups {
+            return &[];
+        }
+        let group = step % groups;
+        &self.order[self.starts[group]..self.starts[group + 1]]
     }
 }
 
@@ -203,6 +242,48 @@ mod tests {
             }
         }
         assert!(group_of.iter().all(Option::is_some), "everyone's turn comes");
+    }
+
+    #[test]
+    fn bins_are_uniform_independent_and_fixed_for_the_run() {
+        let of = |batches: &Batches, from: usize, bins: usize| -> Vec<usize> {
+            let mut of = vec![usize::MAX; 101];
+            for t in from..from + bins {
+                let batch = batches.at(t, &mut rng(t as u64, 0));
+                assert!(batch.is_sorted());
+                for example in batch {
+                    assert_eq!(of[example], usize::MAX, "one bin each");
+                    of[example] = t % bins;
+                }
+            }
+            of
+        };
+        // Where two examples are: chi-squared with 8 degrees of freedom over 4500 keys, false alarm 1e-6 (threshold 42.7).
+        let mut counts = [0f64; 9];
+        for seed in 0..4500 {
+            let batches = Batches::balls_in_bins(101, 3, &mut rng(seed, 0));
+            let found = of(&batches, 0, 3);
+            assert!(found.iter().all(|&bin| bin < 3), "everyone has a bin");
+            if seed % 100 == 0 {
+                assert_eq!(found, of(&batches, 3000, 3), "the same in every round");
+            }
+            counts[3 * found[0] + found[100]] += 1.0;
+        }
+        let chi_squared: f64 = counts.iter().map(|c| (c - 500.0).powi(2) / 500.0).sum();
+        assert!(chi_squared < 42.7, "{counts:?}");
+    }
+
+    #[test]
+    fn a_stream_is_read_once_in_its_order_whatever_the_key() {
+        for (examples, batch_size) in [(103, 10), (7, 7), (9, 2), (5, 1)] {
+            let make = |seed| Batches::new(Sampler::Stream, examples, batch_size, &mut rng(seed, 0)).unwrap();
+            let all = |batches: &Batches| -> Vec<usize> {
+                (0..2 * examples).flat_map(|t| batches.at(t, &mut rng(t as u64, 0))).collect()
+            };
+            let whole = examples / batch_size;
+            assert_eq!(all(&make(1)), (0..whole * batch_size).collect::<Vec<_>>());
+            assert_eq!(all(&make(1)), all(&make(2)));
+        }
     }
 
     #[test]

@@ -20,6 +20,13 @@ pub enum Scheme {
         /// Steps between two turns of an example.
         groups: usize,
     },
+    /// Balls-in-bins sampling, which amplifies any C without negative entries: nobody knows an example's bin.
+    BallsInBins {
+        /// Steps between two turns of an example.
+        bins: usize,
+        /// Pi: the schema that each bin keeps and the sensitivity is for.
+        participation: Participation,
+    },
 }
 
 impl Scheme {
@@ -28,13 +35,16 @@ impl Scheme {
         match *self {
             Self::Unamplified { sampler, .. } => sampler,
             Self::Amplified { groups } => Sampler::Poisson { groups },
+            Self::BallsInBins { bins, .. } => Sampler::BallsInBins { bins },
         }
     }
 
     /// Pi: the schema that the sensitivity is for; single where sampling amplifies.
     pub fn participation(&self) -> &Participation {
         match self {
-            Self::Unamplified { participation, .. } => participation,
+            Self::Unamplified { participation, .. } | Self::BallsInBins { participation, .. } => {
+                participation
+            }
             Self::Amplified { .. } => &Participation::Single,
         }
     }
@@ -44,7 +54,13 @@ impl Scheme {
         match self {
             Self::Unamplified { .. } => Accountant::Gdp,
             Self::Amplified { .. } => Accountant::SampledGaussian,
+            Self::BallsInBins { .. } => Accountant::BallsInBins,
         }
+    }
+
+    /// Whether sampling amplifies privacy.
+    pub fn is_amplified(&self) -> bool {
+        !matches!(self, Self::Unamplified { .. })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Class, Participation};
+use antinoise_mechanism::{Adjacency, Class, Participation};
 use rayon::prelude::*;
 
 use crate::candidate::Candidate;
-use crate::{Request, Result, Schedule, Setting};
+use crate::{Request, Result, Schedule, Setting, bins};
 
 /// Most bands that are tried when none are named: 5000 bands over 80,000 steps are designed and accounted in half a minute on
 /// two cores. With as many bands as groups, sampling is never worse than batches in turn.
@@ -44,7 +44,41 @@ pub(crate) fn named(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Can
     let others = specs.iter().filter(|spec| spec.class != Class::Identity);
     let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
     let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
-    all.par_iter().map(|spec| candidate(request, trial(spec))).collect()
+    let made = all.par_iter().map(|spec| candidate(request, trial(spec))).collect::<Result<Vec<_>>>()?;
+    Ok(made.into_iter().map(|found| in_bins(request, &found, f64::INFINITY).unwrap_or(found)).collect())
+}
+
+/// The same in bins, with the noise that its claim was shown for, where that needs less and its loss is at most `most`.
+fn in_bins(request: &Request, cyclic: &Candidate, most: f64) -> Option<Candidate> {
+    let bins = request.examples / request.batch_size;
+    let may = request.setting == Setting::Poisson && request.adjacency == Adjacency::ZeroOut;
+    if !may || cyclic.is_amplified() || !bins::is_affordable(bins, cyclic.schedule.steps) {
+        return None;
+    }
+    let sought = cyclic.in_bins(request, bins).ok()?;
+    if sought.objective(request.objective) > most {
+        return None;
+    }
+    let found = sought.shown(request).ok()?;
+    (found.noise_multiplier < cyclic.noise_multiplier).then_some(found)
+}
+
+/// Of those in cyclic batches, puts the best BLT and the best of the others that can be in bins where they may then be chosen: to
+/// show a claim takes seconds.
+fn put_in_bins(request: &Request, found: &mut [Candidate]) {
+    let mut order: Vec<_> = (0..found.len()).collect();
+    order.sort_by(|&i, &j| {
+        let loss = |i: usize| found[i].objective(request.objective);
+        loss(i).total_cmp(&loss(j))
+    });
+    let least = order.first().map_or(f64::INFINITY, |&i| found[i].objective(request.objective));
+    let most = least * (1.0 + request.tolerance);
+    for is_blt in [true, false] {
+        let of = order.iter().filter(|&&i| (found[i].spec.class == Class::Blt) == is_blt);
+        if let Some((i, better)) = of.filter_map(|&i| Some((i, in_bins(request, &found[i], most)?))).next() {
+            found[i] = better;
+        }
+    }
 }
 
 /// Those that fit the request, independent noise first: at first few numbers of Toeplitz bands, then between the best of them,
@@ -60,18 +94,23 @@ pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>
         .extend(other_classes(request, &unsampled).into_iter().map(|spec| Trial { spec, amplified: false }));
     let (mut first, mut failures) = all(request, &trials);
     drop_idle_buffers(&mut first, request.objective);
-    let best = least(&first, request.objective, sampled);
-    let refined = best.map_or(Vec::new(), |best| {
-        let bands = best.spec.bands.unwrap_or(1);
-        let trial = |spec| Trial { spec, amplified: sampled };
-        let forms = if request.thorough { best_forms(bands, unsampled.steps) } else { Vec::new() };
-        let near = if sampled { near(bands, most) } else { Vec::new() };
-        let untried = near.into_iter().filter(|&b| first.iter().all(|c| c.spec != toeplitz(b)));
-        untried.map(toeplitz).chain(forms).map(trial).collect()
-    });
-    let (second, more) = all(request, &refined);
+    let (second, more) = all(request, &refined(request, unsampled.steps, most, &first));
     failures.extend(more);
+    if request.thorough {
+        put_in_bins(request, &mut first);
+    }
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
+}
+
+/// What is tried after `first`: numbers of Toeplitz bands near the best of them, up to `most`, and its better forms.
+fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) -> Vec<Trial> {
+    let amplified = request.setting == Setting::Poisson;
+    let Some(best) = least(first, request.objective, amplified) else { return Vec::new() };
+    let bands = best.spec.bands.unwrap_or(1);
+    let near = if amplified { near(bands, most) } else { Vec::new() };
+    let untried = near.into_iter().map(toeplitz).filter(|spec| first.iter().all(|c| c.spec != *spec));
+    let forms = if request.thorough { best_forms(bands, steps) } else { Vec::new() };
+    untried.chain(forms).map(|spec| Trial { spec, amplified }).collect()
 }
 
 /// The request where nothing is sampled.
@@ -122,9 +161,9 @@ fn least(found: &[Candidate], objective: Objective, amplified: bool) -> Option<&
     found.iter().filter(banded).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
 }
 
-/// The classes whose noise sampling amplifies by a theorem.
+/// The classes whose noise sampling amplifies by a theorem. One that restarts has blocks with as many bands.
 fn is_banded(spec: StrategySpec) -> bool {
-    matches!(spec.class, Class::Identity | Class::BandedToeplitz | Class::Banded) && spec.restarts.is_none()
+    matches!(spec.class, Class::Identity | Class::BandedToeplitz | Class::Banded)
 }
 
 fn toeplitz(bands: usize) -> StrategySpec {

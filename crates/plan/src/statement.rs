@@ -1,18 +1,18 @@
 //! The privacy claim in words, and that of several models from the same data.
 
-use antinoise_accounting::{
-    Bracket, Composition, Gdp, Neighbours, PrivacyStatement, SampledGaussian, banded_to_sampled_upper,
-};
+use antinoise_accounting::{Bracket, Composition, Gdp, Neighbours, PrivacyStatement, SampledGaussian};
 use antinoise_input::{InvalidParameter, at_least, four_decimals};
 use antinoise_mechanism::Adjacency;
 
+use crate::plan::replaced;
 use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
 use crate::{Result, Scheme, VerifiedPlan};
 
-/// What all of `models` together cost at `delta`: each plan released as often as said, from the same data, with keys of
-/// their own, in any order, each chosen with sight of the ones before.
+/// The epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same data, with keys of
+/// its own, in any order, each chosen with knowledge of the releases before. Of models whose examples were put in bins it counts none of the
+/// amplification.
 ///
-/// Who trains several models and publishes the best by its results on the private data has to count all of them.
+/// If you train several models and publish the best one by its results on the private data, count all of them.
 ///
 /// # Errors
 /// When there is no model, a count is 0 or the plans protect other units or compare other data sets.
@@ -26,6 +26,12 @@ use crate::{Result, Scheme, VerifiedPlan};
 pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
+    let is_sampled = |plan: &VerifiedPlan| matches!(plan.scheme(), Scheme::Amplified { .. });
+    // Where some are sampled, all are composed under zero-out, for which there is more noise over sensitivity.
+    let zero_out = match models.iter().any(|(plan, _)| is_sampled(plan)) {
+        true => first.privacy.adjacency.sensitivity_factor(),
+        false => 1.0,
+    };
     for &(plan, times) in models {
         at_least("number of models", times, 1)?;
         if (plan.privacy.unit, plan.privacy.adjacency) != (first.privacy.unit, first.privacy.adjacency) {
@@ -34,13 +40,13 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket>
             return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
         }
         match plan.scheme() {
-            Scheme::Unamplified { .. } => {
-                full.push(
-                    Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.repeat_upper(times as u64)?,
-                );
+            // Sampling only helps.
+            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
+                let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
+                full.push(gdp.repeat_upper(times as u64)?);
             }
             Scheme::Amplified { groups } => {
-                let run = banded_to_sampled_upper(&plan.sampling(groups)?, plan.noise_multiplier)?;
+                let run = plan.sampled_run(groups)?;
                 let steps = run.steps().saturating_mul(times as u64);
                 sampled.push(SampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?);
             }
@@ -54,7 +60,7 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket>
         // One step that samples everything, with noise rounded down.
         sampled.push(SampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
     }
-    Ok(Composition::new(sampled)?.epsilon(delta)?)
+    Ok(Composition::new(sampled)?.group_epsilon(delta, replaced(first.privacy.adjacency))?)
 }
 
 impl VerifiedPlan {
@@ -83,7 +89,7 @@ impl VerifiedPlan {
             epsilon: privacy.epsilon,
             epsilon_lower: privacy.epsilon_lower,
             delta: privacy.delta,
-            confidence: None,
+            failure: privacy.failure,
             units: Some(self.examples),
             observer: "it holds against whoever sees the noisy sum of every step, and so every model on the way, not only \
                        the last one, and knows all data but one unit's"
@@ -137,6 +143,7 @@ impl VerifiedPlan {
             "models beyond these {count} from the same data; which of the {count} is published may be chosen by results \
              on the private data"
         ));
-        Ok(PrivacyStatement { epsilon: upper, epsilon_lower: lower, accountant, not_covered, ..alone })
+        let (epsilon, epsilon_lower) = (upper, lower);
+        Ok(PrivacyStatement { epsilon, epsilon_lower, accountant, not_covered, failure: None, ..alone })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use antinoise_accounting::Bracket;
+use antinoise_accounting::{BallsInBins, Bracket, Gdp};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_negative, positive};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
@@ -48,6 +48,18 @@ impl VerifiedPlan {
     /// How batches are formed, and whether that amplifies.
     pub fn scheme(&self) -> Scheme {
         self.0.scheme().expect("it was found when the plan was verified")
+    }
+}
+
+impl VerifiedPlan {
+    /// The plan's mechanism as if its examples were put in so many bins: what [`Privacy::epsilon`] follows from where they are.
+    ///
+    /// # Errors
+    /// When there are too many bins or steps, C is not lower triangular or has a negative entry, or the adjacency is not zero-out.
+    ///
+    /// [`Privacy::epsilon`]: crate::Privacy::epsilon
+    pub fn balls_in_bins(&self, bins: usize) -> Result<BallsInBins> {
+        self.in_bins(bins)
     }
 }
 
@@ -109,8 +121,15 @@ impl Plan {
     }
 
     fn check_claim(&self, scheme: &Scheme) -> Result<()> {
-        let Bracket { lower, upper } = self.account(scheme)?;
         let privacy = &self.privacy;
+        let failure = privacy.accountant.failure();
+        if privacy.failure != failure {
+            return Err(unsound("failure", format!("{:?}", privacy.failure), format!("{failure:?}")));
+        }
+        let Bracket { lower, upper } = match *scheme {
+            Scheme::BallsInBins { bins, .. } => return self.check_claim_in_bins(bins),
+            _ => self.account(scheme)?,
+        };
         // As what is wanted, so that no comparison takes what is no number.
         let (covers, reached) =
             (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
@@ -121,6 +140,26 @@ impl Plan {
             return Err(unsound("epsilon_lower", privacy.epsilon_lower, lower));
         }
         Ok(())
+    }
+
+    /// Both ends of epsilon on samples that follow from the numbers, so that no file can choose them; nothing is allowed for rounding.
+    fn check_claim_in_bins(&self, bins: usize) -> Result<()> {
+        let (mechanism, privacy) = (self.in_bins(bins)?, &self.privacy);
+        let unsampled =
+            Gdp::from_noise_multiplier_upper(self.noise_multiplier)?.epsilon_upper(privacy.delta)?;
+        let needs_no_sampling = privacy.epsilon >= unsampled;
+        if !needs_no_sampling {
+            let found = mechanism.claimed_delta(privacy.epsilon)?.upper;
+            let covers = found <= privacy.delta;
+            if !covers {
+                let found = format!("no more than delta {found:e} there, not {:e}", privacy.delta);
+                return Err(unsound("epsilon", privacy.epsilon, found));
+            }
+        }
+        let lower = privacy.epsilon_lower;
+        let reached = lower == 0.0
+            || lower <= privacy.epsilon && mechanism.claimed_delta_lower(lower)? >= privacy.delta;
+        if reached { Ok(()) } else { Err(unsound("epsilon_lower", lower, "no such lower end")) }
     }
 
     fn check_numbers(&self) -> Result<()> {
@@ -167,7 +206,11 @@ impl Plan {
                 at_least("groups", groups, 1)?;
                 true
             }
-            Scheme::Unamplified { sampler: Sampler::Cyclic { groups }, .. } => {
+            Scheme::Unamplified {
+                sampler: Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups },
+                ..
+            }
+            | Scheme::BallsInBins { bins: groups, .. } => {
                 between("groups", groups, 1, self.examples, "examples")?;
                 self.participation_holds_cyclic(groups)
             }
@@ -175,17 +218,27 @@ impl Plan {
                 at_least("groups", groups, 1)?;
                 groups == 1 && self.participation == Participation::FullBatch
             }
+            Scheme::Unamplified { sampler: Sampler::Stream, .. } => {
+                let most = self.examples / self.batch_size;
+                between(
+                    "steps",
+                    self.steps,
+                    1,
+                    most,
+                    "examples / batch_size, after which a stream has ended",
+                )?;
+                self.participation_holds_cyclic(self.steps)
+            }
             Scheme::Unamplified { sampler: Sampler::External, .. } => true,
         };
         if keeps { Ok(()) } else { Err(self.unkept_schema()) }
     }
 
-    /// Samplers that shuffle and draw examples keep a schema of examples: a user with two of them takes part twice as
-    /// often.
+    /// Samplers that take examples keep a schema of examples: a user with two of them takes part twice as often.
     fn check_unit(&self) -> Result<()> {
         if self.privacy.unit == PrivacyUnit::User && self.sampler != Sampler::External {
-            let must_be = "example: the plan's sampler shuffles and draws examples, and clips each by itself, so that \
-                           a user with several takes part more often. A plan for users has the external sampler; where \
+            let must_be = "example: the plan's sampler takes examples by number, and clips each by itself, so that a \
+                           user with several takes part more often. A plan for users has the external sampler; where \
                            every user has one example, the two units are the same";
             return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
         }

@@ -18,12 +18,15 @@ fn figure(x: f64) -> String {
 pub(crate) fn schema(plan: &VerifiedPlan) -> String {
     if let Scheme::Amplified { groups } = plan.scheme() {
         return match plan.steps.div_ceil(groups) {
-            1 => "a unit has one turn at most".into(),
+            1 => "a unit takes part in at most one step".into(),
             turns if groups == 1 => {
-                format!("a unit may take part in each of {turns} steps, and does in some")
+                format!("a unit may take part in each of {turns} steps; sampling decides in which it does")
             }
             turns => {
-                format!("a unit has {turns} turns at most, every {groups} steps, and takes part in some")
+                format!(
+                    "a unit's group is sampled in at most {turns} steps, {groups} apart; sampling decides in which of \
+                     them the unit takes part"
+                )
             }
         };
     }
@@ -48,21 +51,35 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
     let Plan { examples, batch_size, .. } = &**plan;
     match plan.sampler {
         Sampler::Cyclic { groups } => {
-            format!("{examples} examples are shuffled once into {groups} batches that take turns")
+            format!(
+                "{examples} examples are shuffled once into {groups} batches, which are used in cyclic order"
+            )
         }
         Sampler::Poisson { groups: 1 } => {
             let rate = *batch_size as f64 / *examples as f64;
-            format!("each of {examples} examples joins a batch with probability {}, on its own", figure(rate))
+            format!(
+                "each of {examples} examples joins a batch independently with probability {}",
+                figure(rate)
+            )
         }
         Sampler::Poisson { groups } => {
             let rate = groups as f64 * *batch_size as f64 / *examples as f64;
             format!(
-                "{examples} examples are shuffled once into {groups} groups that take turns; in its group's turn \
-                 each joins the batch with probability {}, on its own (block-cyclic Poisson)",
+                "{examples} examples are shuffled once into {groups} groups, one for each step in cyclic order; each \
+                 example of a step's group joins the batch independently with probability {} (block-cyclic Poisson)",
                 figure(rate)
             )
         }
-        Sampler::External => "whoever runs the plan keeps this schema".into(),
+        Sampler::BallsInBins { bins } => format!(
+            "each of {examples} examples is put in one of {bins} bins, uniformly and on its own, once for the whole run; \
+             bins take turns (balls in bins)"
+        ),
+        Sampler::Stream => format!(
+            "the first {} of {examples} examples are taken once, {batch_size} a step, in their given order, which may be \
+             known: nothing is shuffled or sampled, and no amplification is claimed",
+            plan.steps * batch_size
+        ),
+        Sampler::External => "external: the user of the plan must enforce this schema".into(),
     }
 }
 
@@ -88,15 +105,32 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
 pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
     match plan.privacy.accountant {
         Accountant::Gdp => {
-            // Seven digits, not below the figure itself.
-            let mu = figure((1.0 + 1e-6) / plan.noise_multiplier);
-            format!("the release is {mu}-GDP (rounded up); no amplification by sampling is claimed")
+            format!("the release is {}-GDP (rounded up); no amplification by sampling is claimed", mu(plan))
         }
-        Accountant::SampledGaussian => "amplified by sampling: at least as private as DP-SGD with as many steps as a \
-             unit has turns, at that probability and noise multiplier (theorem 3.21 of the monograph on correlated \
-             noise, arXiv 2506.08201), which privacy loss distributions bracket"
-            .into(),
+        Accountant::SampledGaussian => format!(
+            "amplified by sampling: at least as private as DP-SGD with as many steps as a unit's group is sampled in, at that \
+             probability and noise multiplier (theorem 3.21 of the monograph on correlated noise, arXiv 2506.08201), \
+             whose privacy is computed by privacy loss distributions with upper and lower bounds{}",
+            match plan.privacy.adjacency {
+                Adjacency::ZeroOut => "",
+                Adjacency::ReplaceOne =>
+                    ". That is for an example that is zeroed out, with twice the noise over its sensitivity; to replace one is \
+                     to zero it out and then another, so that (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta)",
+            }
+        ),
+        Accountant::BallsInBins => format!(
+            "amplified by sampling: nobody knows an example's bin. For a C without negative entries the mixture of noise around \
+             the bins' columns against noise alone is the worst case (arXiv 2410.06266); its delta is bounded by importance \
+             sampling, on samples that follow from the plan's own numbers. Without sampling, as it counts among several models, \
+             the release is {}-GDP",
+            mu(plan)
+        ),
     }
+}
+
+/// Seven digits of 1 / sigma, not below it.
+fn mu(plan: &VerifiedPlan) -> String {
+    figure((1.0 + 1e-6) / plan.noise_multiplier)
 }
 
 pub(crate) fn arithmetic(plan: &VerifiedPlan) -> String {
@@ -127,17 +161,21 @@ pub(crate) fn checked(plan: &VerifiedPlan) -> String {
             "the constants that bound rounding in the bracket of privacy loss distributions, and that the mathematical \
              library is good to an ulp"
         }
+        Accountant::BallsInBins => {
+            "that rounding moves simulated losses by less than a part in 10^9, and that the bits of ChaCha20, which simulated \
+             normals are made of, cannot be told from random ones"
+        }
     };
     format!(
-        "{curve}; that the normals made are as near to exact ones as docs/noise.md says; and that their bits, from a block \
-         cipher, cannot be told from random ones"
+        "{curve}; that the generated normals are as close to exact ones as docs/noise.md says; and that their bits, from a \
+         cipher, cannot be distinguished from random ones"
     )
 }
 
 pub(crate) fn not_covered(models: &str) -> Vec<String> {
     vec![
-        "whatever is computed from the private data without noise: losses, accuracies, clipped shares, the choice of clip \
-         norm, learning rate, batch size or steps by looking at them"
+        "everything that is computed from the private data without noise: losses, accuracies, fractions of clipped \
+         examples, the choice of clip norm, learning rate, batch size or steps by looking at them"
             .into(),
         models.into(),
     ]
@@ -152,12 +190,12 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
         }
     };
     let key = "the key that noise and batches come from is random, is used for this run alone, stays secret and is \
-               destroyed: whoever has it takes the noise away";
+               destroyed: whoever has it can subtract the noise";
     let mut all = vec![clip, neighbours.to_string(), key.to_string()];
     if plan.release == Release::PlainFloatingPoint {
         all.push("nobody uses the last bits of what is released".into());
     }
-    if plan.privacy.accountant == Accountant::SampledGaussian {
+    if plan.scheme().is_amplified() {
         all.push("who takes part in which step stays secret".into());
         if plan.release != Release::PlainFloatingPoint {
             all.push(format!(

@@ -27,10 +27,11 @@ fn plans() -> Vec<VerifiedPlan> {
         (federated, "banded-toeplitz:6"),
         (Setting::Poisson, "identity"),
         (Setting::Poisson, "banded-toeplitz:3"),
-        (Setting::Poisson, "blt:1"),
+        (Setting::Stream, "banded-toeplitz:5"),
     ];
     let plan = |(setting, spec): (Setting, &str)| {
-        let mut request = Request::new(800, 100, Length::Steps(STEPS), setting);
+        let examples = if setting == Setting::Stream { 2400 } else { 800 };
+        let mut request = Request::new(examples, 100, Length::Steps(STEPS), setting);
         (request.epsilon, request.delta, request.dim) = (2.0, 1e-5, 1000);
         request.specs = Some(vec![spec.parse().unwrap()]);
         if spec == "tree" {
@@ -57,7 +58,7 @@ fn leaves(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
 const FLOATS: [f64; 12] =
     [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320, 1e-300, 1e-46, 0.5, 1e10, 1e39, 1e300, 1e308];
 const WHOLE: [i64; 8] = [0, 1, -1, 2, 7, 1 << 40, 1 << 55, i64::MAX];
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 23] = [
     "",
     "x",
     "user",
@@ -68,6 +69,7 @@ const WORDS: [&str; 22] = [
     "sampled-gaussian",
     "cyclic",
     "poisson",
+    "stream",
     "external",
     "single",
     "full-batch",
@@ -261,8 +263,9 @@ fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
         (0..b.min(plan.steps)).map(|first| (first..plan.steps).step_by(b).take(k).collect()).collect()
     };
     match (plan.sampler, &plan.participation) {
-        (Sampler::Cyclic { groups }, _) => every(groups, plan.steps),
+        (Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups }, _) => every(groups, plan.steps),
         (Sampler::Poisson { .. }, _) => every(1, plan.steps),
+        (Sampler::Stream, _) => every(plan.steps, 1),
         (Sampler::External, Participation::Single) => every(plan.steps, 1),
         (Sampler::External, Participation::FullBatch) => every(1, plan.steps),
         (

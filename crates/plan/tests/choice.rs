@@ -12,6 +12,7 @@ fn requests() -> impl Strategy<Value = Request> {
         Just(Setting::Cyclic),
         Just(Setting::Poisson),
         Just(Setting::Single),
+        Just(Setting::Stream),
         (1usize..12).prop_map(|min_sep| Setting::Federated { min_sep, max_participations: None }),
     ];
     let sizes = (20usize..400, 1usize..40, 1usize..5, 0.2f64..12.0);
@@ -21,7 +22,7 @@ fn requests() -> impl Strategy<Value = Request> {
         let batch_size = batch_size.min(examples);
         let steps = (epochs * examples / batch_size).clamp(1, 24);
         let length = match setting {
-            Setting::Single => steps.min(examples / batch_size),
+            Setting::Single | Setting::Stream => steps.min(examples / batch_size),
             Setting::Federated { min_sep, .. } => steps.max(min_sep),
             _ => steps,
         };

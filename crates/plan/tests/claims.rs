@@ -1,9 +1,10 @@
 //! Plans as files: claims that are met and tight, and files that claim too much.
 
+use antinoise_accounting::{Composition, SampledGaussian};
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
-    choose, compose,
+    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Scheme, Setting,
+    VerifiedPlan, choose, compose,
 };
 
 fn plan() -> VerifiedPlan {
@@ -71,6 +72,59 @@ fn an_amplified_claim_meets_the_request_and_is_tight() {
     assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
 }
 
+/// A stream is read once: nothing else may be stated of it.
+#[test]
+fn a_stream_that_claims_too_much_is_refused() {
+    let mut request = Request::new(605, 50, Length::Epochs(1), Setting::Stream);
+    (request.epsilon, request.delta) = (2.0, 1e-5);
+    let plan = choose(&request).unwrap().plan;
+    assert_eq!(
+        (plan.sampler, plan.steps, plan.expected_batch_size(), &plan.participation, plan.privacy.accountant),
+        (Sampler::Stream, 12, 50.0, &Participation::Single, Accountant::Gdp)
+    );
+    let said = format!("{:#}", plan.statement());
+    assert!(said.contains("in their given order") && said.contains("no amplification is claimed"), "{said}");
+    type Alteration = fn(&mut Plan);
+    let alterations: [(&str, Alteration); 6] = [
+        ("more steps than there are batches", |p| p.batch_size = 51),
+        ("fewer examples", |p| p.examples = 599),
+        ("users", |p| p.privacy.unit = PrivacyUnit::User),
+        ("amplification", |p| p.privacy.accountant = Accountant::SampledGaussian),
+        ("batches that come again", |p| p.sampler = Sampler::Cyclic { groups: 11 }),
+        ("less noise", |p| p.noise_multiplier *= 0.99),
+    ];
+    for (name, alter) in alterations {
+        let mut altered = plan.clone().into_plan();
+        alter(&mut altered);
+        let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
+        assert!(error.is_bad_input(), "{name}: {error}");
+    }
+    let error = choose(&Request { length: Length::Steps(13), ..request }).unwrap_err();
+    assert!(error.to_string().starts_with("steps is 13 but must be from 1 to one epoch's steps"), "{error}");
+}
+
+/// Runs of a banded strategy have no more bands than one of them.
+#[test]
+fn a_banded_strategy_that_restarts_is_amplified_with_as_many_groups_as_bands() {
+    for (spec, bands) in [("banded-toeplitz:4+x3", 4), ("banded:5+x3", 5), ("identity", 1)] {
+        let mut request = Request::new(600, 50, Length::Steps(36), Setting::Poisson);
+        request.specs = Some(vec![spec.parse().unwrap()]);
+        let plan = choose(&request).unwrap().plan;
+        assert_eq!(plan.scheme(), Scheme::Amplified { groups: bands }, "{spec}");
+        let strategy = &plan.strategy;
+        let (encoder, recursion) = (strategy.encoder().unwrap(), strategy.recursion().unwrap());
+        assert_eq!((encoder.bandwidth(), recursion.bandwidth(36)), (bands, bands), "{spec}");
+        for t in 0..36 {
+            let beyond =
+                encoder.column(t).into_iter().skip(t + bands).fold(0.0f64, |most, x| most.max(x.abs()));
+            assert_eq!(beyond, 0.0, "{spec}: column {t}");
+        }
+        let mut fewer = plan.into_plan();
+        fewer.sampler = Sampler::Poisson { groups: bands - 1 };
+        assert!(fewer.verify().unwrap_err().is_bad_input(), "{spec}");
+    }
+}
+
 /// Each alteration breaks a hypothesis of the amplification or the figure itself.
 #[test]
 fn an_amplified_plan_that_claims_too_much_is_refused() {
@@ -90,6 +144,44 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
         alter(&mut altered);
         let error = Plan::from_toml(&altered.to_toml()).expect_err(name);
         assert!(error.is_bad_input(), "{name}: {error}");
+    }
+}
+
+/// To replace an example is to zero it out, and then another: (2 epsilon, (1 + e^epsilon) delta), with half the noise over twice
+/// the sensitivity.
+#[test]
+fn replace_one_under_sampling_is_two_examples_zeroed_out() {
+    for epsilon in [0.5, 2.0, 8.0] {
+        let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
+        (request.epsilon, request.delta, request.adjacency) = (epsilon, 1e-5, Adjacency::ReplaceOne);
+        request.specs = Some(vec!["banded-toeplitz:4".parse().unwrap()]);
+        let plan = choose(&request).unwrap().plan;
+        let privacy = &plan.privacy;
+        assert_eq!(
+            (privacy.accountant, privacy.adjacency),
+            (Accountant::SampledGaussian, Adjacency::ReplaceOne)
+        );
+        assert!(privacy.epsilon <= epsilon && privacy.epsilon_lower > 0.99 * epsilon, "{privacy:?}");
+        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+        assert!(plan.statement().accountant.contains("to zero it out and then another"));
+        // The same noise under zero-out, by the theorem in its own words.
+        let run = SampledGaussian::new(2.0 * plan.noise_multiplier, 4.0 * 50.0 / 600.0, 9).unwrap();
+        let run = Composition::new([run]).unwrap();
+        let delta = run.delta(0.5 * privacy.epsilon).unwrap().upper * (1.0 + (0.5 * privacy.epsilon).exp());
+        assert!(delta <= 1e-5 * (1.0 + 1e-6) && delta > 0.97e-5, "epsilon {epsilon}: {delta:e}");
+        let mut zero_out = plan.clone().into_plan();
+        zero_out.noise_multiplier *= 2.0;
+        zero_out.sensitivity.value *= 0.5;
+        zero_out.privacy.adjacency = Adjacency::ZeroOut;
+        zero_out.privacy.epsilon_lower = 0.0;
+        let zero_out = zero_out.verify().unwrap();
+        assert!((zero_out.noise_std() / plan.noise_std() - 1.0).abs() < 1e-12);
+        // Two models cost more than one, and no more than two on their own.
+        let two = compose(&[(&plan, 2)], 1e-5).unwrap().upper;
+        assert!(two > privacy.epsilon && two < 2.2 * privacy.epsilon, "{two}");
+        let mut altered = plan.clone().into_plan();
+        altered.noise_multiplier *= 0.99;
+        assert!(altered.verify().unwrap_err().is_bad_input());
     }
 }
 

@@ -13,8 +13,8 @@ use crate::process::interruptible;
 /// The epsilon of Gaussian noise at `delta`: a dict with `epsilon` (never below the truth), `epsilon_lower` (never above it), `delta`
 /// and `noise_multiplier`.
 ///
-/// `noise_multiplier` is the noise's standard deviation over the sensitivity. Without `sampling_rate` it is that of all steps
-/// together, one release, and `steps` is 1; with it, of each of `steps` steps, each on a Poisson sample.
+/// `noise_multiplier` is the noise's standard deviation over the sensitivity. Without `sampling_rate` it is the multiplier of all
+/// steps together (one release), and `steps` is 1. With `sampling_rate` it is that of each of `steps` Poisson-sampled steps.
 #[pyfunction]
 #[pyo3(signature = (noise_multiplier, delta, sampling_rate=None, steps=1))]
 pub fn account<'py>(

@@ -13,7 +13,7 @@ use crate::stream::NoiseStream;
 
 /// The batches of a plan's run: the examples of each step, by number from 0, as its trainer draws them.
 ///
-/// They are part of the secret where sampling amplifies privacy.
+/// Where sampling amplifies privacy, they are as secret as the key.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Batches {
     sampled: Sampled,
@@ -56,7 +56,7 @@ impl Batches {
         Self::of(py, plan, Source::Key(key), run_named(run)?)
     }
 
-    /// The batches of the run whose noise this is: also those of a run that is resumed, whose key nobody else has.
+    /// The batches of the run whose noise this is: also for a resumed run, whose key exists only in its noise.
     #[staticmethod]
     fn of_noise(py: Python<'_>, plan: &Plan, noise: Py<NoiseStream>) -> Result<Self> {
         noise.get().check_plan(plan)?;
@@ -64,7 +64,7 @@ impl Batches {
         Self::of(py, plan, Source::Noise(noise), run)
     }
 
-    /// A name for the run that tells nothing of its key: noise of the same run has the same.
+    /// A public token of the run that reveals nothing about its key; the noise of the same run has the same token.
     #[getter]
     fn token(&self) -> Result<String> {
         Ok(token(self.source.rng(&self.run, self.plan, Purpose::Token, 0)?))

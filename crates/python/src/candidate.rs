@@ -1,4 +1,4 @@
-//! What is told of a candidate for a plan.
+//! The description of a candidate for a plan.
 
 use antinoise_plan::Candidate;
 use pyo3::prelude::*;

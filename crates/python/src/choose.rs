@@ -12,12 +12,12 @@ use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
 
 /// Chooses a mechanism for a training and states its privacy.
 ///
-/// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how units come to take part: `cyclic`
-/// (shuffled once, batches take turns), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (by themselves, with
+/// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how batches are formed: `cyclic`
+/// (shuffled once, batches in cyclic order), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (users who are available, with
 /// `min_sep` and `max_participations`). `mechanism` names one or several to choose from; `release` is `grid` or `plain`.
 ///
 /// Of those within `memory` (bytes of noise state) and `noise_time` (estimated seconds of one core for a step's noise) whose loss is at most
-/// `tolerance` above the least, the smallest state is taken. `thorough=False` leaves out what takes seconds to optimise.
+/// `tolerance` above the least, the smallest state is chosen. `thorough=False` leaves out strategies that take seconds to optimise.
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",

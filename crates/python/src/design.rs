@@ -70,7 +70,7 @@ impl Strategy {
         Ok(Self { found: Solution::closed_form(strategy) })
     }
 
-    /// Writes it to `path`, whole or not at all; over a file that exists only by `force`.
+    /// Writes it to `path` atomically; overwrites an existing file only with `force`.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, path: PathBuf, force: bool) -> Result<()> {
         write_new(&path, &self.to_toml()?, force)
@@ -127,7 +127,7 @@ impl Strategy {
         Ok(report)
     }
 
-    /// Strategies are numbers: a copy is as good.
+    /// Strategies are numbers and may be copied.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml()?,)))
     }
@@ -137,7 +137,7 @@ impl Strategy {
     }
 }
 
-/// What a mechanism costs: a dict with `max_loss`, `rms_loss`, `total_loss`, `max_error`, `rms_error`, `sensitivity`, `strategy`,
+/// The errors and losses of a mechanism: a dict with `max_loss`, `rms_loss`, `total_loss`, `max_error`, `rms_error`, `sensitivity`, `strategy`,
 /// `steps`, `status` and `gap`. A name is designed for the problem first; a `Strategy` is measured as it is.
 #[pyfunction]
 #[pyo3(signature = (strategy, steps=None, *, workload=None, participation=None, adjacency="zero-out", objective="rms", bands=None, order=None))]

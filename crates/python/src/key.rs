@@ -1,4 +1,4 @@
-//! The secret, and what it has served.
+//! The secret, and the runs that it has served.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -114,7 +114,7 @@ fn not_a_key(name: &str, bytes: usize) -> Raised {
     InvalidParameter::new(name, format!("{bytes} bytes"), "32").into()
 }
 
-/// A name for the run that a generator's bits are of.
+/// A public token of the run of a generator.
 pub fn token(mut rng: KeyedRng) -> String {
     let mut bytes = [0; 16];
     rng.fill_bytes(&mut bytes);
@@ -153,9 +153,9 @@ impl Key {
         Self::of(Secret::from_seed_insecure(seed))
     }
 
-    /// One key for processes that make parts of the same noise: `exchange(bytes)` is called in each with 32 bytes, the key's own where `key` is
-    /// given and zeros elsewhere, and must leave the former in all of them: a broadcast. The bytes are wiped after it; where `key` is given it is what
-    /// is returned.
+    /// One key for processes that make parts of the same noise: each process calls `exchange(bytes)` with 32 bytes: the key's own bytes in the
+    /// process that gives `key`, and zeros in the others. `exchange` must broadcast the key's bytes to all. The bytes are wiped afterwards. The process that
+    /// gives `key` gets the same key back.
     ///
     ///     key = Key.shared(lambda bytes: torch.distributed.broadcast(torch.from_numpy(bytes), 0), Key.from_os() if rank == 0 else None)
     #[staticmethod]

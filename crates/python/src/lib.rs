@@ -1,20 +1,20 @@
 //! The compiled half of the Python package `antinoise`: `antinoise._antinoise`.
 //!
-//! It computes nothing of its own: each file puts a class or a few functions of the crates below into Python's words. What is here
-//! alone is what Python brings along: memory that others own, Ctrl-C, forks and pickles.
+//! It computes nothing itself: each file wraps a class or a few functions of the Rust crates for Python. It adds only the handling of
+//! what is specific to Python: memory owned by others, Ctrl-C, forks and pickles.
 //!
-//! Each line uses those above it alone:
+//! Layers: each line uses only the lines above it.
 //!
 //! ```layers
 //! errors: which exception an error becomes
-//! words, process, rows: what texts and lists name; threads, Ctrl-C and forks; one row in arrays that Python owns
+//! words, process, rows: parsing of names and lists; threads, Ctrl-C and forks; one row in arrays that Python owns
 //! accounting, design, command: privacy; mechanisms; the command line
-//! candidate: what is told of one
+//! candidate: the description of a candidate
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
-//! choose: which plan
-//! wanted: what a stream makes, and how
+//! choose: the choice of a plan
+//! wanted: the options of a stream
 //! stream: the noise
-//! batches: who takes part
+//! batches: the examples of each step
 //! ```
 
 mod accounting;

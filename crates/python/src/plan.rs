@@ -13,7 +13,7 @@ use crate::design::{told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
 
-/// A plan whose claim follows from its numbers: made, or read and verified; there is no other.
+/// A verified plan: its claim follows from its numbers. It was made by `plan`, or read and verified.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Plan {
     plan: VerifiedPlan,
@@ -61,7 +61,7 @@ impl Plan {
         Ok(Self::new(interruptible(py, move || Numbers::from_toml(&text))??, Vec::new()))
     }
 
-    /// Writes it to `path`, whole or not at all; over a file that exists only by `force`.
+    /// Writes it to `path` atomically; overwrites an existing file only with `force`.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, path: PathBuf, force: bool) -> Result<()> {
         write_new(&path, &self.plan.to_toml(), force)
@@ -72,14 +72,14 @@ impl Plan {
         self.plan.to_toml()
     }
 
-    /// Recomputes the claim from the numbers; `ValueError` where it does not follow, which no plan held here is.
+    /// Recomputes the claim from the numbers; `ValueError` if it does not follow, which cannot happen for a verified plan.
     fn verify(&self, py: Python<'_>) -> Result<()> {
         let numbers = self.plan.clone().into_plan();
         interruptible(py, move || numbers.verify())??;
         Ok(())
     }
 
-    /// The claim in words: what is protected, by what, whom it holds against and what it leaves out.
+    /// The claim in words: the privacy unit, the mechanism, the observer that it holds against, and what it does not cover.
     #[getter]
     fn statement(&self) -> String {
         self.plan.statement().to_string()
@@ -96,7 +96,7 @@ impl Plan {
         self.plan.examples
     }
 
-    /// The batch size that was asked for; `expected_batch_size` is what sums are divided by.
+    /// The requested batch size; sums are divided by `expected_batch_size`.
     #[getter]
     fn batch_size(&self) -> usize {
         self.plan.batch_size
@@ -163,12 +163,13 @@ impl Plan {
         self.plan.privacy.adjacency.to_string()
     }
 
-    /// `gdp`, or `sampled-gaussian` where sampling amplifies.
+    /// `gdp`, or `sampled-gaussian` or `balls-in-bins` where sampling amplifies.
     #[getter]
     fn accountant(&self) -> &'static str {
         match self.plan.privacy.accountant {
             Accountant::Gdp => "gdp",
             Accountant::SampledGaussian => "sampled-gaussian",
+            Accountant::BallsInBins => "balls-in-bins",
         }
     }
 
@@ -178,18 +179,20 @@ impl Plan {
         self.plan.strategy.class().name()
     }
 
-    /// A dict with `kind` (`cyclic`, `poisson` or `external`) and, but for the last, `groups`.
+    /// A dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `stream` or `external`) and, for the first three, `groups` or `bins`.
     #[getter]
     fn sampler<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sampler = PyDict::new(py);
         let (kind, groups) = match self.plan.sampler {
             Sampler::Cyclic { groups } => ("cyclic", Some(groups)),
             Sampler::Poisson { groups } => ("poisson", Some(groups)),
+            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(bins)),
+            Sampler::Stream => ("stream", None),
             Sampler::External => ("external", None),
         };
         sampler.set_item("kind", kind)?;
         if let Some(groups) = groups {
-            sampler.set_item("groups", groups)?;
+            sampler.set_item(if kind == "balls-in-bins" { "bins" } else { "groups" }, groups)?;
         }
         Ok(sampler)
     }
@@ -211,7 +214,7 @@ impl Plan {
         self.plan.release.kind().name()
     }
 
-    /// What the noisy sum is divided by.
+    /// The number that the noisy sum is divided by.
     #[getter]
     fn expected_batch_size(&self) -> f64 {
         self.plan.expected_batch_size()
@@ -229,20 +232,20 @@ impl Plan {
         self.plan.widened_clip_norm()
     }
 
-    /// The most that floating point may add to a unit's effect on a clipped sum: whoever computes sums stays below it.
+    /// The most that floating point may add to a unit's effect on a clipped sum: the error of computed sums must stay below it.
     #[getter]
     fn sum_allowance(&self) -> f64 {
         self.plan.sum_allowance()
     }
 
-    /// What was compared when `plan()` made this: a list of dicts; empty for a plan that was read.
+    /// The candidates that `plan()` compared to make this plan: a list of dicts; empty for a plan that was read.
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         // The plan keeps its own.
         self.candidates.iter().map(|row| row.bind(py).copy()).collect()
     }
 
-    /// Plans are no secret: a copy is read, and verified, again.
+    /// Plans are not secret: a copy is read and verified again.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml(),)))
     }

@@ -12,7 +12,7 @@ use crate::errors::Result;
 
 const MUST_BE: &str = "a NumPy array, a tensor in the host's memory or whatever else has the buffer protocol, or a list of such";
 
-/// The arrays that a caller handed in as `name`, each of type `T`, in one piece and apart from the others.
+/// The arrays that a caller passed as `name`, each of type `T`, contiguous, and none overlapping another.
 pub struct Arrays<'py, T: Element> {
     name: &'static str,
     arrays: Vec<Bound<'py, PyArrayDyn<T>>>,
@@ -79,7 +79,7 @@ impl<'py, T: Element> Arrays<'py, T> {
     }
 }
 
-/// Refuses places that share a byte: what is written to one would be read from the other.
+/// Refuses arrays that share memory: a write to one would change the other.
 pub fn refuse_overlap(name: &str, mut spans: Vec<(usize, usize)>) -> Result<()> {
     spans.retain(|span| span.0 < span.1);
     spans.sort_unstable();
@@ -93,7 +93,7 @@ fn refused(name: &str, got: impl ToString, must_be: &str) -> InvalidParameter {
     InvalidParameter::new(name, got.to_string(), must_be)
 }
 
-/// The array that shares `given`'s memory; never a copy, which nobody would see written.
+/// The array that shares `given`'s memory; never a copy, whose changes the caller would not see.
 fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyUntypedArray>> {
     if let Ok(array) = given.cast::<PyUntypedArray>() {
         return Ok(array.clone());

@@ -21,8 +21,8 @@ const PART: Duration = Duration::from_millis(50);
 
 /// The noise of a plan's run: a row a step, of `dim` coordinates or of those in `shard`, never past the plan's last step.
 ///
-/// Rows are written into the caller's memory: NumPy arrays of float32, tensors in the host's memory, whatever has the buffer protocol,
-/// or a list of such that hold a row one after the other.
+/// Rows are written into the caller's memory: NumPy arrays of float32, CPU tensors, any object with the buffer protocol,
+/// or a list of these that holds a row in parts.
 #[pyclass(frozen, module = "antinoise")]
 pub struct NoiseStream {
     noise: Mutex<AnyStream>,
@@ -123,8 +123,8 @@ impl NoiseStream {
 #[pymethods]
 impl NoiseStream {
     /// `run` names the run, "0" if left out; `shard` is a list of (start, stop) ranges of coordinates in the order of the output;
-    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit. With `state_in_memory` a past that can be stored
-    /// is, whatever memory it takes: every sharding then has as many words of state, and goes on with those of another.
+    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit. `state_in_memory` stores the past wherever it can be
+    /// stored, whatever memory it takes. Then every sharding has the same number of words of state per coordinate, and can continue from the state of another.
     #[new]
     #[pyo3(signature = (
         plan, dim, key, *, run=None, shard=None, threads=None, memory=None, look_ahead=None, state_in_memory=false
@@ -153,7 +153,7 @@ impl NoiseStream {
         Ok(Self::of(noise, plan, run, own_threads))
     }
 
-    /// The stream as it was when `save` wrote `path`, which holds its key; the rest must be what it was made with.
+    /// The stream as it was when `save` wrote `path`, which holds its key; the other arguments must be those that it was made with.
     #[staticmethod]
     #[pyo3(signature = (path, plan, dim, *, run=None, shard=None, threads=None, memory=None, look_ahead=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -177,9 +177,9 @@ impl NoiseStream {
     }
 
     /// The stream as it was, in this sharding or another, when `state` wrote `words`, with `state_in_memory`; the steps and the run's key,
-    /// 32 bytes, are those that it told, and the rest must be what it was made with. A `commitment` of then tells that key,
-    /// plan and step are those. It does not tell of the words, which belong where nobody else writes; `run` is a label here, the key is the
-    /// run's.
+    /// 32 bytes, are those that `state` returned, and the other arguments must be those that it was made with. A `commitment` from that time
+    /// shows that key, plan and step are the same. It does not cover the words, so keep them where nobody else can write. `run` is only a label here: the key is
+    /// already the run's.
     #[staticmethod]
     #[pyo3(signature = (
         words, steps, run_key, plan, dim, *, commitment=None, run=None, shard=None, threads=None, look_ahead=None
@@ -226,8 +226,8 @@ impl NoiseStream {
 
     /// Writes the state by coordinate into `words`, int32, `state_words` vectors of the shard's length one after the other, and the run's key
     /// into `run_key`, 32 bytes. Returns the step that comes next and the one that the state was made to. Streams of other shards at the same
-    /// step write the words of their coordinates; whoever has those of all its coordinates goes on by `resume_state`. Both are as secret
-    /// as the key.
+    /// step write the words of their coordinates; a stream that is given the words of all its coordinates continues by `resume_state`. Words and run's key are as
+    /// secret as the key.
     fn state(&self, words: &Bound<'_, PyAny>, run_key: &Bound<'_, PyAny>) -> Result<(usize, usize)> {
         let mut words = Arrays::<i32>::one_to_write("words", words)?;
         let words = words.as_slice_mut().map_err(Raised::failed)?;
@@ -240,14 +240,14 @@ impl NoiseStream {
         })
     }
 
-    /// A digest of run, plan and step, keyed by the run's key, which it tells nothing of: what is stored beside a checkpoint tells by it that
-    /// the noise is its own.
+    /// A commitment to run, plan and step: a digest keyed by the run's key, which reveals nothing about the key. Stored in another file of a
+    /// checkpoint, it shows that the noise belongs to that file.
     #[getter]
     fn commitment(&self) -> Result<String> {
         Ok(hex(&self.committed()?))
     }
 
-    /// A name for the run that tells nothing of its key: batches of the same run have the same.
+    /// A public token of the run that reveals nothing about its key; batches of the same run have the same token.
     #[getter]
     fn token(&self, py: Python<'_>) -> Result<String> {
         self.with(py, |noise| Ok(token(noise.rng(Purpose::Token, 0))))
@@ -258,8 +258,8 @@ impl NoiseStream {
         self.fill(out, "out", AnyStream::next_into_places)
     }
 
-    /// Writes the next row in whole points of the plan's grid into `out`, int32: for whoever rounds a sum to the grid, adds points in
-    /// int64 and multiplies by `grid_spacing` himself, on another device say. That is what `release` does.
+    /// Writes the next row in whole points of the plan's grid into `out`, int32: for a caller that rounds a sum to the grid, adds the points in
+    /// int64 and multiplies by `grid_spacing` itself, on another device say. `release` does the same.
     fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         let mut points = Arrays::<i32>::one_to_write("out", out)?;
         let points = points.as_slice_mut().map_err(Raised::failed)?;
@@ -288,7 +288,7 @@ impl NoiseStream {
     }
 
     /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid sum and noise are rounded to it and added in whole
-    /// numbers; a plain sum is added in double precision. What is divided by the batch size is the result.
+    /// numbers; a plain sum is added in double precision. Divide the result by the expected batch size.
     fn release(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
         let sums = Arrays::<f64>::of("sum", sum)?;
         refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
@@ -302,7 +302,7 @@ impl NoiseStream {
     /// Makes `step` the next one. Ctrl-C stops it on the way, at the step that `step` then tells; `progress(step, of)` is called
     /// now and then.
     ///
-    /// Going back makes noise again that was handed out before: released with another gradient, it would void the privacy of both.
+    /// Seeking backwards makes noise again that was already returned. Released with another gradient, it would void the privacy of both releases.
     #[pyo3(signature = (step, *, progress=None))]
     fn seek(&self, py: Python<'_>, step: usize, progress: Option<&Bound<'_, PyAny>>) -> Result<()> {
         let mut at = self.with(py, |noise| Ok(noise.sought_from(step)))?;
@@ -364,7 +364,7 @@ impl NoiseStream {
         Ok(report)
     }
 
-    /// A digest of what the noise is a function of beside key and run: processes that make parts of one stream must agree on it.
+    /// A digest of everything that the noise depends on apart from key and run. Processes that make parts of one stream must agree on it.
     #[getter]
     fn description(&self) -> String {
         hex(&self.description)

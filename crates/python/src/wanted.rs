@@ -1,4 +1,4 @@
-//! What a stream is to make, and how.
+//! The options of a stream.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::errors::Result;
 use crate::key::run_named;
 use crate::plan::Plan;
 
-/// What changes speed and no bit.
+/// Options that change speed and no bit.
 pub struct Speed {
     pub threads: Option<usize>,
     /// In bytes.

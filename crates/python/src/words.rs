@@ -68,18 +68,19 @@ impl Names {
     }
 }
 
-/// How units come to take part, by name; the federated setting alone takes numbers.
+/// How batches are formed, by name; only the federated setting takes numbers.
 pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<usize>) -> Result<Setting> {
     let setting = match name {
         "single" => Setting::Single,
         "cyclic" => Setting::Cyclic,
         "poisson" => Setting::Poisson,
+        "stream" => Setting::Stream,
         "federated" => {
             let min_sep = min_sep
                 .ok_or_else(|| InvalidParameter::new("min_sep", "absent", "given with setting federated"))?;
             return Ok(Setting::Federated { min_sep, max_participations });
         }
-        _ => return Err(unknown("setting", name, "single, cyclic, federated or poisson")),
+        _ => return Err(unknown("setting", name, "single, cyclic, federated, poisson or stream")),
     };
     let given = [("min_sep", min_sep), ("max_participations", max_participations)];
     match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
@@ -90,7 +91,7 @@ pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<us
     }
 }
 
-/// Whose data are protected: users where they come by themselves, examples elsewhere, if nobody says.
+/// Whose data are protected: by default users in the federated setting, examples elsewhere.
 pub fn unit(name: Option<&str>, setting: Setting) -> Result<PrivacyUnit> {
     match (name, setting) {
         (Some("user"), _) | (None, Setting::Federated { .. }) => Ok(PrivacyUnit::User),

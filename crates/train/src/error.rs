@@ -23,6 +23,10 @@ pub enum Error {
     /// Noise that could not be made, saved or resumed.
     #[error(transparent)]
     Noise(#[from] antinoise_noise::Error),
+    /// A ledger that could not be opened, read or written.
+    #[cfg(feature = "federated")]
+    #[error(transparent)]
+    Ledger(#[from] antinoise_ledger::Error),
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
@@ -41,6 +45,8 @@ impl Error {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
+            #[cfg(feature = "federated")]
+            Self::Ledger(error) => error.is_bad_input(),
             _ => false,
         }
     }

@@ -9,7 +9,8 @@
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!
-//! [`trainer::Trainer`] runs a plan so; [`trainer::History`] holds what was measured on the way.
+//! [`trainer::Trainer`] runs a plan so; [`trainer::History`] holds what was measured on the way. The model is one of
+//! [`model::Model`], whose gradients cost one pass a batch, or any that is written on candle: [`learner::Own`].
 //!
 //! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
 //! what a layer is. Results do not depend on the number of threads.
@@ -24,7 +25,11 @@
 //! data, optimizer: examples; how a step follows from a gradient
 //! model: layers in a row
 //! clip: sums of clipped gradients
+//! learner: what a trainer needs of a model: this crate's, or anyone's
+//! local: what a user of a federated run computes, and the sum of a cohort (feature `federated`, and what follows)
+//! lstm: a character model for users
 //! reference, trainer: training without privacy, and with it
+//! federated: rounds of users, charged in a ledger
 //! ```
 
 mod date;
@@ -32,6 +37,13 @@ mod error;
 
 pub mod clip;
 pub mod data;
+#[cfg(feature = "federated")]
+pub mod federated;
+pub mod learner;
+#[cfg(feature = "federated")]
+pub mod local;
+#[cfg(feature = "federated")]
+pub mod lstm;
 pub mod model;
 pub mod optimizer;
 pub mod reference;

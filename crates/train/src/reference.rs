@@ -9,20 +9,19 @@ use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::clip::plain_sum;
 use crate::data::Dataset;
-use crate::model::Model;
-use crate::optimizer::{Optimizer, Rule};
+use crate::learner::Learner;
+use crate::optimizer::{Optimizer, Recipe};
 
 /// What is trained, on what, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// What is trained.
-    pub model: &'a Model,
+    pub model: &'a dyn Learner,
     /// What it is trained on and tested with.
     pub dataset: &'a Dataset,
     /// How a step follows from a gradient.
-    pub rule: Rule,
+    pub recipe: Recipe,
     /// Examples in a batch; batches take turns.
     pub batch_size: usize,
     /// Steps.
@@ -69,7 +68,8 @@ impl Reference<'_> {
     /// let model = Model::logistic(dataset.shape, dataset.classes)?;
     /// let rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
     /// let (batch_size, steps, test_every) = (144, 30, 30);
-    /// let reference = Reference { model: &model, dataset: &dataset, rule, batch_size, steps, test_every };
+    /// let recipe = rule.into();
+    /// let reference = Reference { model: &model, dataset: &dataset, recipe, batch_size, steps, test_every };
     /// let mut rng = KeyedRng::new(&Key::from_os()?, &RunId::default(), Purpose::DataOrder, 0);
     /// let start = vec![0.0; model.parameters()];
     /// let found = reference.train(start, &mut rng, &AtomicBool::new(false), || ())?.unwrap();
@@ -90,7 +90,8 @@ impl Reference<'_> {
         let examples = self.dataset.train.len();
         let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
         let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, rng)?;
-        let (mut parameters, mut optimizer) = (start, Optimizer::new(self.rule, self.model.parameters())?);
+        let (mut parameters, mut optimizer) =
+            (start, Optimizer::of_run(self.recipe, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
         let clock = Instant::now();
         for step in 0..self.steps {
@@ -98,7 +99,7 @@ impl Reference<'_> {
                 return Ok(None);
             }
             let batch = batches.at(step, rng);
-            let sum = plain_sum(self.model, &parameters, &self.dataset.train, &batch)?.gradient;
+            let sum = self.model.plain_sum(&parameters, &self.dataset.train, &batch)?.gradient;
             let mean: Vec<f32> = sum.iter().map(|x| (x / batch.len() as f64) as f32).collect();
             optimizer.step(&mut parameters, &mean);
             let done = step + 1;

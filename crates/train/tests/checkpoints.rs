@@ -10,6 +10,7 @@ use antinoise_noise::RunId;
 use antinoise_plan::{ReleaseKind, Setting};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
+use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
 use common::{ADAM, Case, SGD, plan, planned};
 use tempfile::TempDir;
@@ -57,13 +58,28 @@ fn run(trainer: &mut Trainer, checkpoints: Option<&Checkpoints>) -> Outcome {
     trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap()
 }
 
+/// Everything that a recipe knows.
+fn scheduled() -> Recipe {
+    Recipe {
+        rule: Rule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
+        schedule: Schedule { warm_up: 6, decay: Decay::Cosine { last: 0.1 } },
+        weight_decay: 0.01,
+        zero_beyond: Some(0.05),
+    }
+}
+
 #[test]
 fn a_killed_run_resumes_to_the_same_bits() {
     let plain = planned(Setting::Cyclic, 4.0, 1.0, ReleaseKind::PlainFloatingPoint);
-    let cases = [(Setting::Cyclic, SGD), (Setting::Poisson, SGD), (Setting::Cyclic, ADAM)];
-    let cases = cases.map(|(setting, rule)| (plan(setting, 4.0, 1.0), rule));
-    for (plan, rule) in cases.into_iter().chain([(plain, SGD)]) {
-        let case = Case::new(plan, rule);
+    let cases = [
+        (Setting::Cyclic, SGD.into()),
+        (Setting::Poisson, SGD.into()),
+        (Setting::Cyclic, ADAM.into()),
+        (Setting::Cyclic, scheduled()),
+    ];
+    let cases = cases.map(|(setting, recipe)| (plan(setting, 4.0, 1.0), recipe));
+    for (plan, recipe) in cases.into_iter().chain([(plain, SGD.into())]) {
+        let case = Case::new(plan, recipe);
         let mut whole = case.trainer();
         run(&mut whole, None);
         let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -83,7 +99,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let mut resumed = Trainer::resume(case.setup(), &checkpoints).unwrap();
         assert_eq!(resumed.step_count(), 8);
         run(&mut resumed, Some(&checkpoints));
-        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {rule:?}", case.plan.sampler);
+        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {recipe:?}", case.plan.sampler);
         assert_eq!(resumed.history().losses, whole.history().losses);
         assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
         assert_eq!(resumed.history().accuracies, whole.history().accuracies);
@@ -318,6 +334,14 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
     let refusal = |case: &Case| refusal(case, folder.path());
     assert!(refusal(&Case::new(plan(Setting::Cyclic, 3.0, 1.0), SGD)).contains("another plan"));
     assert!(refusal(&Case::new(case.plan.clone(), ADAM)).contains("another optimizer"));
+    let schedule = Schedule { warm_up: 3, ..Schedule::default() };
+    for recipe in [
+        Recipe { schedule, ..SGD.into() },
+        Recipe { weight_decay: 0.1, ..SGD.into() },
+        Recipe { zero_beyond: Some(1e9), ..SGD.into() },
+    ] {
+        assert!(refusal(&Case::new(case.plan.clone(), recipe)).contains("another optimizer"), "{recipe:?}");
+    }
     let mut other = Case::new(case.plan.clone(), SGD);
     other.model = Model::mlp(other.dataset.shape, 10, 8).unwrap();
     assert!(refusal(&other).contains("another model"));

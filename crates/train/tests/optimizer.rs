@@ -1,16 +1,125 @@
 //! Optimisers against their formulas, written out for one parameter in double precision.
 
-use antinoise_train::optimizer::{Optimizer, Rule};
+use antinoise_mechanism::Workload;
+use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
 use proptest::prelude::*;
 
-fn run(rule: Rule, start: f32, gradients: &[f32]) -> f64 {
-    let mut optimizer = Optimizer::new(rule, 1).unwrap();
+fn run(recipe: impl Into<Recipe>, start: f32, gradients: &[f32]) -> f64 {
+    let mut optimizer = Optimizer::of_run(recipe.into(), 1, gradients.len().max(1)).unwrap();
     let mut theta = [start];
     gradients.iter().for_each(|&g| optimizer.step(&mut theta, &[g]));
     theta[0].into()
 }
 
+/// torch.optim.SGD, AdamW or Adam with rates eta_t: a transcription of PyTorch's loops, with AdamW's decay for SGD too.
+fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
+    let (mut theta, mut first, mut second) = (f64::from(start), 0f64, 0f64);
+    for (t, &g) in gradients.iter().enumerate() {
+        let mut g = f64::from(g);
+        if recipe.zero_beyond.is_some_and(|bound| g.abs() > bound) {
+            g = 0.0;
+        }
+        let rate = recipe.rule.learning_rate() * recipe.schedule.share(t, gradients.len());
+        theta *= 1.0 - rate * recipe.weight_decay;
+        match recipe.rule {
+            Rule::Sgd { momentum, .. } => {
+                first = momentum * first + g;
+                theta -= rate * first;
+            }
+            Rule::Nesterov { momentum, .. } => {
+                first = momentum * first + g;
+                theta -= rate * (g + momentum * first);
+            }
+            Rule::Adam { beta1, beta2, epsilon, .. } => {
+                first = beta1 * first + (1.0 - beta1) * g;
+                second = beta2 * second + (1.0 - beta2) * g * g;
+                let corrected = |beta: f64| 1.0 - beta.powi(t as i32 + 1);
+                theta -= rate * first / corrected(beta1) / ((second / corrected(beta2)).sqrt() + epsilon);
+            }
+        }
+    }
+    theta
+}
+
+fn rules() -> impl Strategy<Value = Rule> {
+    let momentum = || prop_oneof![Just(0f64), 0f64..0.95];
+    prop_oneof![
+        (1e-3f64..1.0, momentum())
+            .prop_map(|(learning_rate, momentum)| Rule::Sgd { learning_rate, momentum }),
+        (1e-3f64..1.0, momentum())
+            .prop_map(|(learning_rate, momentum)| Rule::Nesterov { learning_rate, momentum }),
+        (1e-4f64..0.1, 0f64..0.95, 0.5f64..0.999).prop_map(|(learning_rate, beta1, beta2)| Rule::Adam {
+            learning_rate,
+            beta1,
+            beta2,
+            epsilon: 1e-8
+        }),
+    ]
+}
+
+fn decays() -> impl Strategy<Value = Decay> {
+    prop_oneof![
+        Just(Decay::Constant),
+        (0f64..=1.0).prop_map(|last| Decay::Linear { last }),
+        (0f64..=1.0).prop_map(|last| Decay::Cosine { last }),
+        (0.01f64..=1.0, 0f64..=1.0).prop_map(|(share, last)| Decay::Cooldown { share, last }),
+    ]
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    let bound = prop_oneof![Just(None), (0.1f64..1.0).prop_map(Some)];
+    (rules(), decays(), 0usize..4, prop_oneof![Just(0f64), 0f64..0.9], bound).prop_map(
+        |(rule, decay, warm_up, weight_decay, zero_beyond)| Recipe {
+            rule,
+            schedule: Schedule { warm_up, decay },
+            weight_decay,
+            zero_beyond,
+        },
+    )
+}
+
+/// How far `steps` updates of at most 1 can move a parameter of at most 1.
+fn scale(recipe: &Recipe, steps: usize) -> f64 {
+    let momentum = match recipe.rule {
+        Rule::Sgd { momentum, .. } | Rule::Nesterov { momentum, .. } => momentum,
+        Rule::Adam { .. } => 0.9,
+    };
+    1.0 + 2.0 * recipe.rule.learning_rate() * steps as f64 / (1.0 - momentum)
+}
+
+/// A by the formulas of `Workload`.
+fn rows(workload: &Workload, steps: usize) -> Vec<Vec<f64>> {
+    let matrix = |entry: &dyn Fn(usize, usize) -> f64| {
+        (0..steps).map(|i| (0..=i).map(|j| entry(i, j)).collect()).collect()
+    };
+    match workload {
+        Workload::Matrix { rows } => rows.clone(),
+        Workload::Schedule { rates, momentum } => {
+            matrix(&|i, j| (j..=i).map(|s| rates[s] * momentum.powi((s - j) as i32)).sum())
+        }
+        Workload::Cooldown { start, last } => matrix(&|_, j| {
+            let length = (steps - 1 - start).max(1) as f64;
+            1.0 - (1.0 - last) * j.saturating_sub(*start) as f64 / length
+        }),
+        toeplitz => {
+            let column = toeplitz.coefficients(steps).unwrap().unwrap();
+            matrix(&|i, j| column[i - j])
+        }
+    }
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn a_recipe_is_its_formula(
+        recipe in recipes(),
+        start in -1f32..1.0,
+        gradients in proptest::collection::vec(prop_oneof![Just(0f32), -1f32..1.0], 4..30),
+    ) {
+        let (got, expected) = (run(recipe, start, &gradients), reference(&recipe, start, &gradients));
+        prop_assert!((got - expected).abs() < 2e-6 * scale(&recipe, gradients.len()), "{got} {expected}");
+    }
+
     #[test]
     fn sgd_is_the_heavy_ball(
         start in -1f32..1.0,
@@ -27,41 +136,121 @@ proptest! {
         prop_assert!((got - (f64::from(start) - learning_rate * moved)).abs() < 1e-6 * scale);
     }
 
+    /// Column j of the workload is what an update of 1 at step j, and of 0 else, does to the parameters after each step.
     #[test]
-    fn adam_is_its_formula(
-        start in -1f32..1.0,
-        gradients in proptest::collection::vec(prop_oneof![Just(0f32), -1f32..1.0], 0..30),
-        learning_rate in 1e-4f64..0.1,
-        beta1 in 0f64..0.95,
-        beta2 in 0.5f64..0.999,
-    ) {
-        let (mut theta, mut m, mut v) = (f64::from(start), 0f64, 0f64);
-        for (t, &g) in gradients.iter().enumerate() {
-            let (g, t) = (f64::from(g), t as i32 + 1);
-            m = beta1 * m + (1.0 - beta1) * g;
-            v = beta2 * v + (1.0 - beta2) * g * g;
-            let (m, v) = (m / (1.0 - beta1.powi(t)), v / (1.0 - beta2.powi(t)));
-            theta -= learning_rate * m / (v.sqrt() + 1e-8);
+    fn the_workload_is_what_the_optimizer_does(recipe in recipes(), steps in 4usize..24) {
+        prop_assume!(!matches!(recipe.rule, Rule::Adam { .. }));
+        let recipe = Recipe { zero_beyond: None, ..recipe };
+        let workload = recipe.workload(steps);
+        workload.check_steps(steps).unwrap();
+        let rows = rows(&workload, steps);
+        for j in 0..steps {
+            let mut optimizer = Optimizer::of_run(recipe, 1, steps).unwrap();
+            let mut theta = [0f32];
+            for (i, row) in rows.iter().enumerate() {
+                optimizer.step(&mut theta, &[if i == j { 1.0 } else { 0.0 }]);
+                let moved = -f64::from(theta[0]) / recipe.rule.learning_rate();
+                let expected = row.get(j).copied().unwrap_or(0.0);
+                prop_assert!((moved - expected).abs() < 1e-5 * (1.0 + expected), "{i} {j}: {moved} {expected}");
+            }
         }
-        let got = run(Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 }, start, &gradients);
-        prop_assert!((got - theta).abs() < 1e-5 * (1.0 + learning_rate * gradients.len() as f64), "{got} {theta}");
+    }
+}
+
+#[test]
+fn schedules_are_what_they_say() {
+    let shares =
+        |warm_up, decay: &str, steps| Schedule { warm_up, decay: decay.parse().unwrap() }.shares(steps);
+    assert_eq!(shares(0, "constant", 3), [1.0; 3]);
+    assert_eq!(shares(4, "constant", 6), [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]);
+    assert_eq!(shares(0, "linear:0.5", 3), [1.0, 0.75, 0.5]);
+    assert_eq!(shares(0, "cooldown:0.25", 8), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0]);
+    assert_eq!(shares(0, "linear", 1), [1.0]);
+    let cosine = shares(0, "cosine:0.2", 5);
+    for (got, expected) in cosine.iter().zip([1.0, 0.2 + 0.4 * (1.0 + 0.5f64.sqrt()), 0.6]) {
+        assert!((got - expected).abs() < 1e-15, "{cosine:?}");
+    }
+    assert!((cosine[4] - 0.2).abs() < 1e-15);
+    for text in ["constant", "linear:0.5", "cosine:0", "cooldown:0.25,0.1"] {
+        assert_eq!(text.parse::<Decay>().unwrap().to_string(), text);
+    }
+    for text in [
+        "",
+        "x",
+        "linear:2",
+        "linear:",
+        "cosine:nan",
+        "cosine:-0.1",
+        "cooldown",
+        "cooldown:0",
+        "cooldown:1.5",
+    ] {
+        assert!(text.parse::<Decay>().is_err(), "{text}");
+    }
+}
+
+/// No schedule changes what came before it: a rule alone, and a recipe of nothing more, take the same steps to the bit.
+#[test]
+fn a_rule_alone_takes_the_steps_of_its_recipe() {
+    for rule in [
+        Rule::Sgd { learning_rate: 0.3, momentum: 0.9 },
+        Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+    ] {
+        let (mut alone, mut of_run) =
+            (Optimizer::new(rule, 2).unwrap(), Optimizer::of_run(rule.into(), 2, 9).unwrap());
+        let (mut x, mut y) = ([0.3f32, -1.0], [0.3f32, -1.0]);
+        for t in 0..9 {
+            let g = [(t as f32).sin(), (t as f32 * 0.7).cos()];
+            alone.step(&mut x, &g);
+            of_run.step(&mut y, &g);
+            assert_eq!(x, y);
+        }
+    }
+}
+
+/// A mean that is no number would make parameters that are none; with a bound it counts as 0.
+#[test]
+fn updates_beyond_the_bound_and_those_that_are_no_numbers_are_dropped() {
+    let recipe = Recipe { zero_beyond: Some(2.0), ..Rule::Sgd { learning_rate: 1.0, momentum: 0.5 }.into() };
+    let mut optimizer = Optimizer::of_run(recipe, 2, 10).unwrap();
+    let mut theta = [0f32; 2];
+    for (update, expected) in [
+        ([1.0, -2.0], [-1.0, 2.0]),
+        ([2.5, 0.0], [-1.5, 3.0]), // what the momentum remembers goes on
+        ([f32::NAN, 0.0], [-1.75, 3.5]),
+        ([0.0, f32::NEG_INFINITY], [-1.875, 3.75]),
+    ] {
+        optimizer.step(&mut theta, &update);
+        assert_eq!(theta, expected);
     }
 }
 
 #[test]
 fn settings_outside_their_range_are_refused_by_name() {
-    let refused = |rule, name: &str| {
-        let message = Optimizer::new(rule, 3).unwrap_err().to_string();
+    let refused = |recipe: Recipe, name: &str| {
+        let message = Optimizer::of_run(recipe, 3, 8).unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
     };
+    let plain = Recipe::from(Rule::Sgd { learning_rate: 0.5, momentum: 0.0 });
     for bad in [0.0, -0.1, f64::NAN, f64::INFINITY] {
-        refused(Rule::Sgd { learning_rate: bad, momentum: 0.0 }, "learning_rate");
-        let adam = Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: bad };
-        refused(adam, "epsilon of Adam");
+        refused(Rule::Sgd { learning_rate: bad, momentum: 0.0 }.into(), "learning_rate");
+        refused(
+            Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: bad }.into(),
+            "epsilon of Adam",
+        );
+        refused(Recipe { zero_beyond: Some(bad), ..plain }, "zero_beyond");
     }
     for bad in [1.0, -0.1, f64::NAN] {
-        refused(Rule::Sgd { learning_rate: 0.1, momentum: bad }, "momentum");
-        refused(Rule::Adam { learning_rate: 0.1, beta1: bad, beta2: 0.999, epsilon: 1e-8 }, "beta1");
-        refused(Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: bad, epsilon: 1e-8 }, "beta2");
+        refused(Rule::Sgd { learning_rate: 0.1, momentum: bad }.into(), "momentum");
+        refused(Rule::Nesterov { learning_rate: 0.1, momentum: bad }.into(), "momentum");
+        refused(Rule::Adam { learning_rate: 0.1, beta1: bad, beta2: 0.999, epsilon: 1e-8 }.into(), "beta1");
+        refused(Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: bad, epsilon: 1e-8 }.into(), "beta2");
     }
+    for bad in [-0.1, f64::NAN, f64::INFINITY, 2.0] {
+        refused(Recipe { weight_decay: bad, ..plain }, "weight_decay");
+    }
+    let scheduled = |warm_up, decay| Recipe { schedule: Schedule { warm_up, decay }, ..plain };
+    refused(scheduled(8, Decay::Constant), "warm_up");
+    refused(scheduled(0, Decay::Linear { last: -0.5 }), "last of the schedule");
+    refused(scheduled(0, Decay::Cooldown { share: 0.0, last: 0.0 }), "share of the cooldown");
 }

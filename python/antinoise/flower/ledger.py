@@ -90,7 +90,7 @@ class Ledger:
             database.execute("COMMIT")
         except sqlite3.OperationalError as error:
             database.close()
-            raise ValueError(f"ledger {self.path} is {error} but must be free: one server at a time counts in it") from None
+            raise ValueError(f"ledger {self.path} is {error} but must be free: one server at a time may use it") from None
         except sqlite3.DatabaseError:
             database.close()
             raise ValueError(f"ledger {self.path} is another file but must be a ledger") from None

@@ -43,7 +43,7 @@ class Piece:
 
 
 def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Box:
-    """What an index of JAX says."""
+    """The range of an index of JAX."""
     return tuple(part.indices(size)[:2] for part, size in zip(index, shape, strict=True))
 
 

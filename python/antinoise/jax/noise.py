@@ -79,7 +79,7 @@ class Noise(NotCopied):
 
     @property
     def statement(self) -> str:
-        """The plan's statement, and what is assumed of sums beside it."""
+        """The plan's statement, with the assumption about sums."""
         return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     def __len__(self) -> int:
@@ -162,7 +162,7 @@ class Noise(NotCopied):
         threads: int | None = None,
         trust_float32_sums: bool = False,
     ) -> Noise:
-        """Goes on where `save` was called, with parameters of the same names, shapes and shardings."""
+        """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings."""
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
         if json.loads((Path(folder) / f"layout-{jax.process_index()}.json").read_text()) != noise._layout.shapes():

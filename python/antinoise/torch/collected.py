@@ -1,4 +1,4 @@
-"""What a step's noise is added to: found on the parameters, checked here and against the other processes."""
+"""The sums of a step that noise is added to: found on the parameters, checked here and against the other processes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _finite(name: str, sum: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Report:
-    """What a process tells the others of a step."""
+    """The message of a process to the others about a step."""
 
     error: str | None
     step: int

@@ -1,4 +1,4 @@
-"""Sums of clipped gradients where a batch is whatever a model takes: a tensor, a tuple, a mapping of names to tensors."""
+"""Sums of clipped gradients for batches of any structure: a tensor, a tuple, a mapping of names to tensors."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _Anchor(torch.autograd.Function):
 
 
 class _Taps:
-    """Hooks that catch what goes into each layer and what comes back."""
+    """Hooks that capture the input of each layer and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
         self._model, self._layers, self._parameters = model, layers, trainable(model)
@@ -117,7 +117,7 @@ class _Taps:
 
 
 def _losses(output: Any, loss: Loss, y: Tensor) -> Tensor:
-    """Each example's loss, whatever the loss does to several."""
+    """Each example's loss, computed for one example at a time."""
     check_output(tree_leaves(output), len(y))
 
     def one(output: Any, y: Tensor) -> Tensor:

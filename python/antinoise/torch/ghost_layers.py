@@ -1,4 +1,4 @@
-"""Which modules' gradients are known by example from what goes into them and what comes back, and what they are."""
+"""The modules that ghost norms support, and their per-example gradients from inputs and output gradients."""
 
 from __future__ import annotations
 

@@ -9,32 +9,71 @@
 //!   mean: bounded where L > epsilon.
 //! - Origin: x is drawn around -tau times the mean m of all m_i. The weight is e^{tau <x, m> + tau^2 |m|^2/2}, and
 //!   where L < -epsilon, mean v_i <= L (Jensen) bounds <x, m> from above.
+//!
+//! The means that are sampled are the rows of the factor L of G + s^2 I, where s^2 is above all that rounding does to G and to L. So
+//! L L^T - G is positive semidefinite: they are the true means with coordinates more, which whoever sees x may forget, and no
+//! delta is below the true one.
 
 use antinoise_input::largest;
 use rayon::prelude::*;
 
-use crate::monte_carlo::{Direction, Normals, Tally, tally};
-use crate::{Gdp, Result};
+use crate::monte_carlo::{Direction, Normals, Source, Tally, half_width, tally};
+use crate::{Gdp, MonteCarlo, Result};
 
-/// The Gram matrix of the means, and its Cholesky factor row by row.
+/// Samples that are drawn together.
+const LANES: usize = 8;
+/// Tilts that are tried.
+const TILTS: usize = 7;
+
+/// Means for noise of standard deviation 1, and how they are scaled.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
-    gram: Vec<Vec<f64>>,
-    factor: Vec<Vec<f64>>,
+    bins: usize,
+    /// The means, row by row: lower triangular.
+    factor: Vec<f64>,
+    /// Their Gram matrix.
+    gram: Vec<f64>,
     /// <m_i, m> for the mean m of all m_i.
     toward_mean: Vec<f64>,
+    /// What the means are multiplied by.
+    scale: f64,
+}
+
+/// Noise of samples, <z, m_i> bin after bin for means that are not scaled, and the bins that they are drawn around.
+pub(crate) struct Draws {
+    noise: Vec<f64>,
+    bins: Vec<usize>,
 }
 
 impl Sampler {
     /// The sampler for `means`, in units of the noise.
     pub fn new(means: &[Vec<f64>]) -> Result<Self> {
+        let (bins, steps) = (means.len(), means[0].len());
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-        let gram: Vec<Vec<f64>> =
-            means.par_iter().map(|a| means.iter().map(|b| dot(a, b)).collect()).collect();
-        Gdp::new(largest((0..gram.len()).map(|i| gram[i][i])).sqrt())?;
-        let bins = means.len() as f64;
-        let toward_mean = gram.iter().map(|row| row.iter().sum::<f64>() / bins).collect();
-        Ok(Self { factor: cholesky(&gram), gram, toward_mean })
+        let of = |rows: &[Vec<f64>]| -> Vec<f64> {
+            let row = |a: &Vec<f64>| rows.iter().map(|b| dot(a, b)).collect::<Vec<_>>();
+            rows.par_iter().flat_map_iter(row).collect()
+        };
+        let mut given = of(means);
+        let most = largest((0..bins).map(|i| given[i * (bins + 1)]));
+        Gdp::new(most.sqrt())?;
+        // Every entry of G, and of L L^T, is off by at most (steps + bins + 16) ulps of the largest.
+        let rounding = 2.0 * bins as f64 * (steps + bins + 16) as f64 * f64::EPSILON * most;
+        (0..bins).for_each(|i| given[i * (bins + 1)] += rounding);
+        let rows = cholesky(&given, bins);
+        let gram = of(&rows);
+        let toward_mean = gram.chunks(bins).map(|row| row.iter().sum::<f64>() / bins as f64).collect();
+        Ok(Self { bins, factor: rows.concat(), gram, toward_mean, scale: 1.0 })
+    }
+
+    /// The same means times `factor`.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { scale: self.scale * factor, ..self.clone() }
+    }
+
+    /// The means' numbers, all that the figures depend on.
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
+        std::iter::once(self.scale).chain(self.factor.iter().copied())
     }
 
     /// max |m_i|: the privacy without sampling.
@@ -42,33 +81,51 @@ impl Sampler {
         self.largest_square().sqrt()
     }
 
+    fn square(&self, i: usize) -> f64 {
+        self.gram[i * (self.bins + 1)]
+    }
+
     fn largest_square(&self) -> f64 {
-        largest((0..self.gram.len()).map(|i| self.gram[i][i]))
+        self.scale * self.scale * largest((0..self.bins).map(|i| self.square(i)))
     }
 
     /// |m|^2 and the mean of G_ii.
     fn mean_squares(&self) -> (f64, f64) {
-        let bins = self.gram.len() as f64;
-        let trace: f64 = (0..self.gram.len()).map(|i| self.gram[i][i]).sum();
-        (self.toward_mean.iter().sum::<f64>() / bins, trace / bins)
+        let (bins, scale) = (self.bins as f64, self.scale * self.scale);
+        let trace: f64 = (0..self.bins).map(|i| self.square(i)).sum();
+        (scale * self.toward_mean.iter().sum::<f64>() / bins, scale * trace / bins)
     }
 
     /// Tilts that put the losses about where they are sought.
-    pub fn tilts(&self, direction: Direction, epsilon: f64) -> Vec<f64> {
-        let best = match direction {
+    fn tilts(&self, direction: Direction, epsilon: f64) -> impl Iterator<Item = f64> {
+        let (none, best) = match direction {
             Direction::Remove => {
                 let square = self.largest_square().max(f64::MIN_POSITIVE);
-                let bins = (self.gram.len() as f64).ln();
-                return [0.0, 0.5, 1.0, 1.5]
-                    .map(|part| ((epsilon + part * bins) / square - 0.5).clamp(0.0, 1e6))
-                    .to_vec();
+                (epsilon / square - 0.5, (epsilon + 1.5 * (self.bins as f64).ln()) / square - 0.5)
             }
             Direction::Add => {
                 let (square, trace) = self.mean_squares();
-                ((epsilon - 0.5 * trace) / square.max(f64::MIN_POSITIVE)).clamp(0.0, 1e6)
+                (0.0, 1.5 * (epsilon - 0.5 * trace) / square.max(f64::MIN_POSITIVE))
             }
         };
-        vec![0.0, 0.5 * best, best, 1.5 * best]
+        (0..TILTS).map(move |part| (none + (best - none) * part as f64 / (TILTS - 1) as f64).clamp(0.0, 1e6))
+    }
+
+    /// The tilt for which so many samples have the least upper end, as those that `tally` finds tell.
+    pub fn best_tilt(
+        &self,
+        direction: Direction,
+        epsilon: f64,
+        settings: &MonteCarlo,
+        tally: impl Fn(f64) -> Tally,
+    ) -> f64 {
+        let end = |tilt: f64| {
+            let (tally, most) = (tally(tilt), self.largest(direction, epsilon, tilt));
+            let samples = tally.of_as_many(settings.samples(&tally, most));
+            tally.mean() + half_width(&samples, most, 0.25 * settings.failure)
+        };
+        let tried = self.tilts(direction, epsilon).map(|tilt| (end(tilt), tilt));
+        tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |best| best.1)
     }
 
     /// The greatest weighted Y there can be.
@@ -86,43 +143,90 @@ impl Sampler {
     }
 
     /// `count` weighted samples of Y; the same for the same arguments, however many threads there are.
-    pub fn tally(&self, direction: Direction, epsilon: f64, tilt: f64, count: usize, seed: u64) -> Tally {
-        tally(count, seed, direction, |normals, tally, count| {
-            let mut u = vec![0.0; self.gram.len()];
-            for _ in 0..count {
-                tally.add(self.one(direction, epsilon, tilt, normals, &mut u));
+    pub fn tally(
+        &self,
+        direction: Direction,
+        epsilon: f64,
+        tilt: f64,
+        count: usize,
+        source: &Source,
+    ) -> Tally {
+        tally(count, source, direction, |normals, tally, count| {
+            for draws in self.draws(normals, count) {
+                self.add(direction, epsilon, tilt, &draws, tally);
             }
         })
     }
 
+    /// The weighted samples of Y that `draws` give.
+    pub fn tally_of(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &[Draws]) -> Tally {
+        let tallies: Vec<Tally> = draws
+            .par_iter()
+            .with_min_len(16)
+            .map(|draws| {
+                let mut tally = Tally::default();
+                self.add(direction, epsilon, tilt, draws, &mut tally);
+                tally
+            })
+            .collect();
+        tallies.into_iter().fold(Tally::default(), Tally::join)
+    }
+
+    /// `count` draws, some at a time.
+    pub fn draws<'a>(&'a self, normals: &'a mut Normals, count: usize) -> impl Iterator<Item = Draws> {
+        let bins = self.bins;
+        let mut normal = vec![[0.0; LANES]; bins];
+        (0..count.div_ceil(LANES)).map(move |block| {
+            let lanes = LANES.min(count - block * LANES);
+            normal.iter_mut().flatten().for_each(|z| *z = normals.next());
+            let around = (0..lanes).map(|_| normals.below(bins)).collect();
+            let mut noise = vec![0.0; lanes * bins];
+            for (i, row) in self.factor.chunks(bins).enumerate() {
+                let mut sums = [0.0; LANES];
+                for (entry, normals) in row[..=i].iter().zip(&normal) {
+                    sums.iter_mut().zip(normals).for_each(|(sum, z)| *sum += entry * z);
+                }
+                (0..lanes).for_each(|lane| noise[lane * bins + i] = sums[lane]);
+            }
+            Draws { noise, bins: around }
+        })
+    }
+
+    fn add(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &Draws, tally: &mut Tally) {
+        let mut losses = vec![0.0; self.bins];
+        for (noise, &bin) in draws.noise.chunks(self.bins).zip(&draws.bins) {
+            tally.add(self.one(direction, epsilon, tilt, (noise, bin), &mut losses));
+        }
+    }
+
+    /// Y of one draw; `v` is scratch.
     fn one(
         &self,
         direction: Direction,
         epsilon: f64,
         tilt: f64,
-        normals: &mut Normals,
-        u: &mut [f64],
+        (noise, bin): (&[f64], usize),
+        v: &mut [f64],
     ) -> f64 {
-        let bins = self.gram.len();
-        let noise: Vec<f64> = (0..bins).map(|_| normals.next()).collect();
+        let square = self.scale * self.scale;
         let (shift, row) = match direction {
-            Direction::Remove => (1.0 + tilt, &self.gram[normals.below(bins)]),
-            Direction::Add => (-tilt, &self.toward_mean),
+            Direction::Remove => (1.0 + tilt, &self.gram[bin * self.bins..(bin + 1) * self.bins]),
+            Direction::Add => (-tilt, &self.toward_mean[..]),
         };
-        for (i, u) in u.iter_mut().enumerate() {
-            let noise: f64 = self.factor[i].iter().zip(&noise).map(|(a, b)| a * b).sum();
-            *u = shift * row[i] + noise;
+        let half = |i: usize| 0.5 * square * self.square(i);
+        for (i, v) in v.iter_mut().enumerate() {
+            *v = square * shift * row[i] + self.scale * noise[i] - half(i);
         }
-        let loss = ln_mean((0..bins).map(|i| u[i] - 0.5 * self.gram[i][i]));
+        let loss = ln_mean(v.iter().copied());
         match direction {
             Direction::Remove if loss > epsilon => {
-                let tilted = (0..bins).map(|i| shift * u[i] - 0.5 * shift * shift * self.gram[i][i]);
+                let tilted = v.iter().enumerate().map(|(i, v)| shift * (v - tilt * half(i)));
                 -(epsilon - loss).exp_m1() * (loss - ln_mean(tilted)).exp()
             }
             Direction::Add if -loss > epsilon => {
-                let (square, _) = self.mean_squares();
-                let along = u.iter().sum::<f64>() / bins as f64;
-                -(epsilon + loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * square).exp()
+                let (of_mean, trace) = self.mean_squares();
+                let along = v.iter().sum::<f64>() / self.bins as f64 + 0.5 * trace;
+                -(epsilon + loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * of_mean).exp()
             }
             _ => 0.0,
         }
@@ -140,20 +244,16 @@ fn ln_mean(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     peak + f64::ln(sum / count)
 }
 
-/// The lower-triangular factor of a positive semidefinite matrix; columns of rounding alone become 0.
-fn cholesky(gram: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(gram.len());
-    for (i, row) in gram.iter().enumerate() {
-        let mut new = Vec::with_capacity(i + 1);
+/// The rows of the lower-triangular factor of a positive definite matrix of `n` rows; of zeros, zeros.
+fn cholesky(matrix: &[f64], n: usize) -> Vec<Vec<f64>> {
+    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(n);
+    for (i, row) in matrix.chunks(n).enumerate() {
+        let mut new = vec![0.0; n];
         for (j, &entry) in row[..=i].iter().enumerate() {
-            let before = |other: &[f64]| -> f64 { new.iter().zip(&other[..j]).map(|(a, b)| a * b).sum() };
-            if j == i {
-                let rest = entry - before(&new);
-                new.push(if rest > 1e-14 * entry { rest.sqrt() } else { 0.0 });
-            } else {
-                let pivot = factor[j][j];
-                new.push(if pivot > 0.0 { (entry - before(&factor[j])) / pivot } else { 0.0 });
-            }
+            let before = |other: &[f64]| -> f64 { new[..j].iter().zip(other).map(|(a, b)| a * b).sum() };
+            let rest = entry - if j == i { before(&new) } else { before(&factor[j]) };
+            let pivot = if j == i { rest.max(0.0).sqrt() } else { factor[j][j] };
+            new[j] = if pivot > 0.0 { rest / pivot } else { 0.0 };
         }
         factor.push(new);
     }

@@ -2,7 +2,7 @@
 
 use antinoise_input::non_negative;
 
-use super::{Direction, MonteCarlo, Normals, PILOT, StatisticalDelta, half_width, tally};
+use super::{Direction, MonteCarlo, Normals, PILOT, Source, StatisticalDelta, half_width, tally};
 use crate::{Composition, Result, SampledGaussian};
 
 impl Composition {
@@ -26,8 +26,9 @@ impl Composition {
         let epsilon = non_negative("epsilon", epsilon)?;
         settings.check()?;
         let phases: Vec<SampledGaussian> = self.phases().collect();
-        let sampled = |direction, count, seed| {
-            tally(count, seed, direction, |normals, tally, count| {
+        let source = Source::of_seed(settings.seed);
+        let sampled = |direction, count, purpose| {
+            tally(count, &source.for_purpose(purpose), direction, |normals, tally, count| {
                 for _ in 0..count {
                     let loss = loss(&phases, direction, normals);
                     tally.add(if loss > epsilon { -(epsilon - loss).exp_m1() } else { 0.0 });
@@ -35,9 +36,9 @@ impl Composition {
             })
         };
         let ends = Direction::BOTH.map(|direction| {
-            let pilot = sampled(direction, PILOT, !settings.seed);
+            let pilot = sampled(direction, PILOT, 1);
             let count = settings.samples(&pilot, 1.0);
-            (sampled(direction, count, settings.seed), count)
+            (sampled(direction, count, 0), count)
         });
         Ok(StatisticalDelta::worse_of(
             ends.map(|(tally, count)| {

@@ -23,6 +23,12 @@ impl Tally {
         }
     }
 
+    /// What so many samples like these would give.
+    pub fn of_as_many(&self, count: usize) -> Self {
+        let times = count as f64 / self.count as f64;
+        Self { count, sum: times * self.sum, squares: times * self.squares }
+    }
+
     pub fn mean(&self) -> f64 {
         self.sum / self.count as f64
     }

@@ -4,7 +4,7 @@ use super::estimate::Tally;
 use super::tally::PILOT;
 use crate::Result;
 
-/// How a Monte Carlo figure is to be found.
+/// The settings of a Monte Carlo figure.
 ///
 /// ```
 /// let settings = antinoise_accounting::MonteCarlo { seed: 7, ..Default::default() };

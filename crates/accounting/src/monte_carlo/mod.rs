@@ -8,5 +8,5 @@ mod tally;
 pub(crate) use crate::pld::Direction;
 pub(crate) use estimate::{Tally, half_width};
 pub use figure::{MonteCarlo, StatisticalDelta};
-pub(crate) use normals::Normals;
+pub(crate) use normals::{Normals, Source};
 pub(crate) use tally::{PILOT, tally};

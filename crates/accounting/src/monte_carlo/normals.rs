@@ -1,26 +1,59 @@
 //! Random numbers for simulation.
 
-/// Normal variables from SplitMix64: seeded simulation, nothing that anybody's privacy hangs on.
+use chacha20::ChaCha20;
+use cipher::{KeyIvInit, StreamCipher};
+
+/// What random numbers are made from: a key of ChaCha20, and a number for each use of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    key: [u8; 32],
+    purpose: u8,
+}
+
+impl Source {
+    pub fn of_key(key: [u8; 32]) -> Self {
+        Self { key, purpose: 0 }
+    }
+
+    pub fn of_seed(seed: u64) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self::of_key(key)
+    }
+
+    /// Numbers that are independent of those for any other purpose.
+    pub fn for_purpose(&self, purpose: u8) -> Self {
+        Self { purpose, ..*self }
+    }
+}
+
+/// Normal variables from a keystream.
 pub(crate) struct Normals {
-    state: u64,
+    cipher: ChaCha20,
+    bytes: [u8; 1024],
+    used: usize,
     spare: Option<f64>,
 }
 
 impl Normals {
-    pub fn new(seed: u64, direction: u64, chunk: u64) -> Self {
-        let mut mixer = Self { state: seed, spare: None };
-        let start = mixer.bits() ^ (direction << 63) ^ chunk.wrapping_mul(0xd1b5_4a32_d192_ed03);
-        mixer.state = start;
-        mixer.state = mixer.bits();
-        mixer
+    pub fn new(source: &Source, direction: u8, chunk: u64) -> Self {
+        let mut nonce = [0; 12];
+        (nonce[0], nonce[1]) = (source.purpose, direction);
+        nonce[4..].copy_from_slice(&chunk.to_le_bytes());
+        let cipher = ChaCha20::new(&source.key.into(), &nonce.into());
+        Self { cipher, bytes: [0; 1024], used: 1024, spare: None }
     }
 
     fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        if self.used == self.bytes.len() {
+            self.bytes.fill(0);
+            self.cipher.apply_keystream(&mut self.bytes);
+            self.used = 0;
+        }
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[self.used..self.used + 8]);
+        self.used += 8;
+        u64::from_le_bytes(word)
     }
 
     /// Uniform on (0, 1].

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::estimate::Tally;
-use super::normals::Normals;
+use super::normals::{Normals, Source};
 use crate::pld::Direction;
 
 /// Samples that decide tilt and number of samples; independent of those that decide the figure.
@@ -13,14 +13,14 @@ const CHUNK: usize = 512;
 /// threads there are.
 pub(crate) fn tally(
     count: usize,
-    seed: u64,
+    source: &Source,
     direction: Direction,
     sample: impl Fn(&mut Normals, &mut Tally, usize) + Sync,
 ) -> Tally {
     let chunks: Vec<Tally> = (0..count.div_ceil(CHUNK))
         .into_par_iter()
         .map(|chunk| {
-            let mut normals = Normals::new(seed, direction as u64, chunk as u64);
+            let mut normals = Normals::new(source, direction as u8, chunk as u64);
             let mut tally = Tally::default();
             sample(&mut normals, &mut tally, CHUNK.min(count - chunk * CHUNK));
             tally

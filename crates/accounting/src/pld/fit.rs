@@ -1,4 +1,4 @@
-//! Where the losses that decide an answer lie, and how finely they have to be resolved.
+//! The range of losses that decide an answer, and how finely they have to be resolved.
 //!
 //! Nothing here is part of a bound: a bad fit makes a bracket wide, never wrong.
 
@@ -76,7 +76,7 @@ impl Fit {
         fit
     }
 
-    /// Takes what a bracket taught.
+    /// Updates the fit from a bracket.
     pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bracket) {
         if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
             // The Rényi bound was far off: the tilt was, too.

@@ -136,7 +136,7 @@ impl Composition {
         self.sampled.iter().copied().chain(full)
     }
 
-    /// About the least epsilon at `delta`, mostly somewhat above: a guide for searches, found in a moment.
+    /// An estimate of the least epsilon at `delta`, mostly somewhat above it: a fast guide for searches.
     pub(crate) fn epsilon_near(&self, delta: f64) -> f64 {
         if self.sampled.is_empty() {
             return self.full.epsilon_upper(delta).unwrap_or(f64::INFINITY);

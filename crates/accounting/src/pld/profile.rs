@@ -25,7 +25,7 @@ impl Direction {
     pub const BOTH: [Self; 2] = [Self::Remove, Self::Add];
 }
 
-/// Which way the curve may err.
+/// The direction in which the curve may err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
     Up,

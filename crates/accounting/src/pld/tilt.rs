@@ -1,4 +1,4 @@
-//! Where the loss that decides a delta lies, from quadrature: a guide to the grid, never part of a bound.
+//! The loss that decides a delta, by quadrature: a guide to the grid, never part of a bound.
 
 use super::profile::{Direction, Profile};
 use crate::root::golden_section;

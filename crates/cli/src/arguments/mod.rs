@@ -19,17 +19,17 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
     text.parse()
 }
 
-/// How noisy sums leave the machine.
-#[derive(Debug, Args)]
+/// How noisy sums are released.
+#[derive(Debug, Clone, Args)]
 pub struct ReleaseOptions {
     /// How noisy sums are released: grid or plain [default: grid].
     ///
     /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no bit of a
-    /// release tells more than the privacy statement says. Noise grows by a two-thousandth for it.
+    /// release reveals more than the privacy statement says. This needs about 1/2000 more noise.
     ///
     /// plain: floating-point noise is added to floating-point sums. It is faster, and needs no memory for sums of seeds
-    /// (trees, dense and Fourier mechanisms), but which numbers can come out then depends on the data: the statement
-    /// holds only for an observer who does not use the last bits of what is released, and says so.
+    /// (trees, dense and Fourier mechanisms), but the set of possible releases then depends on the data: the statement
+    /// holds only for an observer who does not use the last bits of the release, and says so.
     #[arg(long, value_enum)]
     pub release: Option<ReleaseName>,
 }

@@ -34,14 +34,15 @@ impl std::str::FromStr for StrategySource {
 /// The mechanism and its size.
 #[derive(Debug, Args)]
 pub struct StrategyOptions {
-    /// Class of mechanism, with its size and form if you like (banded-toeplitz:16, blt:4, toeplitz+damped:0.01), or
+    /// Class of mechanism, with an optional size and form (banded-toeplitz:16, blt:4, toeplitz+damped:0.01), or
     /// file:PATH for one that --out saved. A wrong name lists the classes; docs/strategies.md explains them.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
     #[arg(long, value_name = "N", value_parser = count)]
     pub bands: Option<usize>,
-    /// Number of buffers of a BLT [default: as many as each lower the loss by a thousandth].
+    /// Number of buffers of a BLT [default: add buffers while each lowers the loss by a
+    /// thousandth].
     #[arg(long, value_name = "D", value_parser = count)]
     pub order: Option<usize>,
     /// Use square-root coefficients as they are instead of optimising.
@@ -50,7 +51,7 @@ pub struct StrategyOptions {
     /// Scale the strategy's columns to norm 1.
     #[arg(long)]
     pub column_normalize: bool,
-    /// Cut the steps into this many runs of the same strategy, each started anew.
+    /// Cut the steps into this many runs of the same strategy, and restart it for each.
     #[arg(long, value_name = "S", value_parser = count)]
     pub restarts: Option<usize>,
 }

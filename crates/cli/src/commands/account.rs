@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_accounting::{BallsInBins, Bracket, MonteCarlo};
+use antinoise_accounting::{BallsInBins, Bracket, Gdp, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Plan, Scheme, VerifiedPlan};
+use antinoise_plan::{Plan, Privacy, Scheme, VerifiedPlan};
 use clap::Args;
 
 #[cfg(feature = "ledger")]
@@ -51,8 +51,8 @@ pub struct Arguments {
     /// Units that differ together, or examples of one user.
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
     group_size: Option<usize>,
-    /// With --plan, of users who come by themselves: the participation that its run's ledger recorded, over the steps
-    /// that were released. A statement after the fact, for participation that depends on nobody's data.
+    /// With --plan of a federated setting: account for the participation that the run's ledger recorded, over the steps
+    /// that were released. The statement holds after the fact, if participation depends on nobody's data.
     #[arg(long, value_name = "LEDGER", requires = "plan", conflicts_with_all = ["noise_multiplier", "mu"])]
     observed: Option<PathBuf>,
     #[command(flatten)]
@@ -134,8 +134,8 @@ impl PointOptions {
 /// Balls-in-bins sampling of any non-negative correlated noise.
 #[derive(Debug, Args)]
 struct BinsOptions {
-    /// Put every example in one of this many bins, once and for all, which take turns (statistical: by Monte Carlo);
-    /// the noise multiplier is over the largest column norm of C.
+    /// Assign every example at random to one of this many bins, which are used as batches in cyclic order (statistical: by
+    /// Monte Carlo); the noise multiplier is over the largest column norm of C.
     #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
@@ -169,12 +169,56 @@ impl Arguments {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
                 Sampling::Poisson { rate, steps: plan.steps, bands: groups }
             }
+            Scheme::BallsInBins { bins, .. } => return self.plan_in_bins(plan, bins),
             Scheme::Unamplified { .. } => Sampling::None,
         };
+        if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
+            refuse_replace_one(plan.privacy.adjacency)?;
+        }
         let delta = self.point.delta.or(Some(plan.privacy.delta));
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
         output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
         Ok(report)
+    }
+
+    /// At the plan's own delta its own claim; at another one, what sampling shows there.
+    fn plan_in_bins(&self, plan: &VerifiedPlan, bins: usize) -> Result<Report> {
+        let other =
+            [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
+        if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
+            let must_be = "left out: of a plan with balls in bins, epsilon at --delta is what is told";
+            return Err(InvalidParameter::new(name, got, must_be).into());
+        }
+        let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;
+        let of = (bins, plan.steps, plan.strategy.class().name().to_string());
+        let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
+        if delta == plan.privacy.delta {
+            let epsilon = Bracket { lower: epsilon_lower, upper: epsilon };
+            return Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of);
+        }
+        let mechanism = plan.balls_in_bins(bins)?;
+        let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
+        Self::sampled(&mechanism, plan.noise_multiplier, delta, of, unsampled)
+    }
+
+    /// epsilon at `delta` by sampling, and no more than what is known `without` it.
+    fn sampled(
+        mechanism: &BallsInBins,
+        sigma: f64,
+        delta: f64,
+        of: (usize, usize, String),
+        without: f64,
+    ) -> Result<Report> {
+        // Both ends may fail.
+        let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
+        let progress = Progress::endless("sampling");
+        let upper = match mechanism.epsilon_upper(delta, &settings) {
+            Err(antinoise_accounting::Error::OutOfReach { .. }) if without < f64::INFINITY => without,
+            found => found?.min(without),
+        };
+        let epsilon = Bracket { lower: mechanism.epsilon_lower(delta, &settings)?, upper };
+        drop(progress);
+        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
     }
 
     /// As those took part whom the ledger names.
@@ -218,16 +262,7 @@ impl Arguments {
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let largest = largest(columns.iter().map(norm));
         let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
-        // Both ends may fail.
-        let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
-        let progress = Progress::endless("sampling");
-        let epsilon = Bracket {
-            lower: mechanism.epsilon_lower(delta, &settings)?,
-            upper: mechanism.epsilon_upper(delta, &settings)?,
-        };
-        drop(progress);
-        let of = (bins, steps, spec.to_string());
-        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
+        Self::sampled(&mechanism, sigma, delta, (bins, steps, spec.to_string()), f64::INFINITY)
     }
 }
 

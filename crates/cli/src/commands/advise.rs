@@ -1,20 +1,20 @@
-//! `antinoise advise`: settings for someone who knows the number of examples, epsilon and what can be paid.
+//! `antinoise advise`: settings for someone who knows the number of examples, epsilon and the compute budget.
 
 use std::fmt;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Means, Proposal, Setting, advise};
+use antinoise_plan::{Means, Proposal, Scheme, Setting, advise};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
-use crate::numbers::{bytes, count, real};
+use crate::numbers::{bytes, count, real, short};
 use crate::output;
 use crate::progress::Progress;
 
-/// Propose delta, batch size, passes over the data and sampling, by what they cost.
+/// Propose delta, batch size, passes over the data and sampling, for a compute budget.
 ///
-/// All proposals have 1000 steps, or fewer where data are few: what a larger budget buys are larger batches, over which the same noise is averaged.
+/// All proposals have 1000 steps, or fewer for small data. A larger budget gives larger batches, over which the same noise is averaged.
 /// Delta is the power of ten at or below 0.1 / N.
 #[derive(Debug, Args)]
 #[command(
@@ -142,24 +142,23 @@ impl Row {
 /// Why one would take it.
 fn reason(proposal: &Proposal, first: &Proposal) -> String {
     let batches = match (proposal.candidate.is_amplified(), proposal.request.setting) {
+        (true, _) if matches!(proposal.candidate.schedule.scheme, Scheme::BallsInBins { .. }) => {
+            "for examples that can be put in bins at random"
+        }
         (true, _) => "for examples that can be sampled anew at every step",
-        (false, Setting::Poisson) => "sampling would not help here: batches take turns",
-        (false, _) => "for data that are shuffled once and read in turn",
+        (false, Setting::Poisson) => "sampling would not help here: cyclic batches",
+        (false, _) => "for data that are shuffled once and cut into cyclic batches",
     };
     let (work, steps) = (proposal.epochs / first.epochs, proposal.candidate.schedule.steps);
     let cost = if proposal == first {
         "the least to compute".into()
     } else if steps == first.candidate.schedule.steps {
         let times = proposal.candidate.rms_loss / first.candidate.rms_loss;
-        format!("{times:.2} times the first one's noise for {} times its gradients", four_digits(work))
+        format!("{times:.2} times the first one's noise for {} times its gradients", short(work, 4))
     } else {
-        format!("{} times the first one's gradients, in {steps} steps", four_digits(work))
+        format!("{} times the first one's gradients, in {steps} steps", short(work, 4))
     };
     format!("{batches}; {cost}")
-}
-
-fn four_digits(x: f64) -> String {
-    format!("{:.3}", x).trim_end_matches('0').trim_end_matches('.').into()
 }
 
 impl fmt::Display for Report {

@@ -15,12 +15,12 @@ use crate::output;
 use crate::progress::Progress;
 use crate::source::{Source, SourceOptions};
 
-/// Run a mechanism on worst-case gradients and test whether it is as private as it says.
+/// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
-/// Gradients whose sequence comes nearest to breaking the claim, and their neighbours, go through the real clipping,
-/// summing and release, several times. The releases are tested against the stated law and the stated mu. A correct
-/// mechanism is rejected with probability alpha at most. An accepted one is not proved: docs/audit.md says what an audit
-/// can show. Sampling and its amplification are not audited.
+/// The sequences of gradients that come nearest to breaking the claim, and their neighbours, go through the real
+/// clipping, summing and release, several times. The releases are tested against the stated law and the stated mu. A correct
+/// mechanism is rejected with probability alpha at most. Acceptance is no proof of
+/// privacy: docs/audit.md says what an audit can show. Sampling and its amplification are not audited.
 ///
 /// Exit status 0: accepted. 1: rejected, with the tests printed as usual. 2: bad input.
 #[derive(Debug, Args)]

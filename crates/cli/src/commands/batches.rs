@@ -24,8 +24,9 @@ use crate::numbers::count;
   antinoise batches --plan plan.toml --key-file key --run second \\
       --from 100 --count 1 --json
 
-Examples are numbered from 0. Batches are a function of key, run and the plan's sampler, not of the model. They are part of the
-secret where sampling amplifies privacy: do not publish them."
+Examples are numbered from 0. Batches are a function of key, run and the plan's
+sampler, not of the model. Where sampling amplifies privacy, they are as secret as
+the key: do not publish them."
 )]
 pub struct Arguments {
     /// Plan whose sampler forms the batches.

@@ -13,7 +13,7 @@ use crate::failure::Result;
 use crate::numbers::count;
 use crate::output;
 
-/// Measure on this machine.
+/// Measure the speed of noise on this machine.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(subcommand)]

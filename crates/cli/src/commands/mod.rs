@@ -4,6 +4,8 @@ pub mod account;
 pub mod advise;
 #[cfg(feature = "train")]
 pub mod audit;
+#[cfg(feature = "train")]
+pub mod audit_training;
 pub mod bands;
 pub mod batches;
 pub mod bench;

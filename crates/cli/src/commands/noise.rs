@@ -36,13 +36,18 @@ use crate::source::SourceOptions;
   antinoise noise --plan plan.toml --dim 60k --key-file key --count 3 \\
       --out planned.npy
 
-Row t is step FROM + t of one stream. A stream is a key, a run, and its description: the strategy with every bit of its
-coefficients, --steps, --dim and --noise-std. The same of all three gives the same bits in every process, whatever
---from, --count and --shard; streams that differ in any of them share no bit. Noise that is used for two data sets or
-twice for one needs two runs. With --plan, --noise-std is the plan's, and rows lie on its grid. Processes that make parts of one stream should read one saved strategy (file:PATH), and
-agree on the description that they print: a strategy designed on another machine may differ in its last bits.
+Row t is step FROM + t of one stream. A stream is determined by a key, a run and a
+description: the strategy with every bit of its coefficients, --steps, --dim and
+--noise-std. The same three give the same bits in every process, for any --from,
+--count and --shard. Streams that differ in any of the three share no bit. Use
+another run for another data set, and for a second training on the same one. With
+--plan, --noise-std is the plan's, and rows lie on its grid.
 
-OUT is for its owner alone: whoever reads the noise can take it away."
+Processes that make parts of one stream should read one saved strategy (file:PATH)
+and print the same description: a strategy designed on another machine may differ
+in its last bits.
+
+Only the owner can read OUT: whoever knows the noise can subtract it."
 )]
 pub struct Arguments {
     #[command(flatten)]

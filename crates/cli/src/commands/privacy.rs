@@ -39,7 +39,7 @@ pub enum Sampling {
     Poisson { rate: f64, steps: usize, bands: usize },
 }
 
-/// Amplification is a theorem for zero-out alone.
+/// Amplification is a theorem for zero-out alone; plans carry it to replace-one.
 pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
     if adjacency == Adjacency::ReplaceOne {
         let must_be = "zero-out with sampling: amplification is accounted for examples that are there or not";
@@ -149,7 +149,13 @@ impl Report {
 
     /// Epsilon at this delta.
     pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let epsilon = sampling.composition(sigma)?.epsilon(delta)?;
+        let epsilon = match (sampling, adjacency) {
+            // A plan's: of the noise that zero-out has over its sensitivity, to two that are zeroed out.
+            (Sampling::Poisson { .. }, Adjacency::ReplaceOne) => {
+                sampling.composition(sigma * adjacency.sensitivity_factor())?.group_epsilon(delta, 2)?
+            }
+            _ => sampling.composition(sigma)?.epsilon(delta)?,
+        };
         Self::new(epsilon, delta, sigma, sampling, adjacency)
     }
 
@@ -241,7 +247,7 @@ impl Report {
             group_size: 1,
             // A group of examples must not depend on who else is there.
             adjacency: match bands {
-                Some(1) => "add-or-remove".into(),
+                Some(1) if adjacency == Adjacency::ZeroOut => "add-or-remove".into(),
                 _ => adjacency.to_string(),
             },
             accountant: if gdp.is_some() { "gdp" } else { "pld" },

@@ -65,3 +65,35 @@ pub struct Report {
     /// The first run is what the others are compared with.
     pub runs: Vec<Run>,
 }
+
+/// What came of one mechanism at one epsilon.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtEpsilon {
+    /// What the mechanism is called.
+    pub mechanism: String,
+    /// What it is called over all epsilons.
+    pub series: String,
+    /// Not below the truth; infinite without privacy.
+    pub epsilon: f64,
+    /// Mean test accuracy, in \[0, 1\].
+    pub accuracy: f64,
+    /// Of the mean; none of a single run.
+    pub standard_error: Option<f64>,
+    /// The optimiser's.
+    pub learning_rate: f64,
+    /// Root mean square of the standard deviations of prefix sums.
+    pub rms_loss: f64,
+}
+
+/// One comparison at several epsilons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Epsilons {
+    /// What was trained, and on what.
+    pub title: String,
+    /// Privacy parameter of all.
+    pub delta: f64,
+    /// By increasing epsilon; what is not private among the first.
+    pub rows: Vec<AtEpsilon>,
+    /// Each epsilon with its own report.
+    pub links: Vec<(f64, String)>,
+}

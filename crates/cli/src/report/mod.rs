@@ -1,12 +1,14 @@
-//! A report of several runs: one HTML file that needs no other file and no network.
+//! Reports of several runs: HTML files that need no network.
 
 mod content;
+mod epsilons;
 mod page;
 #[cfg(test)]
 mod tests;
 
 use antinoise_input::InvalidParameter;
-pub use content::{Accuracy, Report, Run};
+pub use content::{Accuracy, AtEpsilon, Epsilons, Report, Run};
+pub use epsilons::TOGETHER;
 
 use crate::failure::Result;
 
@@ -20,5 +22,15 @@ impl Report {
             return Err(InvalidParameter::new("number of runs in a report", 0, "at least 1").into());
         }
         page::html(self)
+    }
+}
+
+impl Epsilons {
+    /// Accuracy against epsilon as HTML, with its figure as SVG and its style inside.
+    ///
+    /// # Errors
+    /// When the figure cannot be drawn.
+    pub fn to_html(&self) -> Result<String> {
+        epsilons::html(self)
     }
 }

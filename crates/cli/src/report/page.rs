@@ -14,23 +14,24 @@ const STYLE: &str = include_str!("page.css");
 const LAGS: usize = 32;
 
 pub(super) fn html(report: &Report) -> Result<String> {
-    let (title, theme) = (escaped(&report.title), theme());
-    Ok(format!(
+    let body = figures(report)? + &results(report) + &privacy(report);
+    Ok(document(&report.title, &(lead(report) + &cards(report)), &body))
+}
+
+/// The page around `head`, which follows its title, and `body`.
+pub(super) fn document(title: &str, head: &str, body: &str) -> String {
+    let (title, theme) = (escaped(title), theme());
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{title}: private training</title>\n<style>\n{theme}{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header>\n<p class=\"eyebrow\">Private training with noise that cancels itself</p>\n\
-         <h1>{title}</h1>\n{lead}{cards}</header>\n{figures}{results}{privacy}\
+         <header>\n<p class=\"eyebrow\">Private training with correlated noise</p>\n\
+         <h1>{title}</h1>\n{head}</header>\n{body}\
          <footer><p>Written by antinoise. Test accuracy is measured on examples that were not trained \
          on; they are not protected by the privacy statement. Each run is the best of its learning rates by that \
          accuracy; no error has that choice in it.</p></footer>\n</main>\n</body>\n</html>\n",
-        lead = lead(report),
-        cards = cards(report),
-        figures = figures(report)?,
-        results = results(report),
-        privacy = privacy(report),
-    ))
+    )
 }
 
 /// What the comparison of the first run with the best of the others says, in one sentence.
@@ -80,8 +81,8 @@ fn cards(report: &Report) -> String {
 
 /// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for narrow ones, where
 /// text that is scaled down with its figure could not be read.
-type Sizes = [(u32, u32); 2];
-const WHOLE: Sizes = [(720, 240), (340, 220)];
+pub(super) type Sizes = [(u32, u32); 2];
+pub(super) const WHOLE: Sizes = [(720, 240), (340, 220)];
 const HALF: Sizes = [(400, 200), (340, 200)];
 
 fn figures(report: &Report) -> Result<String> {
@@ -140,7 +141,7 @@ fn by_lag(column: &[f64]) -> Vec<Point> {
 }
 
 /// A figure under its title.
-fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
+pub(super) fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
     let mut pictures = String::new();
     if chart.is_empty() {
         pictures += "<p class=\"note\">Nothing was measured.</p>";
@@ -210,11 +211,14 @@ fn chip(index: usize) -> String {
 
 /// The last accuracy, with its standard error where there are repeats.
 fn accuracy(run: &Run) -> String {
-    let Some(accuracy) = run.last() else { return "not tested".into() };
-    let error = accuracy
-        .standard_error
+    run.last().map_or("not tested".into(), |last| with_error(last.mean, last.standard_error))
+}
+
+/// A share in percent, with its standard error where there is one.
+pub(super) fn with_error(share: f64, error: Option<f64>) -> String {
+    let error = error
         .map_or_else(String::new, |error| format!(" <small>&plusmn;&thinsp;{:.1}</small>", 100.0 * error));
-    percent(accuracy.mean) + &error
+    percent(share) + &error
 }
 
 /// `text`, or a dash where there is no privacy.
@@ -239,7 +243,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

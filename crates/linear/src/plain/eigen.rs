@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of symmetric matrices: reflections make a tridiagonal one, steps of the QR iteration a
-//! diagonal one (Golub and Van Loan, Matrix Computations, Sections 8.3.1 to 8.3.3).
+//! Eigenvalues and eigenvectors of symmetric matrices: reflections make the matrix tridiagonal, steps of the QR iteration
+//! make it diagonal (Golub and Van Loan, Matrix Computations, Sections 8.3.1 to 8.3.3).
 
 use super::vector::{NOTHING, add_scaled, dot, rotate, two_columns};
 use crate::error::{Error, Result};

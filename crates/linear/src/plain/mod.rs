@@ -1,5 +1,5 @@
-//! The operations by algorithms that are short before they are fast: what every answer is tested against, and what
-//! answers where faer is left out.
+//! The operations by short rather than fast algorithms: the reference of all tests, and the implementation
+//! without faer.
 
 mod eigen;
 mod factor;

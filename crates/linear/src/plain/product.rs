@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::vector::add_scaled;
 use crate::matrix::{Matrix, View};
 
-/// So many columns of A are read again for each column of B, and stay near the processor until then.
+/// So many columns of A are read again for each column of B, and stay in cache until then.
 const NEAR: usize = 64;
 
 /// A B: its columns are those of A, added up by the weights that columns of B are.

@@ -1,12 +1,12 @@
-//! What is done to columns.
+//! Operations on columns.
 
 use crate::matrix::Matrix;
 
-/// Sums side by side, so that processors add several at once.
+/// Partial sums, so that processors add several at once.
 const LANES: usize = 8;
 
-/// A squared length below this is none: beside a matrix whose largest entry is near 1 it is nothing, and its own digits are
-/// lost where squares leave the range of numbers.
+/// A squared length below this counts as 0: it is negligible beside a matrix whose largest entry is near 1, and its own digits are
+/// lost where squares underflow.
 pub(super) const NOTHING: f64 = 1e-280;
 
 /// x . y.

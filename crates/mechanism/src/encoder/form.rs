@@ -1,4 +1,4 @@
-//! The forms that C has, and what is made of them.
+//! The forms of C, and operations on them.
 
 use antinoise_linear::Matrix;
 
@@ -38,7 +38,7 @@ pub enum Encoder {
         /// A weight a height, from the leaves up: ceil(log2 n) + 1 of them.
         weights: Vec<f64>,
     },
-    /// A row a node that the smooth tree's prefixes read, 1 on the steps below it, in the order in which they do.
+    /// One row for each node that the smooth tree's prefixes read, 1 on the steps below it, in the order of reading.
     SmoothTree {
         /// n.
         steps: usize,
@@ -50,18 +50,18 @@ pub enum Encoder {
         /// The circulant's first column, at least n values.
         coefficients: Vec<f64>,
     },
-    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank: what C^-1 Z is made
-    /// with when the decoder is the best one, A C^+, which has the norms of A C'^-1.
+    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank. It makes the noise C'^-1 Z
+    /// when the decoder is the best one, A C^+, which has the norms of A C'^-1.
     Triangular(Box<Encoder>),
-    /// The first `steps` columns of another: what a run that is cut short uses of a C that cannot be cut to a
-    /// square.
+    /// The first `steps` columns of another form: the part used by a run that is cut short, for a C that cannot be cut to a
+    /// square matrix.
     Leading {
         /// At least `steps` columns.
         of: Box<Encoder>,
         /// n.
         steps: usize,
     },
-    /// The first `steps` rows and columns of I (x) block: the block started anew every `period` steps.
+    /// The first `steps` rows and columns of I (x) block: the block restarts every `period` steps.
     Stamped {
         /// C of one run, `period` columns.
         block: Box<Encoder>,

@@ -113,7 +113,7 @@ impl BandedLoss {
         (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
     }
 
-    /// The squared error that `objective` minimises, unsmoothed, up to a factor; infinite where it is no number.
+    /// The squared error that `objective` minimises, unsmoothed, up to a factor; infinite where it is NaN.
     pub(super) fn cost(&self, theta: &[f64], objective: Objective) -> f64 {
         let rows = normalize_columns(theta, self.bands).rows;
         let squared = match &self.direct {

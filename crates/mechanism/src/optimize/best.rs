@@ -1,4 +1,4 @@
-//! The best of several starts and of what a solver makes of them.
+//! The best of several starts and of a solver's results from them.
 
 use super::solution::{Solution, Status};
 
@@ -7,7 +7,7 @@ const SAME: f64 = 1e-7;
 /// Costs must differ by this, relatively, for one to count as an improvement.
 const IMPROVED: f64 = 1e-12;
 
-/// The least costly value so far. What a class contains is considered before and after every solver, so that no class
+/// The value of least cost so far. The members that a class contains are considered before and after every solver, so that no class
 /// loses to one of its members.
 pub(crate) struct Best<T> {
     value: T,
@@ -23,7 +23,7 @@ impl<T> Best<T> {
         Self { value: start, cost, start_cost: cost, status: Status::Stalled, iterations: 0 }
     }
 
-    /// Takes `value`, which no solver has seen, where it costs less.
+    /// Takes `value`, which comes from no solver, if it costs less.
     pub(crate) fn consider(&mut self, value: T, cost: f64) {
         if cost < self.cost || !self.cost.is_finite() && cost.is_finite() {
             if cost < self.cost * (1.0 - SAME) {
@@ -43,7 +43,7 @@ impl<T> Best<T> {
         }
     }
 
-    /// Goes back to an earlier value that is worth more than its cost says.
+    /// Returns to an earlier value that is preferred although its cost is higher.
     pub(crate) fn restore(&mut self, value: T, cost: f64) {
         (self.value, self.cost) = (value, cost);
     }

@@ -41,8 +41,8 @@ impl Buffers {
         }
     }
 
-    /// Whether one more buffer, which lowers the logarithm of the squared loss by `gained`, costs more than it
-    /// brings.
+    /// Whether the gain `gained` of one more buffer, in the logarithm of the squared loss, is too small for its
+    /// cost.
     fn not_worth(self, gained: f64) -> bool {
         matches!(self, Self::Automatic(_)) && gained < 2e-3
     }

@@ -1,7 +1,7 @@
 //! Minimise a smooth f over R^p by limited-memory BFGS with a weak Wolfe line search.
 //!
 //! One call of f gives value and gradient together. The line search brackets and bisects (Lewis and Overton):
-//! it needs no interpolation safeguards and takes values that are not finite as "too far".
+//! it needs no interpolation safeguards and treats values that are not finite as steps that are too long.
 //! O(memory p) time and space an iteration beside the calls of f.
 
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ const SUFFICIENT_DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
 const MAX_BISECTIONS: usize = 60;
 const SLOW_ITERATIONS: usize = 5;
-/// A decrease below this, relatively, is lost in the rounding of sums.
+/// A relative decrease below this is lost in the rounding of sums.
 const ROUNDING: f64 = 1e-12;
 
 struct Point {

@@ -1,4 +1,4 @@
-//! What solvers find.
+//! The results of solvers.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,14 @@ pub enum Status {
     ClosedForm,
     /// The stopping rule holds.
     Converged,
-    /// No step along the search direction lowers the objective, although its slope promises more than rounding.
+    /// No step along the search direction lowers the objective, although its slope predicts a decrease above rounding.
     Stalled,
     /// The iterations ran out; the value is the best found.
     IterationLimit,
 }
 
 impl Status {
-    /// The word for it, as files and reports have it.
+    /// Its name in files and reports.
     ///
     /// ```
     /// use antinoise_mechanism::optimize::Status;
@@ -32,13 +32,13 @@ impl Status {
         }
     }
 
-    /// Whether nothing is left to be done: a formula, or a stopping rule that holds.
+    /// True for a formula, or when the stopping rule holds.
     pub fn is_final(self) -> bool {
         matches!(self, Self::ClosedForm | Self::Converged)
     }
 }
 
-/// What a solver found, and how much it is worth.
+/// A solver's result and its status.
 ///
 /// ```
 /// use antinoise_mechanism::optimize::{Solution, Status};
@@ -65,7 +65,7 @@ impl<T> Solution<T> {
         Self { value, status: Status::ClosedForm, gap: None, iterations: 0, improved: false }
     }
 
-    /// The same solution, its value seen through `f`.
+    /// The same solution with `f` applied to its value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Solution<U> {
         let Self { value, status, gap, iterations, improved } = self;
         Solution { value: f(value), status, gap, iterations, improved }

@@ -8,7 +8,7 @@ use crate::tree::Tree;
 use crate::tree::weights::precisions;
 use crate::{Participation, Result};
 
-/// Exponent of the norm that stands for the worst pattern, and for the worst prefix, one solve after the other.
+/// Exponents of the norm that smooths the maximum over patterns and over prefixes, one solve after the other.
 const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
 /// The relative step of differences that stand for derivatives: there are few weights.
 const DIFFERENCE: f64 = 1e-6;

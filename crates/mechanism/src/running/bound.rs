@@ -10,8 +10,8 @@ use crate::size::can_write_out;
 use crate::toeplitz::{divide, multiply, norm_squared};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
-/// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy whose noise a stream of that precision
-/// makes of `strategy`; accurate to what rounding adds in double precision, which it counts.
+/// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy that a stream of that precision
+/// really runs for `strategy`. It is tight up to rounding in double precision, which the bound includes.
 ///
 /// ```
 /// use antinoise_mechanism::running::{Precision, sensitivity_upper};
@@ -31,7 +31,7 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 /// ```
 ///
 /// # Errors
-/// When the schema does not fit, n is too large to write out, or rounding changes C so much that no bound is found.
+/// When the schema is not valid, n is too large to write out, or rounding changes C so much that no bound is found.
 pub fn sensitivity_upper(
     strategy: &dyn Strategy,
     participation: &Participation,
@@ -59,6 +59,43 @@ pub fn sensitivity_upper(
     };
     let value = (value * output).next_up();
     if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
+}
+
+/// A matrix C and a factor: whoever takes part how, the noise that a stream of that precision makes of `strategy` is at least as
+/// private as that of this C with a standard deviation smaller by the factor.
+///
+/// C_run is (I - R)^-1 C, or has entries larger than those of C by at most the factor. In the first case C G + (I - R) Z is what
+/// is released, up to a bijection, and (I - R) Z is noise of 1 - ||R|| times the deviation with independent noise more.
+///
+/// ```
+/// use antinoise_mechanism::running::{Precision, encoder_upper};
+/// use antinoise_mechanism::strategy::StrategySpec;
+/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
+/// let (workload, participation) = (Workload::Prefix, Participation::Single);
+/// let problem = Problem { steps: 48, workload, participation, objective: Objective::Rms };
+/// let strategy = "blt:2".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let (c, factor) = encoder_upper(&*strategy, Precision::Double)?;
+/// assert!(c.column(0)[0] == 1.0 && (1.0..1.0 + 1e-12).contains(&factor));
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
+/// # Errors
+/// When n is too large to write out, or rounding changes C so much that no bound is found.
+pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(Encoder, f64)> {
+    let (steps, recursion) = (strategy.steps(), strategy.recursion()?);
+    let (runs, output) = match precision {
+        Precision::Single => (recursion.in_single_precision(), 1.0 + OUTPUT_ROUNDING),
+        Precision::Double => (recursion.clone(), 1.0),
+    };
+    let (encoder, lost) = if is_sum_of_seeds(&recursion) {
+        let encoder = strategy.encoder()?;
+        let lost = lost_to_rounding(&encoder, &recursion, steps, precision)?;
+        (encoder, lost)
+    } else {
+        encoder_of(&runs, steps)?
+    };
+    // Entries that double precision rounds a few times.
+    Ok((encoder, (output * (1.0 + 8.0 * UNIT) / left(lost)?).next_up()))
 }
 
 /// 1 - `lost`, rounded down.

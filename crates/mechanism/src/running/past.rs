@@ -1,11 +1,11 @@
-//! What double precision does to the past's share of noise on a grid: a bound on how far it moves the mean of C G + Z.
+//! Rounding errors of double precision in the past's share to noise on a grid: a bound on how far they move the mean of C G + Z.
 //!
-//! Step t rounds w_t z_t + f_t to the grid, where the past's share f_t is added up in double precision. What the
-//! recursion keeps decides what that moves, in units of z:
+//! Step t rounds w_t z_t + f_t to the grid, where the past's share f_t is summed in double precision. The
+//! effect of its error, in units of z, depends on what the recursion keeps:
 //!
-//! - past rows (banded C) or their sums (BLT): the rows are exact points of the grid, so that a step is off by e_t / w_t,
+//! - past rows (banded C) or their sums (BLT): the rows are exact points of the grid, so that the error of a step is e_t / w_t,
 //!   where e_t is the error of its own sum;
-//! - seeds (banded C^-1, sums of seeds): they take the errors along, and steps are off by C e together.
+//! - seeds (banded C^-1, sums of seeds): the errors are propagated, and the error of all steps together is C e.
 //!
 //! A sum's error is a few units in the last place of each term times the roundings that the term goes through. By
 //! Young's inequality its norm over all steps is at most the sum of so many weights' sizes times that of what is kept.
@@ -16,10 +16,10 @@ use crate::{Recursion, RowNorms};
 
 /// Half a unit in the last place of 1.
 const UNIT: f64 = f64::EPSILON / 2.0;
-/// Roundings of a number besides those of sums: its weight, its product, its place on the grid, the seed fed back.
+/// Roundings of a number besides those of sums: its weight, its product, its grid point, the seed fed back.
 const EACH: f64 = 16.0;
 
-/// A bound on the root mean square, over steps, of what a step's mean is moved by, in units of seed noise, when seeds
+/// A bound on the root mean square, over steps, of the shift of a step's mean, in units of seed noise, when seeds
 /// have root mean square 1. `recursion` has the form of [`Recursion::one_seed_a_step`], `norms` are its own, and each
 /// column of C has at most the norm `column_norm`.
 ///

@@ -1,4 +1,4 @@
-//! How far rounding moves a sum of seeds N Z, N C = I: a bound on ||C D|| where N_run = N + D.
+//! The effect of rounding on a sum of seeds N Z, N C = I: a bound on ||C D|| where N_run = N + D.
 //!
 //! ||C D|| is at most the root of its largest sum of magnitudes in a row times that in a column, and magnitudes are at
 //! most those of |C| |D|: sums that take O(n^2), and O(n log n) for trees.

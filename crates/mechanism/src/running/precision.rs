@@ -1,6 +1,6 @@
-//! What is rounded, and how far.
+//! Precisions, and their rounding errors.
 
-/// In what precision a stream keeps coefficients.
+/// The precision in which a stream keeps coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
     /// Plain streams: [`Recursion::in_single_precision`](crate::Recursion::in_single_precision).

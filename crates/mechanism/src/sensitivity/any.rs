@@ -12,8 +12,8 @@ use crate::{Encoder, Participation, Result};
 /// sens(C, Pi) of any C.
 ///
 /// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
-/// that patterns hold (Theta(nk) of a cyclic schema), exact when the worst pattern has none that is negative
-/// beyond rounding, else the least of three upper bounds (absolute values, spectral, Grothendieck). Two participations at most: the pair's columns with the worse sign, exact.
+/// within the patterns (Theta(nk) of them for a cyclic schema); exact when the worst pattern has no entry that is negative
+/// beyond rounding, otherwise the least of three upper bounds (absolute values, spectral, Grothendieck). At most two participations: the pair's columns with the worse sign, exact.
 /// Min-sep: a dynamic program, exact when C^T C has no more bands than the separation, else on upper bounds of
 /// the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
 ///

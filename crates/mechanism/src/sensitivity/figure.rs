@@ -1,4 +1,4 @@
-//! A sensitivity with its proof, in the range that double precision can tell.
+//! A sensitivity with its proof, in the range of double precision.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,12 +30,12 @@ pub struct Sensitivity {
     pub value: f64,
     /// Exact or an upper bound.
     pub kind: Kind,
-    /// The result that says so.
+    /// The theorem or lemma behind it.
     pub source: String,
 }
 
-/// The sensitivities that double precision can tell: squares of what is below lose their digits, and squares of
-/// what is above are infinite.
+/// The range of sensitivities that double precision can represent with their squares: below it squares lose digits, above it
+/// they are infinite.
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
 
 /// A norm of columns of C, when its square has kept its digits.
@@ -45,7 +45,7 @@ pub(crate) fn norm_in_range(norm: f64) -> bool {
 
 impl Sensitivity {
     /// # Errors
-    /// When the value is no number, or one whose square double precision cannot hold.
+    /// When the value is not a number, or its square is out of the range of double precision.
     pub(crate) fn exact(value: f64, source: &str) -> Result<Self> {
         Self { value, kind: Kind::Exact, source: source.into() }.checked()
     }
@@ -68,7 +68,7 @@ impl Sensitivity {
         )))
     }
 
-    /// The sensitivity under an adjacency: replace-one doubles what zero-out costs.
+    /// The sensitivity under an adjacency: replace-one doubles the sensitivity under zero-out.
     pub fn under(mut self, adjacency: Adjacency) -> Self {
         self.value *= adjacency.sensitivity_factor();
         self

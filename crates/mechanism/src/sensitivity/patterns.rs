@@ -1,4 +1,4 @@
-//! Any C under patterns that are listed or few: the entries of C^T C between the steps of each.
+//! Any C under listed or few patterns: the entries of C^T C between the steps of each pattern.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::{Encoder, Result};
 const MOST_SIGNED: usize = 12;
 /// Most entries that are kept in a table of whole lags, for as many patterns as there are.
 const MOST_TABLED: usize = 1 << 25;
-/// sqrt(pi / 2): how much more than scalar contributions vectors can do when C^T C has negative entries
+/// sqrt(pi / 2): the largest ratio of the effects of vector and scalar contributions when C^T C has negative entries
 /// (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
-/// One's two contributions u and v move C G by at most what u = v or u = -v does.
+/// A unit's two contributions u and v move C G at most as far as u = v or u = -v.
 pub(super) const TWO_AT_MOST: &str =
     "two participations: the worse of equal and opposite contributions, of either sign";
 /// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.

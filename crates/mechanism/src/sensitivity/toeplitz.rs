@@ -16,8 +16,8 @@ use crate::{Encoder, Participation, Result};
 /// non-increasing majorant of |c|, gives an upper bound. O(nk).
 ///
 /// # Errors
-/// When the schema does not fit in `steps`, when columns that overlap are too long to write out, or when the
-/// sensitivity is not a number that double precision can tell.
+/// When the schema is not valid for `steps`, when columns that overlap are too long to write out, or when the
+/// sensitivity is out of the range of double precision.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.

@@ -1,7 +1,7 @@
-//! A strategy of any class, and those made of another strategy: columns scaled to norm 1, runs started anew.
+//! A strategy of any class, and strategies made of another one: columns scaled to norm 1, and restarts.
 //!
 //! Scaled columns: C D. For Toeplitz and BLT strategies noise costs as much as before, (C D)^-1 = D^-1 C^-1, and the loss
-//! falls, because every step is given the same share of the sensitivity. Runs: the blocks of a block-diagonal C.
+//! falls, because every step gets the same share of the sensitivity. Restarts: a block-diagonal C.
 
 use std::ops::Deref;
 
@@ -32,7 +32,7 @@ macro_rules! define_any_strategy {
             /// Another strategy with its columns scaled to norm 1.
             #[serde(rename = "column-normalized")]
             ColumnNormalized(ColumnNormalized),
-            /// Another strategy, started anew again and again.
+            /// Another strategy, restarted periodically.
             #[serde(rename = "restarted")]
             Restarted(Restarted),
         }
@@ -104,7 +104,7 @@ impl ColumnNormalized {
     }
 }
 
-/// `run`, started anew every `run.steps()` steps until `steps` are made.
+/// `run`, restarted every `run.steps()` steps, over `steps` steps in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restarted {
@@ -113,7 +113,7 @@ pub struct Restarted {
 }
 
 impl Restarted {
-    /// Runs `run` again and again for `steps` steps in all.
+    /// Repeats `run` for `steps` steps in all.
     ///
     /// # Errors
     /// When `run` is not valid, longer than `steps`, or `steps` are too many to write out.

@@ -28,7 +28,7 @@ macro_rules! for_each_class {
             HonakerOnline(HonakerOnline) = "honaker-online";
             /// The tree with its best decoder.
             HonakerFull(HonakerFull) = "honaker-full";
-            /// A tree whose prefixes all read as many nodes.
+            /// A tree whose prefixes all read the same number of nodes.
             SmoothTree(SmoothTree) = "smooth-tree";
             /// The tree decoded from below, with an optimised weight a height.
             WeightedTree(WeightedTree) = "weighted-tree";

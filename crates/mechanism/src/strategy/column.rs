@@ -1,4 +1,4 @@
-//! The first column of a Toeplitz C: what it may be, how long it is, the square root of A, and what it costs.
+//! The first column of a Toeplitz C: its checks, its length, the square root of A, and its loss.
 
 use antinoise_input::between;
 

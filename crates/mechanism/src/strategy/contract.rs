@@ -1,4 +1,4 @@
-//! What every strategy tells: its matrix, its sensitivity, its errors and how its noise is made.
+//! The trait of every strategy: its matrix, its sensitivity, its errors and how its noise is made.
 
 use crate::decoder::{self, ErrorNorms};
 use crate::sensitivity::{self, Sensitivity};
@@ -9,7 +9,7 @@ pub trait Strategy {
     /// n.
     fn steps(&self) -> usize;
 
-    /// Refuses a strategy whose numbers are not those of its class: what a file may hold.
+    /// Refuses a strategy whose numbers are not valid for its class, as those of a file may be.
     ///
     /// # Errors
     /// Names the field.
@@ -24,8 +24,8 @@ pub trait Strategy {
     /// sens(C, Pi), with its proof.
     ///
     /// # Errors
-    /// When the schema does not fit, n is too large to write out, or the figure is not one that double precision
-    /// can tell: it is never NaN, infinite or 0.
+    /// When the schema does not fit, n is too large to write out, or the figure is out of the range of double
+    /// precision: it is never NaN, infinite or 0.
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         sensitivity::of_encoder(&self.encoder()?, participation)
     }
@@ -33,8 +33,8 @@ pub trait Strategy {
     /// Norms of B = A C^-1.
     ///
     /// # Errors
-    /// When the workload is not valid, n is too large to write out, or a norm is not one that double precision can
-    /// tell: they are never NaN, infinite or 0.
+    /// When the workload is not valid, n is too large to write out, or a norm is out of the range of double
+    /// precision: they are never NaN, infinite or 0.
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         ErrorNorms::of_rows(&self.row_errors_squared(workload)?)
     }
@@ -66,7 +66,7 @@ pub trait Strategy {
     /// How C^-1 Z is made step by step.
     ///
     /// # Errors
-    /// When n is too large to write out, or a coefficient is no number.
+    /// When n is too large to write out, or a coefficient is not finite.
     fn recursion(&self) -> Result<Recursion>;
 }
 

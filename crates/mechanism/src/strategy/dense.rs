@@ -145,7 +145,7 @@ fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
 /// A gap of the squared loss that counts as solved.
 const CERTIFIED: f64 = 1e-5;
 
-/// Designs of classes that dense contains: no design loses to them by what its own solver leaves open.
+/// Designs of classes that dense contains, so that no design loses to them because its own solver stopped early.
 fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     if problem.steps > MOST_COMPARED {
         return Ok(Vec::new());

@@ -98,7 +98,7 @@ pub(super) fn for_unit_columns(
     Ok(Solution { improved: found.improved || better.improved, ..better.map(|_| strategy) })
 }
 
-/// The schema that one run of `period` steps sees of a schema over the whole: as many participations as fit.
+/// The schema within one run of `period` steps, given the schema over all steps: as many participations as fit.
 pub(super) fn participation_of_run(whole: &Participation, period: usize) -> Participation {
     let fitting = |b: usize, k: usize| k.min(Participation::most(period, b));
     match whole {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where coefficients come from; the classes that have none of their own take the default alone.
+/// How coefficients are chosen; classes without Toeplitz coefficients accept only the default.
 ///
 /// ```
 /// use antinoise_mechanism::strategy::{Form, StrategySpec};

@@ -1,7 +1,7 @@
 //! The strategies C, one file a class, and the one table that serialisation, the command line, the laws and
 //! the benches read.
 //!
-//! A class enters by its file and one row of the table in `class`. What is asked for is a `spec`; `designs` finds it.
+//! A class is added by its file and one row of the table in `class`. A `spec` says what is requested; `designs` finds it.
 
 mod any;
 mod banded;

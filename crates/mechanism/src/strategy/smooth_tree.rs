@@ -1,5 +1,5 @@
-//! The smooth binary tree: noise on nodes chosen so that every prefix sum reads as many of them. Max loss is half of the
-//! plain tree's for many steps. Noise: two seed vectors a step on average, O(log n) of state.
+//! The smooth binary tree: noise on nodes chosen so that every prefix sum reads the same number of them. For many steps the max loss is half
+//! of the plain tree's. Noise: two seed vectors a step on average, O(log n) of state.
 
 use serde::{Deserialize, Serialize};
 

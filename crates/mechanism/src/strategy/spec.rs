@@ -1,4 +1,4 @@
-//! What is asked of a design: the class, its size, and whether to optimise.
+//! The request for a design: the class, its size, and whether to optimise.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,7 +58,7 @@ impl StrategySpec {
         }
     }
 
-    /// The spec with the sizes that are given apart from its name; what both say, they must say alike.
+    /// The spec with the sizes that are given separately from its name; where both give a size, they must agree.
     ///
     /// ```
     /// use antinoise_mechanism::strategy::StrategySpec;

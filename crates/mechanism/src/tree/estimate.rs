@@ -54,7 +54,7 @@ impl Estimator<'_> {
     }
 
     /// The prefix that the last step releases and its variance. A prefix m >= n costs least when it ends with
-    /// the subtree that holds the last step: what lies beyond has weight and no meaning.
+    /// the subtree that holds the last step: steps beyond it have weight and no meaning.
     fn completion(self, tree: Tree) -> (usize, f64) {
         let variance = |node: Node| self.prefix_variance(node.start()) + self.variance(node);
         (0..=tree.height)

@@ -1,4 +1,4 @@
-//! The smooth binary tree: steps at leaves whose labels all have as many ones, so that every prefix reads as many nodes.
+//! The smooth binary tree: steps at leaves whose labels all have the same number of ones, so that every prefix reads the same number of nodes.
 //!
 //! The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the node above y at
 //! that height. So a step whose label has z zeros is below z nodes that are ever read, and a prefix reads as many nodes as y

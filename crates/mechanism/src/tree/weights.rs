@@ -16,7 +16,7 @@ pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(of_height).collect()
 }
 
-/// What the seed noise of nodes is multiplied by.
+/// The factors of the nodes' seed noise.
 #[derive(Debug)]
 pub(crate) struct Factors {
     /// By height of the node that is estimated and depth below it.

@@ -1,4 +1,4 @@
-//! What the numbers of a workload may be.
+//! Checks of the numbers of a workload.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 

@@ -7,7 +7,7 @@ use super::checks;
 use crate::size::can_write_out;
 use crate::{Result, toeplitz};
 
-/// A lower-triangular workload A (n x n): row t is what the model has seen of gradients 0..=t.
+/// A lower-triangular workload A (n x n): row t has the weights of gradients 0..=t in the model after step t.
 ///
 /// ```
 /// use antinoise_mechanism::Workload;
@@ -72,8 +72,8 @@ pub enum Workload {
         /// Row i holds A\[i, 0..=i\].
         rows: Vec<Vec<f64>>,
     },
-    /// A batch of any number of queries (N x n): row i is one query on all gradients, answered when the last of those it
-    /// reads has come (monograph, Section 1.10.1).
+    /// A batch of any number of queries (N x n): row i is one query on all gradients, answered after the last gradient that it
+    /// reads (monograph, Section 1.10.1).
     Queries {
         /// N rows of n numbers.
         rows: Vec<Vec<f64>>,
@@ -115,7 +115,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Refuses what does not fit in `steps` steps.
+    /// Refuses a workload that is not valid for `steps` steps.
     ///
     /// # Errors
     /// As [`Workload::check`], and when a matrix or schedule has another size, a cooldown starts after the last step, or a

@@ -1,4 +1,4 @@
-//! Batches of queries, and the workloads that solvers see in their place.
+//! Batches of queries, and the workloads that solvers use for them.
 
 use antinoise_input::InvalidParameter;
 use antinoise_linear::{Matrix, lower_factor, product, symmetric_eigenvalues};
@@ -34,7 +34,7 @@ impl Workload {
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
         let factor = lower_factor(&gram(rows)).map_err(|_| {
-            let must_be = "numbers whose squares double precision can add up";
+            let must_be = "numbers whose squares can be added in double precision";
             InvalidParameter::new("queries", "of sizes too far apart", must_be)
         })?;
         let rows = (0..steps).map(|i| (0..=i).map(|j| factor[(i, j)]).collect()).collect();

@@ -1,4 +1,4 @@
-//! Workloads as people write them.
+//! Workloads in text form.
 
 use std::fmt;
 use std::str::FromStr;

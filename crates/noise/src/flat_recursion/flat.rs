@@ -7,13 +7,13 @@ use super::leaf::{Leaf, nonzero};
 use super::retained::retained_rows;
 use crate::error::{Error, Result};
 
-/// What is around a leaf.
+/// A layer around a leaf.
 enum Layer {
     Scaled(Vec<f64>),
     Restarted { period: usize, seeds: usize },
 }
 
-/// Where step t lies: in which run, and what its noise is multiplied by.
+/// The position of step t: its run, and the factor of its noise.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// The step of the whole stream.
@@ -86,7 +86,7 @@ impl FlatRecursion {
         Ok(flat)
     }
 
-    /// Where `step` lies.
+    /// The position of `step`.
     pub(crate) fn position(&self, step: usize) -> Position {
         let mut position = Position { step, local: step, first_seed: 0, factor: 1.0 };
         for layer in &self.layers {

@@ -1,4 +1,4 @@
-//! The recursions that are not made of another, checked: what has to be computed at a step of a run.
+//! The recursions that contain no other, checked: what has to be computed at a step of a run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) enum Leaf {
     /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later` are the deviations of
     /// the first row and of each other one.
     Circulant { root: Vec<f64>, first: f64, later: f64 },
-    /// A weighted sum where each step reads one fresh seed, and past seeds are retained as what rounding made of them.
+    /// A weighted sum where each step reads one fresh seed, and past seeds are retained with their rounding.
     Retained { rows: Arc<[RetainedRow]>, slots: usize },
 }
 

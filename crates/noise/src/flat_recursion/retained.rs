@@ -1,4 +1,4 @@
-//! Sums of seeds that are retained: which of them each step needs, and where they lie.
+//! Sums of retained seeds: which of them each step needs, and in which slots they are.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) fn retained_rows(rows: &[Vec<(usize, f64)>]) -> (Arc<[RetainedRow]>, 
 mod tests {
     use super::*;
 
-    /// A memory of slots gives every row the seeds that it asked for.
+    /// Simulated slots give every row the seeds that it reads.
     #[test]
     fn no_slot_is_taken_before_its_last_use() {
         for period in [1, 2, 5, 40] {

@@ -11,7 +11,7 @@ use crate::number::Number;
 use crate::places::Pieces;
 use crate::simd::Isa;
 
-/// How a stream computes and hands out its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid), and nothing
+/// How a stream computes and returns its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid), and nothing
 /// else.
 pub trait Mode: HandsOut<f32> {}
 

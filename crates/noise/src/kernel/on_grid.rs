@@ -1,4 +1,4 @@
-//! Releases on a grid: noise in double precision, rounded to the grid, and what rounding did fed back.
+//! Releases on a grid: noise in double precision, rounded to the grid, with the rounding error fed back.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -52,7 +52,7 @@ impl Steps for OnGrid {
         if kernel.fused_blt().is_some() { MOST_STEPS } else { 1 }
     }
 
-    /// What is kept is the rounded noise, or the seed noise that would have given it.
+    /// The past keeps the rounded noise, or the seed noise that would have given it.
     fn run(
         self,
         scratch: &mut Scratch<f64, i32>,

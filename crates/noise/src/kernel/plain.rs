@@ -14,15 +14,15 @@ use crate::simd::Isa;
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// What a row of a plain stream takes the place of, or is added to.
+/// What a row of a plain stream replaces, or is added to.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Target<'a> {
-    /// It takes the place of the output.
+    /// It replaces the output.
     #[default]
     Overwrite,
     /// It is added to the output, times a number.
     Add(f32),
-    /// It is added to this sum in double precision, and the release takes the place of the output.
+    /// It is added to this sum in double precision, and the release replaces the output.
     Release(Given<'a, 'a, f64>),
 }
 

@@ -1,4 +1,4 @@
-//! Sums of seeds on a grid: every seed that a later step uses is retained as what rounding made of it.
+//! Sums of seeds on a grid: every seed that a later step uses is retained with its rounding.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::flat_recursion::{Position, RetainedRow};
 use crate::number::Real;
 use crate::simd::Isa;
 
-/// Which seeds each step reads, and where they lie.
+/// Which seeds each step reads, and their slots.
 pub struct Retained {
     rows: Arc<[RetainedRow]>,
 }

@@ -1,4 +1,4 @@
-//! Weighted sums: of past vectors, and of seeds that are made anew (dense, tree and Fourier mechanisms, and any banded
+//! Weighted sums: of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any banded
 //! C^-1 without memory).
 
 use crate::number::Real;

@@ -1,8 +1,8 @@
-//! Keys from keys: HMAC-SHA-256 under the one, of what the other is for.
+//! Key derivation: HMAC-SHA-256 under the parent key, of the purpose of the derived key.
 //!
 //! The chain is key -> run -> stream | samplers | commitment. Each arrow is a pseudo-random function of a label and
 //! fields, each with its length before it, so that no two purposes ever ask for the same value: keys of different
-//! purposes are as good as independent, and none tells anything of the one it came from. All labels are in one list,
+//! purposes are as good as independent, and none reveals anything about its parent. All labels are in one list,
 //! [`Derived`], so that a new purpose cannot take the label of another.
 
 use hmac::digest::FixedOutput;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// The length of a key and of a digest.
 pub(crate) const BYTES: usize = 32;
 
-/// Raised whenever the same key should make other bits.
+/// Raised whenever a change makes the same key give different bits.
 const DOMAIN: &str = "antinoise keys 1";
 
 /// What a derived key is for. No two values are the same label and fields.
@@ -26,7 +26,7 @@ pub(crate) enum Derived<'a> {
     Sampler(&'a str),
     /// The commitment to a description, a context and a step.
     Commitment(&'a [u8; BYTES], &'a [u8; BYTES], u64),
-    /// Normals that no stream is made of, under the cipher of this name.
+    /// Normals that no stream uses, under the cipher of this name.
     Normals(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Runs: the part of a key's use that a caller names.
+//! Runs: the caller's name for one use of a key.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use super::derive::{BYTES, Derived};
 use super::secret::Key;
 
-/// The name of a run: under one key, two runs never share a bit, be it of noise or of samples.
+/// The name of a run: under one key, two runs never share a bit, neither of noise nor of samples.
 ///
 /// ```
 /// use antinoise_noise::RunId;
@@ -96,7 +96,7 @@ impl RunKey {
         self.0.derive(Derived::Sampler(purpose))
     }
 
-    /// What ties a state to this key, a description, the caller's context and a step, and tells nothing of the key.
+    /// A commitment that binds a state to this key, a description, the caller's context and a step, and reveals nothing about the key.
     pub(crate) fn commitment(
         &self,
         description: &[u8; BYTES],

@@ -39,9 +39,9 @@ impl Key {
         Ok(key)
     }
 
-    /// The key in a file of 32 bytes, or of 64 hexadecimal digits and optional white space around them. It serves many
-    /// runs: streams that differ in anything but shard, threads and memory share no bit, and neither do those of
-    /// two [runs](crate::StreamBuilder::run). The same description and run are the same stream: give each data set
+    /// The key in a file of 32 bytes, or of 64 hexadecimal digits with optional white space around them. It can serve many
+    /// runs: streams that differ in anything but shard, threads and memory share no bit, and neither do streams of
+    /// two [runs](crate::StreamBuilder::run). The same description and run give the same stream, so give each data set
     /// and each repetition a run of its own.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Key {
         key
     }
 
-    /// The key whose bytes `read` writes where they will stay: what one process [lends](Key::lend) to its peers, say.
+    /// The key whose bytes `read` writes directly into their final memory: a key that another process [lent](Key::lend), say.
     ///
     /// ```
     /// use antinoise_noise::Key;
@@ -134,7 +134,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
         |got: String, must_be: String| Error::input("key file", format!("{} {got}", path.display()), must_be);
     // Asked before it is opened: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(refused("which is not a regular file".into(), "one".into()));
+        return Err(refused("which is not a regular file".into(), "a regular file".into()));
     }
     let file = File::open(path).map_err(io)?;
     #[cfg(unix)]

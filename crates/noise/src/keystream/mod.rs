@@ -1,4 +1,4 @@
-//! Random bits: ciphers whose output can be made from any place on, and uniform numbers from them.
+//! Random bits: ciphers whose output can be read from any position, and uniform numbers from them.
 
 mod cipher;
 mod rng;

@@ -20,7 +20,7 @@ pub enum Purpose {
     DataOrder,
     /// A model's first parameters.
     Initialization,
-    /// A name for the run that tells nothing of its key: what belongs to it can say so.
+    /// A public token of the run that reveals nothing about its key, by which its files and processes recognise each other.
     Token,
 }
 
@@ -35,7 +35,7 @@ impl Purpose {
     }
 }
 
-/// A cryptographically secure uniform generator that starts anew at each (key, run, purpose, step), so that a resumed
+/// A cryptographically secure uniform generator that restarts at each (key, run, purpose, step), so that a resumed
 /// run draws the same numbers at step t without having drawn those of the steps before it. Its numbers are a function of
 /// these four alone, not of what noise the run makes.
 ///

@@ -30,7 +30,7 @@ pub struct SeedNoise {
 }
 
 impl SeedNoise {
-    /// Normals that no stream is made of: see [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise) for
+    /// Normals that no stream uses: see [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise) for
     /// a stream's own.
     pub fn new(key: &Key, cipher: Cipher) -> Self {
         Self::of(&key.derive(Derived::Normals(cipher.name())), cipher)
@@ -56,7 +56,7 @@ impl SeedNoise {
     }
 }
 
-/// Coordinates that [`SeedNoise`] makes at a time: each time, the first bits are made with nothing to do beside them.
+/// Coordinates that [`SeedNoise`] makes at a time: the first bits of each portion are made without other work to overlap.
 /// Two portions fit in the first-level cache.
 const fn portion<T>() -> usize {
     (16 << 10) / size_of::<T>()

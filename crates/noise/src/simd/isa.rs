@@ -1,7 +1,7 @@
 //! Instruction sets, chosen at run time; every one gives the same bits.
 //!
 //! A value of type [`Avx512`], [`Avx2`] or [`VectorAes`] proves that this processor has those instructions: only this
-//! file can make one, and only after it has found them. Whatever needs them takes the proof as an argument.
+//! file can make one, and only after it has found them. Functions that need the instructions take the proof as an argument.
 
 /// AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]

@@ -96,7 +96,7 @@ pub(crate) fn prefetch<T>(numbers: &[T]) {
     let _ = numbers;
 }
 
-/// Whole cache lines of numbers: [`Lines::split`] and [`Lines::take`] alone make one, and see to it that it starts at one.
+/// Whole cache lines of numbers. Only [`Lines::split`] and [`Lines::take`] make one, and they ensure that it starts at a line.
 pub struct Lines<'a, T>(&'a mut [T]);
 
 impl<'a, T: Number> Lines<'a, T> {

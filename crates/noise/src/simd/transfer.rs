@@ -1,4 +1,4 @@
-//! Memory traffic made a few lines at a time between other work, which hides what it waits for.
+//! Memory traffic of a few lines at a time between other work, which hides its latency.
 
 use super::dispatch::per_isa;
 use super::isa::Isa;
@@ -10,12 +10,12 @@ use crate::number::Number;
 pub(crate) struct Transfer<'a, T> {
     from: &'a [T],
     lines: Lines<'a, T>,
-    /// What lies behind the lines.
+    /// The numbers after the last whole line.
     tail: &'a mut [T],
     fetched: &'a [T],
 }
 
-/// What is done at a time, too little to be waited for: lines to be copied and numbers to be fetched.
+/// A portion, too small to stall: lines to be copied and numbers to be fetched.
 pub(crate) struct Portion {
     lines: usize,
     fetched: usize,
@@ -27,7 +27,7 @@ impl<'a, T: Number> Transfer<'a, T> {
         Self { fetched: numbers, ..Self::copying(&[], &mut []) }
     }
 
-    /// Copies what lies before the first whole line of `to` at once.
+    /// Copies the numbers before the first whole line of `to` at once.
     pub(crate) fn copying(from: &'a [T], to: &'a mut [T]) -> Self {
         let (head, lines, tail) = Lines::split(to);
         let (first, from) = from.split_at(head.len());

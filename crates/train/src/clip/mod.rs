@@ -24,32 +24,27 @@
 //! I. Goodfellow, Efficient Per-Example Gradient Computations, arXiv:1510.01799; Z. Bu et al., Differentially
 //! Private Optimization on Large Model at Small Cost, arXiv:2210.00038.
 
+mod factor;
 mod kernel;
 mod layer;
 mod margin;
+mod sum;
 #[cfg(test)]
 mod tests;
+mod whole;
 
-use antinoise_input::{InvalidParameter, positive};
 use candle_core::Result as TensorResult;
 
 use crate::Error;
 use crate::data::Examples;
 use crate::model::{Captured, Model, Record};
+pub(crate) use factor::Clip;
 use layer::{Factors, LayerGradients};
 pub use margin::sum_margin;
-
-/// The sum of a batch's gradients, clipped or not.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GradientSum {
-    /// One number a parameter. Rounded to single precision it would lose its bound on sensitivity: it is to be
-    /// released as it is.
-    pub gradient: Vec<f64>,
-    /// Sum of the examples' losses, in nats.
-    pub loss: f64,
-    /// Number of examples whose gradient was longer than the clip norm.
-    pub clipped: usize,
-}
+pub use sum::GradientSum;
+pub(crate) use sum::check_batch;
+use sum::in_halves;
+pub(crate) use whole::sum_of_whole;
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.
 ///
@@ -103,37 +98,6 @@ pub fn plain_sum(
     Pass { model, parameters, examples, clip: None }.sum(batch)
 }
 
-/// Keeps what rounding adds to lengths and factors from lengthening a clipped gradient beyond the clip norm.
-const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
-
-/// A clip norm, and the power of two in whose units sums are made: no factor or product then leaves the range of
-/// double precision, whatever numbers of single precision the gradients hold.
-#[derive(Debug, Clone, Copy)]
-struct Clip {
-    norm: f64,
-    unit: f64,
-}
-
-impl Clip {
-    fn new(norm: f64) -> Result<Self, InvalidParameter> {
-        if positive("clip_norm", norm)? < 2f64.powi(-1000) {
-            return Err(InvalidParameter::new("clip_norm", norm, "at least 2^-1000"));
-        }
-        // No gradient in single precision is as long as 2^300.
-        Ok(Self { norm, unit: 2f64.powi((norm.log2().floor() as i32).clamp(-1000, 300)) })
-    }
-
-    /// What a gradient of length `norm` is multiplied by; 0 when the length is not a finite number.
-    fn factor(self, norm: f64) -> f64 {
-        let limit = self.norm * MARGIN;
-        match norm {
-            norm if norm <= limit => 1.0 / self.unit,
-            norm if norm.is_finite() => limit / self.unit / norm,
-            _ => 0.0,
-        }
-    }
-}
-
 /// What a sum is a function of, apart from its batch.
 #[derive(Clone, Copy)]
 struct Pass<'a> {
@@ -147,34 +111,18 @@ impl Pass<'_> {
     fn sum(self, batch: &[usize]) -> Result<GradientSum, Error> {
         self.model.check(self.parameters, self.examples)?;
         check_batch(batch, self.examples.len())?;
-        let mut sum = self.chunks_sum(batch)?;
-        if let Some(Clip { unit, .. }) = self.clip {
-            sum.gradient.iter_mut().for_each(|x| *x *= unit);
-        }
-        Ok(sum)
-    }
-
-    /// The sum of chunk sums, joined in halves: the order of additions follows from the length of the batch alone,
-    /// a number takes part in few of them, and few sums are in memory at a time.
-    fn chunks_sum(self, batch: &[usize]) -> Result<GradientSum, Error> {
-        let chunk = self.model.chunk();
-        if batch.len() <= chunk {
-            return self.chunk_sum(batch);
-        }
-        let (left, right) = batch.split_at(batch.len().div_ceil(chunk).div_ceil(2) * chunk);
-        let (left, right) = rayon::join(|| self.chunks_sum(left), || self.chunks_sum(right));
-        let (mut sum, right) = (left?, right?);
-        sum.gradient.iter_mut().zip(&right.gradient).for_each(|(sum, x)| *sum += x);
-        sum.loss += right.loss;
-        sum.clipped += right.clipped;
-        Ok(sum)
+        let sum = in_halves(batch, self.model.chunk(), &|chunk| self.chunk_sum(chunk))?;
+        Ok(match self.clip {
+            Some(clip) => clip.scale_back(sum),
+            None => sum,
+        })
     }
 
     /// The sum of one chunk, in units of the clip norm's power of two.
     fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
         let count = chunk.len();
         if count == 0 {
-            return Ok(GradientSum { gradient: vec![0.0; self.parameters.len()], loss: 0.0, clipped: 0 });
+            return Ok(GradientSum::none(self.parameters.len()));
         }
         let (losses, layers) = self.capture(chunk)?;
         let layers = layers.iter().map(LayerGradients::new).collect::<TensorResult<Vec<_>>>()?;
@@ -216,21 +164,4 @@ fn norms(layers: &[LayerGradients], chunk: usize) -> TensorResult<Vec<f64>> {
     let mut squares = vec![0.0; chunk];
     layers.iter().try_for_each(|layer| layer.add_norms_squared(&mut squares))?;
     Ok(squares.into_iter().map(f64::sqrt).collect())
-}
-
-/// An example that is in a batch twice would move the sum by twice the clip norm.
-fn check_batch(batch: &[usize], examples: usize) -> Result<(), InvalidParameter> {
-    let mut sorted = batch.to_vec();
-    sorted.sort_unstable();
-    if let Some(index) = sorted.last().filter(|&&index| index >= examples) {
-        let must_be = format!("below {examples}, the number of examples");
-        return Err(InvalidParameter::new("example of a batch", index, must_be));
-    }
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => {
-            let got = format!("{} twice", pair[0]);
-            Err(InvalidParameter::new("example of a batch", got, "different from every other one"))
-        }
-        None => Ok(()),
-    }
 }

@@ -13,6 +13,16 @@ pub struct ImageShape {
 }
 
 impl ImageShape {
+    /// A row of numbers that are no image: what a table has.
+    ///
+    /// ```
+    /// use antinoise_train::data::ImageShape;
+    /// assert_eq!(ImageShape::row(20).len(), 20);
+    /// ```
+    pub fn row(numbers: usize) -> Self {
+        Self { height: 1, width: 1, channels: numbers }
+    }
+
     /// Numbers in one image: height x width x channels.
     ///
     /// ```
@@ -32,6 +42,15 @@ impl ImageShape {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// One example, as a model sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Example<'a> {
+    /// Its numbers.
+    pub features: &'a [f32],
+    /// Its class, or whatever the model takes it for.
+    pub label: u32,
 }
 
 /// Examples in order: features row by row, one label each.
@@ -80,9 +99,22 @@ impl Examples {
         &self.features[index * self.features_each..][..self.features_each]
     }
 
+    /// The example at `index`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn example(&self, index: usize) -> Example<'_> {
+        Example { features: self.features(index), label: self.labels[index] }
+    }
+
     /// Numbers in one example.
-    pub(crate) fn features_each(&self) -> usize {
+    pub fn features_each(&self) -> usize {
         self.features_each
+    }
+
+    /// Features and labels.
+    pub(crate) fn into_parts(self) -> (Vec<f32>, Vec<u32>) {
+        (self.features, self.labels)
     }
 
     /// SHA-256 of their number, the labels and the features, little-endian: what a checkpoint holds to know its data

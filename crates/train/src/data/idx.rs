@@ -1,18 +1,14 @@
 //! MNIST's file format: a magic number, the dimensions, then one byte a number; all big-endian.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
-use flate2::read::MultiGzDecoder;
-
 use super::examples::{Dataset, Examples, ImageShape};
+use super::file::{bad, open};
 use crate::Error;
 
 const IMAGES_MAGIC: u32 = 0x0803; // unsigned bytes, three dimensions
 const LABELS_MAGIC: u32 = 0x0801; // unsigned bytes, one dimension
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const WHITE: f32 = 255.0;
 
 /// Grey images in MNIST's format from a folder: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
@@ -105,14 +101,6 @@ fn read<const RANK: usize>(path: &Path, magic: u32) -> Result<([usize; RANK], Ve
 
 const MAX_BYTES: usize = 1 << 32;
 
-fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
-    let open = || File::open(path).map_err(Error::io(path));
-    let mut start = Vec::new();
-    open()?.take(2).read_to_end(&mut start).map_err(Error::io(path))?;
-    let file = BufReader::new(open()?);
-    Ok(if start == GZIP_MAGIC { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
-}
-
 fn fill(file: &mut dyn Read, header: &mut [u8], path: &Path) -> Result<(), Error> {
     file.read_exact(header).map_err(|error| unreadable(error, path))
 }
@@ -126,8 +114,4 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
         }
         _ => Error::io(path)(error),
     }
-}
-
-fn bad(path: &Path, got: impl std::fmt::Display, must_be: impl Into<String>) -> Error {
-    InvalidParameter::new(format!("data file {}", path.display()), got, must_be).into()
 }

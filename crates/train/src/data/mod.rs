@@ -1,11 +1,20 @@
-//! Labelled images to train on and to test with.
+//! Labelled examples to train on and to test with: images and tables; texts by user.
 
+mod attribution;
+mod characters;
 mod digits;
 mod examples;
 mod fashion_mnist;
+mod file;
 mod idx;
+mod speeches;
+mod table;
 
+pub use attribution::{Attribution, attribute};
+pub use characters::{SYMBOLS, symbol};
 pub use digits::digits;
-pub use examples::{Dataset, Examples, ImageShape};
+pub use examples::{Dataset, Example, Examples, ImageShape};
 pub use fashion_mnist::fashion_mnist;
 pub use idx::idx;
+pub use speeches::{Part, Text, bounded, by_speaker, part_of, stretches};
+pub use table::{Column, Missing, Schema, TestPart, Values, csv};

@@ -1,6 +1,6 @@
 /// What was measured on the way.
 ///
-/// Losses and clipped shares come from the private examples without noise: the privacy statement does not
+/// Losses and fractions of clipped examples come from the private examples without noise: the privacy statement does not
 /// cover them. They are for the eyes of whoever may see the data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {

@@ -3,23 +3,42 @@
 use std::time::SystemTime;
 
 use antinoise_input::hex;
+use antinoise_noise::{AnyStream, Grid, RunId, StreamBuilder};
 
-use super::checkpoint::{Checkpoints, Lineage, Manifest, Training, read_training, refuse, write_training};
+use super::checkpoint::{
+    Checkpoints, Identity, Lineage, Manifest, Training, read_training, refuse, write_training,
+};
+use super::history::History;
 use super::setup::Setup;
-use super::steps::Trainer;
+use super::steps::{Buffers, Trainer};
 use crate::Error;
 use crate::date::utc_day;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Optimizer, Recipe};
 
-impl<'a> Trainer<'a> {
-    /// Commits a checkpoint: whatever happens on the way, what was committed before or this one can be resumed. After
-    /// the last step it commits the results, and wipes the key and all that could make the noise again.
-    ///
-    /// # Errors
-    /// When a file cannot be written, or `checkpoints` are those of a run with another key or of a later step.
-    pub fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
+/// What a checkpoint holds of a run of `steps` steps.
+pub(crate) struct State<'s> {
+    pub(crate) lineage: &'s Lineage,
+    pub(crate) steps: usize,
+    pub(crate) noise: &'s AnyStream,
+    pub(crate) optimizer: &'s Optimizer,
+    pub(crate) parameters: &'s [f32],
+    pub(crate) history: &'s History,
+}
+
+/// What a checkpoint gives back.
+pub(crate) struct Restored {
+    pub(crate) lineage: Lineage,
+    pub(crate) noise: AnyStream,
+    pub(crate) optimizer: Optimizer,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) history: History,
+}
+
+impl State<'_> {
+    /// Commits a checkpoint, or after the last step the results.
+    pub(crate) fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
         let Some(mut manifest) = self.next_manifest(checkpoints)? else { return Ok(()) };
-        let goes_on = manifest.step < self.setup.plan.steps;
+        let goes_on = manifest.step < self.steps;
         let moments = if goes_on {
             self.noise.save(checkpoints.noise_file(manifest.save))?;
             self.optimizer.moments()
@@ -27,40 +46,18 @@ impl<'a> Trainer<'a> {
             manifest.finished = Some(utc_day(SystemTime::now()));
             (&[][..], &[][..])
         };
-        let state = (&self.parameters[..], moments, &self.history);
-        write_training(&self.lineage.identity, checkpoints, &manifest, state)?;
+        write_training(
+            &self.lineage.identity,
+            checkpoints,
+            &manifest,
+            (self.parameters, moments, self.history),
+        )?;
         checkpoints.commit(manifest, goes_on)
-    }
-
-    /// The run whose checkpoint is committed; it goes on as if it had not been interrupted.
-    ///
-    /// Steps after the checkpoint are done again: with the same key, batches and noise they give the same bits.
-    ///
-    /// # Errors
-    /// When there is no unfinished run in `checkpoints`, its files are not those that were committed together, or it
-    /// is of another plan, model, data set, optimiser or version of this program.
-    pub fn resume(setup: Setup<'a>, checkpoints: &Checkpoints) -> Result<Self, Error> {
-        let manifest = checkpoints.manifest()?.filter(|manifest| manifest.noise.is_some());
-        let manifest =
-            manifest.ok_or_else(|| refuse(&checkpoints.training_file(0), "of no run that goes on"))?;
-        let identity = setup.identity();
-        let Training { parameters, moments, history, .. } = read_training(&identity, checkpoints, &manifest)?;
-        setup.check(&parameters)?;
-        let path = checkpoints.noise_file(manifest.save);
-        let (builder, grid) = setup.noise(checkpoints.run().clone(), identity.digest())?;
-        let noise = builder.resume_any(grid, &path)?;
-        if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
-            return Err(refuse(&path, "of another run or step"));
-        }
-        let optimizer = Optimizer::resume(setup.rule, parameters.len(), manifest.step as u64, moments)?;
-        let batches = setup.batches(&noise)?;
-        let lineage = Lineage { identity, origin: manifest.origin };
-        Ok(Self { setup, batches, noise, optimizer, parameters, history, lineage })
     }
 
     /// The manifest that follows the committed one, which must be of this very run; `None` when that is finished.
     fn next_manifest(&self, checkpoints: &Checkpoints) -> Result<Option<Manifest>, Error> {
-        let step = self.step_count();
+        let step = self.noise.step();
         let commitments = || (self.lineage.origin.clone(), hex(&self.noise.commitment()));
         let next = |save| Some(Manifest::new(checkpoints.run(), save, step, commitments()));
         let Some(before) = checkpoints.manifest()? else { return Ok(next(0)) };
@@ -72,5 +69,60 @@ impl<'a> Trainer<'a> {
             return refuse(format!("of step {}, where this run is at step {step}", before.step));
         }
         Ok(if before.finished.is_some() { None } else { next(before.save + 1) })
+    }
+}
+
+impl Restored {
+    /// The committed state of the run of this identity; `noise` makes what its stream is resumed by.
+    pub(crate) fn read(
+        identity: Identity,
+        (recipe, steps): (Recipe, usize),
+        checkpoints: &Checkpoints,
+        noise: impl FnOnce(RunId, [u8; 32]) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error>,
+        check: impl FnOnce(&[f32]) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let manifest = checkpoints.manifest()?.filter(|manifest| manifest.noise.is_some());
+        let manifest =
+            manifest.ok_or_else(|| refuse(&checkpoints.training_file(0), "of no run that goes on"))?;
+        let Training { parameters, moments, history, .. } = read_training(&identity, checkpoints, &manifest)?;
+        check(&parameters)?;
+        let path = checkpoints.noise_file(manifest.save);
+        let (builder, grid) = noise(checkpoints.run().clone(), identity.digest())?;
+        let noise = builder.resume_any(grid, &path)?;
+        if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
+            return Err(refuse(&path, "of another run or step"));
+        }
+        let optimizer = Optimizer::of_run(recipe, parameters.len(), steps)?.after(manifest.step, moments)?;
+        let lineage = Lineage { identity, origin: manifest.origin };
+        Ok(Self { lineage, noise, optimizer, parameters, history })
+    }
+}
+
+impl<'a> Trainer<'a> {
+    /// Commits a checkpoint: whatever happens on the way, what was committed before or this one can be resumed. After
+    /// the last step it commits the results, and wipes the key and all that could make the noise again.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or `checkpoints` are those of a run with another key or of a later step.
+    pub fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
+        let Self { lineage, noise, optimizer, parameters, history, setup, .. } = self;
+        State { lineage, steps: setup.plan.steps, noise, optimizer, parameters, history }.save(checkpoints)
+    }
+
+    /// The run whose checkpoint is committed; it goes on as if it had not been interrupted.
+    ///
+    /// Steps after the checkpoint are done again: with the same key, batches and noise they give the same bits.
+    ///
+    /// # Errors
+    /// When there is no unfinished run in `checkpoints`, its files are not those that were committed together, or it
+    /// is of another plan, model, data set, optimiser or version of this program.
+    pub fn resume(setup: Setup<'a>, checkpoints: &Checkpoints) -> Result<Self, Error> {
+        let noise = |run, context| setup.noise(run, context);
+        let check = |parameters: &[f32]| setup.check(parameters);
+        let Restored { lineage, noise, optimizer, parameters, history } =
+            Restored::read(setup.identity(), (setup.recipe, setup.plan.steps), checkpoints, noise, check)?;
+        let batches = setup.batches(&noise)?;
+        let buffers = Buffers::new(parameters.len());
+        Ok(Self { setup, batches, noise, optimizer, parameters, buffers, history, lineage })
     }
 }

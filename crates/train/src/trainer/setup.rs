@@ -3,10 +3,9 @@ use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilde
 use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
 use crate::Error;
-use crate::clip::sum_margin;
 use crate::data::Dataset;
-use crate::model::Model;
-use crate::optimizer::Rule;
+use crate::learner::Learner;
+use crate::optimizer::Recipe;
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -14,11 +13,11 @@ pub struct Setup<'a> {
     /// Steps, sampler, clip norm, noise and the privacy that they give.
     pub plan: &'a VerifiedPlan,
     /// What is trained.
-    pub model: &'a Model,
+    pub model: &'a dyn Learner,
     /// What it is trained on and tested with.
     pub dataset: &'a Dataset,
-    /// How a step follows from a noisy gradient.
-    pub rule: Rule,
+    /// How a step follows from a noisy gradient; a rule alone is a recipe (`Rule::into`).
+    pub recipe: Recipe,
 }
 
 impl Setup<'_> {
@@ -28,7 +27,7 @@ impl Setup<'_> {
     /// # Errors
     /// It names what does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
-        self.rule.check()?;
+        self.recipe.check(self.plan.steps)?;
         let examples = self.dataset.train.len();
         if self.plan.examples != examples {
             let must_be = format!("{examples}, the training examples of {}", self.dataset.name);
@@ -53,9 +52,11 @@ impl Setup<'_> {
         // Every group may come whole.
         let largest = match sampler {
             Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
+            Sampler::Stream => self.plan.batch_size,
+            Sampler::BallsInBins { .. } => examples,
             Sampler::External => return Err(external().into()),
         };
-        let margin = sum_margin(largest, self.model.chunk())?;
+        let margin = self.model.sum_margin(largest)?;
         if margin > SUM_ALLOWANCE {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
@@ -72,12 +73,7 @@ impl Setup<'_> {
         run: RunId,
         context: [u8; 32],
     ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-        let recursion = self.plan.strategy.recursion()?;
-        let dim = self.model.parameters();
-        let builder = NoiseStream::builder(recursion, self.plan.steps, dim, self.plan.noise_std())
-            .run(run)
-            .context(context);
-        Ok((builder, self.plan.release.grid()?))
+        noise_of(self.plan, self.model.parameters(), run, context)
     }
 
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
@@ -86,7 +82,20 @@ impl Setup<'_> {
     }
 }
 
+/// What makes the noise of `plan` for `dim` parameters, and the plan's grid, where there is one.
+pub(crate) fn noise_of(
+    plan: &Plan,
+    dim: usize,
+    run: RunId,
+    context: [u8; 32],
+) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
+    let recursion = plan.strategy.recursion()?;
+    let builder =
+        NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run).context(context);
+    Ok((builder, plan.release.grid()?))
+}
+
 fn external() -> InvalidParameter {
-    let must_be = "cyclic or Poisson: this trainer forms its own batches";
+    let must_be = "one that forms batches: this trainer takes none from elsewhere";
     InvalidParameter::new("sampler of the plan", "external", must_be)
 }

@@ -7,7 +7,6 @@ use super::checkpoint::Lineage;
 use super::history::History;
 use super::setup::Setup;
 use crate::Error;
-use crate::clip::clipped_sum;
 use crate::optimizer::Optimizer;
 
 /// A run of private training.
@@ -23,7 +22,7 @@ use crate::optimizer::Optimizer;
 /// let model = Model::logistic(dataset.shape, dataset.classes)?;
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
-/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, rule };
+/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
 /// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
 /// trainer.step()?;
 /// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
@@ -35,8 +34,21 @@ pub struct Trainer<'a> {
     pub(super) noise: AnyStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
+    pub(super) buffers: Buffers,
     pub(super) history: History,
     pub(super) lineage: Lineage,
+}
+
+/// Vectors of the model's dimension that a step fills.
+pub(super) struct Buffers {
+    released: Vec<f32>,
+    mean: Vec<f32>,
+}
+
+impl Buffers {
+    pub(super) fn new(dim: usize) -> Self {
+        Self { released: vec![0.0; dim], mean: vec![0.0; dim] }
+    }
 }
 
 impl<'a> Trainer<'a> {
@@ -51,9 +63,11 @@ impl<'a> Trainer<'a> {
         let (builder, grid) = setup.noise(run, identity.digest())?;
         let noise = builder.build_any(grid, key)?;
         let lineage = Lineage::new(identity, noise.commitment());
-        let optimizer = Optimizer::new(setup.rule, start.len())?;
+        let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
         let batches = setup.batches(&noise)?;
-        Ok(Self { setup, batches, noise, optimizer, parameters: start, history: History::default(), lineage })
+        let buffers = Buffers::new(start.len());
+        let history = History::default();
+        Ok(Self { setup, batches, noise, optimizer, parameters: start, buffers, history, lineage })
     }
 
     /// Steps done.
@@ -64,6 +78,17 @@ impl<'a> Trainer<'a> {
     /// The parameters after the steps done: what the privacy statement covers.
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
+    }
+
+    /// The noisy sum of the last step, as the plan releases it; zeros before the first.
+    pub fn release(&self) -> &[f32] {
+        &self.buffers.released
+    }
+
+    /// The examples whose turn step `step` is: its batch, or those from which it is drawn. Where sampling amplifies privacy, who
+    /// was drawn is a secret, and so is whose turn it is where examples were put in bins.
+    pub fn turn(&self, step: usize) -> &[usize] {
+        self.batches.turn(step)
     }
 
     /// What was measured so far.
@@ -83,14 +108,14 @@ impl<'a> Trainer<'a> {
             return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
-        let sum = clipped_sum(model, &self.parameters, &dataset.train, &batch, plan.clip_norm)?;
+        let sum = model.clipped_sum(&self.parameters, &dataset.train, &batch, plan.clip_norm)?;
         let noise_start = Instant::now();
-        let mut update = vec![0.0; sum.gradient.len()];
-        self.noise.release(&sum.gradient, &mut update)?;
+        let Buffers { released, mean } = &mut self.buffers;
+        self.noise.release(&sum.gradient, released)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
-        update.iter_mut().for_each(|x| *x *= share);
-        self.optimizer.step(&mut self.parameters, &update);
+        mean.iter_mut().zip(&*released).for_each(|(mean, sum)| *mean = sum * share);
+        self.optimizer.step(&mut self.parameters, mean);
         let count = batch.len() as f64;
         self.history.losses.push(sum.loss / count);
         self.history.clipped_shares.push(sum.clipped as f64 / count);

@@ -6,7 +6,7 @@ use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::{Recipe, Rule};
 use antinoise_train::trainer::{Setup, Trainer};
 use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -15,14 +15,18 @@ pub const PLAIN_SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
 pub const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
 pub const KEY: u64 = 5;
 
-/// A plan of 24 steps on the digits, whose sums are released on a grid.
+/// A plan of 24 steps on the digits, or of one pass over them as a stream, whose sums are released on a grid.
 pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
     planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
 }
 
 /// The same with another release.
 pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> VerifiedPlan {
-    let length = if setting == Setting::Poisson { Length::Steps(24) } else { Length::Epochs(2) };
+    let length = match setting {
+        Setting::Poisson => Length::Steps(24),
+        Setting::Stream => Length::Epochs(1),
+        _ => Length::Epochs(2),
+    };
     let mut request = Request::new(1440, 120, length, setting);
     (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
     request.release = release;
@@ -33,25 +37,25 @@ pub struct Case {
     pub plan: VerifiedPlan,
     pub model: Model,
     pub dataset: Dataset,
-    pub rule: Rule,
+    pub recipe: Recipe,
 }
 
 impl Case {
-    pub fn new(plan: VerifiedPlan, rule: Rule) -> Self {
+    pub fn new(plan: VerifiedPlan, recipe: impl Into<Recipe>) -> Self {
         let dataset = digits();
         let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, rule }
+        Self { plan, model, dataset, recipe: recipe.into() }
     }
 
     /// The same with a model of one layer, whose steps take no time.
-    pub fn small(plan: VerifiedPlan, rule: Rule) -> Self {
+    pub fn small(plan: VerifiedPlan, recipe: impl Into<Recipe>) -> Self {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, rule }
+        Self { plan, model, dataset, recipe: recipe.into() }
     }
 
     pub fn setup(&self) -> Setup<'_> {
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, rule: self.rule }
+        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, recipe: self.recipe }
     }
 
     pub fn start(&self) -> Vec<f32> {

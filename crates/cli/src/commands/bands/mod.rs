@@ -22,9 +22,9 @@ use report::{Report, Target};
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
 ///
-/// Few bands leave more amplification (one band is DP-SGD), many leave more correlation (examples / batch size of
-/// them are the multi-epoch mechanism). Strategies are banded Toeplitz; amplified batches are block-cyclic Poisson
-/// samples, the others take turns.
+/// Few bands allow more amplification (one band is DP-SGD), many allow more correlation (as many as examples / batch
+/// size are the multi-epoch mechanism). Strategies are banded Toeplitz. Amplified batches are block-cyclic Poisson
+/// samples; the others are cyclic batches.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -40,21 +40,21 @@ pub struct Arguments {
     /// Number of examples.
     #[arg(long, value_name = "N", value_parser = count)]
     examples: usize,
-    /// Expected number of examples in a batch; several, parted by commas, need --steps.
+    /// Expected number of examples in a batch; several, separated by commas, need --steps.
     #[arg(long, value_name = "B", value_parser = count, value_delimiter = ',', required = true)]
     batch_size: Vec<usize>,
     #[command(flatten)]
     length: LengthOptions,
-    /// Target epsilons, parted by commas.
+    /// Target epsilons, separated by commas.
     #[arg(long, value_name = "E", value_delimiter = ',', required = true, value_parser = real)]
     epsilon: Vec<f64>,
     /// Target delta.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// Numbers of bands, parted by commas [default: powers of 2 up to examples / batch size or 4096].
+    /// Numbers of bands, separated by commas [default: powers of 2 up to examples / batch size or 4096].
     #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
     bands: Vec<usize>,
-    /// Mechanisms to set beside them, without amplification, parted by commas (blt:4, tree, dense+x4).
+    /// Mechanisms to compare them with, without amplification, separated by commas (blt:4, tree, dense+x4).
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parsed::<StrategySpec>)]
     against: Vec<StrategySpec>,
     /// What is released, as for `antinoise loss`.

@@ -31,10 +31,10 @@ use crate::progress::Progress;
       --steps 64 --format csv"
 )]
 pub struct Arguments {
-    /// Mechanisms, parted by commas: name[:size][+form][+column-normalized][+xRESTARTS].
+    /// Mechanisms, separated by commas: name[:size][+form][+column-normalized][+xRESTARTS].
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = parsed::<StrategySpec>)]
     strategies: Vec<StrategySpec>,
-    /// Numbers of steps, parted by commas.
+    /// Numbers of steps, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = count)]
     steps: Vec<usize>,
     /// The loss that is optimised and printed: max or rms.
@@ -52,8 +52,8 @@ pub struct Arguments {
     /// How the table is printed.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or a row a strategy where
-    /// there is one number of steps.
+    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or one row for each strategy
+    /// if there is one number of steps.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use antinoise_mechanism::optimize::Objective;
 use antinoise_plan::{Candidate, Choice, Request};
 
-use crate::output;
+use crate::{output, plot};
 
 /// What the choice is worth, against the same noise in the same batches and against what could be run instead, and what was
 /// given up for a smaller state.
@@ -13,35 +13,30 @@ pub fn explanation(choice: &Choice, request: &Request) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// The loss of the choice over that of another.
-fn times(choice: &Choice, other: &Candidate, objective: Objective) -> String {
-    let chosen = &choice.candidates[choice.chosen];
-    format!("{:.2}", chosen.objective(objective) / other.objective(objective))
-}
-
 fn worth(choice: &Choice, objective: Objective) -> String {
     let chosen = &choice.candidates[choice.chosen];
-    let times = |other: &Candidate| times(choice, other, objective);
-    let name = match objective {
-        Objective::Max => "max",
-        Objective::Rms => "RMS",
-    };
+    let times =
+        |other: &Candidate| format!("{:.2}", chosen.objective(objective) / other.objective(objective));
     let independent = match choice.candidates[0].is_amplified() {
-        true => "DP-SGD (independent noise, each example sampled anew at every step)",
+        true => "DP-SGD (independent noise, Poisson sampling at every step)",
         false => "independent noise in the same batches",
     };
-    let worth = times(&choice.candidates[0]);
-    let mut text = format!("{} has {worth} times the {name} loss of {independent}", chosen.spec);
+    let mut text = format!(
+        "{} has {} times the {} of {independent}",
+        chosen.spec,
+        times(&choice.candidates[0]),
+        plot::name(objective)
+    );
     for reference in &choice.references {
         let instead = if reference.is_amplified() {
-            "DP-SGD, where each example can be sampled anew at every step"
+            "DP-SGD with Poisson sampling at every step"
         } else {
-            "independent noise without sampling, in batches that take turns"
+            "independent noise without sampling, in cyclic batches"
         };
         text += &format!(", and {} times that of {instead}", times(reference));
     }
     let better = choice.references.iter().any(|r| r.objective(objective) < chosen.objective(objective));
-    text + if better { ". Where that can be had, it is the better choice." } else { "." }
+    text + if better { ". Where that is possible, it is the better choice." } else { "." }
 }
 
 /// Where sampling was offered and is not used.
@@ -51,8 +46,12 @@ fn turns(choice: &Choice, objective: Objective) -> Option<String> {
         return None;
     }
     let saves = chosen.objective(objective) < independent.objective(objective);
-    let why = "what sampling amplifies is less than what this strategy saves";
-    Some(if saves { format!("It takes batches in turn: {why}.") } else { "It takes batches in turn.".into() })
+    let why = "sampling would gain less than this strategy does without it";
+    Some(if saves {
+        format!("Its batches are cyclic, not sampled: {why}.")
+    } else {
+        "Its batches are cyclic, not sampled.".into()
+    })
 }
 
 fn given_up(choice: &Choice, request: &Request) -> Option<String> {

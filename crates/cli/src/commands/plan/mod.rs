@@ -25,7 +25,7 @@ use crate::progress::Progress;
 use report::Report;
 use sweep::{Sweep, Swept};
 
-/// Compare mechanisms for a setting at one privacy target, and choose.
+/// Compare mechanisms for a setting at one privacy target, and choose the best.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -34,6 +34,8 @@ use sweep::{Sweep, Swept};
       --delta 1e-5 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
       --delta 1e-5 --setting poisson
+  antinoise plan --examples 1e6 --batch-size 1000 --epochs 1 --epsilon 4 \\
+      --delta 1e-7 --setting stream
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
       --delta 1e-8 --setting federated --min-sep 128 \\
       --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml
@@ -56,7 +58,7 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// How privacy units come to take part.
+    /// How batches are formed: which privacy units take part in which step.
     #[arg(long, value_enum)]
     setting: SettingName,
     /// Federated: fewest steps between two participations of a user.
@@ -75,11 +77,11 @@ pub struct Arguments {
     /// Most seconds of one core for a step's noise, as estimated; needs --dim.
     #[arg(long, value_name = "SECONDS", value_parser = real)]
     noise_time: Option<f64>,
-    /// How much more loss than the least is taken for a smaller state; 0 for the least loss. States up to 256 MiB count as
-    /// equal.
+    /// How much more than the least loss is accepted for a smaller state, as a fraction; 0 chooses the least loss. States up
+    /// to 256 MiB count as equal.
     #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = real)]
     tolerance: f64,
-    /// Leave out strategies that take seconds to optimise: dense ones, and bands with every entry free.
+    /// Leave out what takes seconds to optimise or to account for: dense strategies, bands with every entry free, balls in bins.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -96,7 +98,7 @@ pub struct Arguments {
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>)]
     strategy: Vec<StrategySpec>,
     /// Plan again for other batch sizes (with as many steps) or epsilons, from an eighth to eight times the one given, and
-    /// print the loss of each choice beside the gradients that it costs.
+    /// print the loss of each choice and the gradients to compute.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "out")]
     sweep: Option<Sweep>,
     /// Draw loss against noise state, or the sweep, to this SVG file.
@@ -112,15 +114,17 @@ pub struct Arguments {
 /// The names of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SettingName {
-    /// Every example joins the batches of its group's turns with the same probability, on its own: sampling
-    /// amplifies. One group, plain Poisson sampling, for one band.
+    /// Poisson sampling, which amplifies privacy. For C with several bands, data are split into as many groups; each step
+    /// samples from one group, in cyclic order.
     Poisson,
-    /// Data are shuffled once and cut into batches that take turns.
+    /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
-    /// Units come by themselves, at least --min-sep steps apart.
+    /// Units take part when they are available, at least --min-sep steps apart.
     Federated,
-    /// Each example at most once.
+    /// Each example takes part at most once, in batches of shuffled data.
     Single,
+    /// One pass over the data in their given order, neither shuffled nor sampled.
+    Stream,
 }
 
 impl Arguments {
@@ -137,6 +141,7 @@ impl Arguments {
             SettingName::Poisson => Setting::Poisson,
             SettingName::Cyclic => Setting::Cyclic,
             SettingName::Single => Setting::Single,
+            SettingName::Stream => Setting::Stream,
             SettingName::Federated => {
                 let min_sep = self.min_sep.ok_or_else(|| {
                     InvalidParameter::new("min_sep", "absent", "given with --setting federated")

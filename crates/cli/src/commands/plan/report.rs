@@ -5,7 +5,7 @@ use std::fmt;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::optimize::Status;
-use antinoise_plan::{Accountant, Candidate, Choice, Request, VerifiedPlan};
+use antinoise_plan::{Accountant, Candidate, Choice, Request, Scheme, VerifiedPlan};
 use serde::Serialize;
 
 use super::explanation::explanation;
@@ -88,16 +88,20 @@ impl Report {
     }
 }
 
-/// A strategy's name, which says so where its batches take turns and those of others are sampled.
-pub fn named(spec: &str, in_turn: bool) -> String {
-    format!("{spec}{}", if in_turn { ", cyclic" } else { "" })
+/// A candidate's name, which says so where its batches are not Poisson's and those of others are, as `sampled` says.
+pub fn named(candidate: &Candidate, sampled: bool) -> String {
+    let how = match candidate.schedule.scheme {
+        Scheme::Unamplified { .. } if sampled => ", cyclic",
+        Scheme::BallsInBins { .. } => ", in bins",
+        _ => "",
+    };
+    format!("{}{how}", candidate.spec)
 }
 
 impl Row {
     /// A candidate among others that are sampled or not.
     fn among(candidate: &Candidate, sampled: bool) -> Self {
-        let name = named(&candidate.spec.to_string(), sampled && !candidate.is_amplified());
-        Self { name, ..Self::new(candidate) }
+        Self { name: named(candidate, sampled), ..Self::new(candidate) }
     }
 
     fn new(candidate: &Candidate) -> Self {

@@ -31,9 +31,6 @@ pub struct Swept {
     steps: usize,
     objective: &'static str,
     points: Vec<Point>,
-    /// Whether batches may be sampled.
-    #[serde(skip)]
-    sampled: bool,
     #[serde(skip)]
     request: Request,
 }
@@ -53,6 +50,9 @@ struct Point {
     rms_loss: f64,
     relative_to_independent: f64,
     state_bytes: u64,
+    /// The strategy, and how its batches are formed.
+    #[serde(skip)]
+    name: String,
     #[serde(skip)]
     loss: f64,
     /// The loss of independent noise in batches formed alike.
@@ -70,12 +70,13 @@ impl Sweep {
         let progress = Progress::new("planning", "plans", points.len() as u64);
         let mut found = Vec::new();
         for request in points {
-            found.push(Point::new(&request, steps)?);
+            found.push(Point::new(&request)?);
             progress.advance(1);
         }
         drop(progress);
         if found.len() < 2 {
-            let must_be = "a number of which others, from an eighth to eight times it, can be planned for";
+            let must_be =
+                "a batch size for which plans exist at another one, from an eighth to eight times it";
             return Err(InvalidParameter::new("batch_size", request.batch_size, must_be).into());
         }
         Ok(Swept {
@@ -83,7 +84,6 @@ impl Sweep {
             steps,
             objective: plot::name(request.objective),
             points: found,
-            sampled: request.setting == Setting::Poisson,
             request: request.clone(),
         })
     }
@@ -107,13 +107,10 @@ impl Sweep {
 }
 
 impl Point {
-    fn new(request: &Request, steps: usize) -> Result<Self> {
+    fn new(request: &Request) -> Result<Self> {
         let choice = choose(request)?;
         let chosen = &choice.candidates[choice.chosen];
-        // Batches in turn share out all examples.
-        let batch_size =
-            chosen.schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size);
-        let gradients = steps as f64 * batch_size;
+        let gradients = chosen.gradients(request);
         Ok(Self {
             batch_size: request.batch_size,
             epsilon: request.epsilon,
@@ -126,6 +123,7 @@ impl Point {
             rms_loss: chosen.rms_loss,
             relative_to_independent: chosen.relative_to_independent,
             state_bytes: chosen.state_bytes,
+            name: named(chosen, request.setting == Setting::Poisson),
             loss: chosen.objective(request.objective),
             independent: choice.candidates[0].objective(request.objective),
         })
@@ -176,7 +174,7 @@ impl fmt::Display for Swept {
                     format!("{:.3e}", p.loss),
                     format!("{:.3}", p.relative_to_independent),
                     if self.request.dim > 0 { output::bytes(p.state_bytes) } else { "-".into() },
-                    named(&p.strategy, self.sampled && !p.amplified),
+                    p.name.clone(),
                 ]
             })
             .collect();

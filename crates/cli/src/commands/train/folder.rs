@@ -14,7 +14,7 @@ use super::study::Study;
 use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
-const REPORT: &str = "report.html";
+pub const REPORT: &str = "report.html";
 const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
 /// What runs without privacy measured, for their owner alone.
@@ -24,6 +24,8 @@ const REFERENCES: &str = "without-privacy";
 /// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
 pub struct Folder {
     path: PathBuf,
+    /// What `--resume` is to name: this folder, or the one that it is a part of.
+    resumed_as: PathBuf,
     _lock: FolderLock,
 }
 
@@ -50,11 +52,7 @@ impl Folder {
     /// untrue.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
         if path.join(STUDY).exists() {
-            return Err(Failure::input(format!(
-                "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
-                 another folder",
-                path = path.display()
-            )));
+            return Err(has_a_run(path));
         }
         let holds_anything = |name: &&str| {
             std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
@@ -85,16 +83,22 @@ impl Folder {
     }
 
     fn lock(path: &Path) -> Result<Self> {
-        let folder = Self { path: path.to_path_buf(), _lock: FolderLock::take(path)? };
+        let lock = FolderLock::take(path)?;
+        let folder = Self { path: path.to_path_buf(), resumed_as: path.to_path_buf(), _lock: lock };
         remove_ours(path, |name| [STUDY, REPORT].contains(&name))?;
         remove_ours(&path.join(MODELS), |name| name.ends_with(".safetensors"))?;
         remove_ours(&path.join(REFERENCES), |name| name.ends_with(".toml"))?;
         Ok(folder)
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The same as a part of `whole`, which is resumed as one.
+    pub fn part_of(self, whole: &Path) -> Self {
+        Self { resumed_as: whole.to_path_buf(), ..self }
+    }
+
+    /// What `--resume` is to name.
+    pub fn resumed_as(&self) -> &Path {
+        &self.resumed_as
     }
 
     /// Writes what the run is.
@@ -191,6 +195,15 @@ impl Folder {
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }
+}
+
+/// Refuses to begin where a run was begun.
+pub fn has_a_run(path: &Path) -> Failure {
+    Failure::input(format!(
+        "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
+         another folder",
+        path = path.display()
+    ))
 }
 
 /// Removes what a killed process left of files that are named so.

@@ -1,52 +1,76 @@
 //! `antinoise train`: private training, each mechanism at the same privacy, and a report.
 
 mod cost;
+mod epsilons;
 mod folder;
+mod metrics;
 mod named;
+mod optimizer;
 mod options;
 mod problem;
 mod released;
 mod report;
 mod results;
+mod session;
 mod statement;
 mod study;
 mod summary;
+mod table;
 mod training;
 
-pub use options::Arguments;
+use std::fmt;
+
+use antinoise_input::InvalidParameter;
+pub use options::{Arguments, ModelName};
+pub use problem::{build, load};
+use serde::Serialize;
 
 use crate::failure::Result;
-use crate::output;
 use crate::signals::Stop;
-use folder::Folder;
+use epsilons::{Epsilons, Sessions};
 use report::Report;
-use study::Study;
+use session::Session;
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// At one epsilon.
+    One(Report),
+    /// At several.
+    Several(Epsilons),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(report) => report.fmt(f),
+            Self::Several(epsilons) => epsilons.fmt(f),
+        }
+    }
+}
 
 /// Trains, or resumes, and writes the report.
-pub fn run(arguments: &Arguments) -> Result<Report> {
-    let (mut study, folder) = match &arguments.resume {
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    let several = match &arguments.resume {
         Some(path) => {
             arguments.refuse_with_resume()?;
-            let folder = Folder::open(path)?;
-            let mut study = folder.study()?;
-            if let Some(released) = arguments.released_models {
-                study.release(released)?;
-                folder.save_study(&study)?;
-            }
-            (study, folder)
+            Sessions::resumed(path, arguments.released_models)?
         }
-        None => {
-            let study = Study::new(arguments)?;
-            let folder = Folder::create(&arguments.out)?;
-            folder.save_study(&study)?;
-            (study, folder)
-        }
+        None => Sessions::new(arguments)?,
     };
-    // All mechanisms are held to one delta.
-    let plan = &study.plans()[0].plan;
-    output::warn_of_delta(plan.privacy.delta, plan.examples, plan.privacy.unit);
-    let stop = Stop::on_signals()?;
-    let (dataset, model) = study.problem()?;
-    let results = training::train(&mut study, (&dataset, &model), &folder, &stop)?;
-    summary::summarize(&study, model.name(), &dataset, &results, &folder)
+    if let Some(sessions) = several {
+        if let Some(path) = &arguments.metrics {
+            let must_be = "left out with several epsilons, whose runs have the same names";
+            return Err(InvalidParameter::new("metrics", path.display(), must_be).into());
+        }
+        return Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?));
+    }
+    let mut session = match &arguments.resume {
+        Some(path) => {
+            Session::resumed(path, arguments.released_models)?.with_metrics(arguments.metrics.as_deref())?
+        }
+        None => Session::new(arguments)?,
+    };
+    Ok(Outcome::One(session.train(&Stop::on_signals()?)?))
 }

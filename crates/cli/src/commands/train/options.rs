@@ -7,9 +7,12 @@ use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Request, Setting};
+use antinoise_train::optimizer::Rule;
 use clap::{Args, ValueEnum};
 
+use super::optimizer::OptimizerOptions;
 use super::released::Released;
+use super::table::{TableOptions, csv_path};
 use crate::arguments::{ReleaseOptions, parsed, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -19,7 +22,7 @@ use crate::numbers::{count, real};
 /// Without options: a model of the embedded handwritten digits, once with DP-SGD (independent noise, every example
 /// sampled anew at each step) and once with the mechanism of least loss in the batches that suit it best, at the same
 /// (epsilon, delta); once without privacy; and a report to look at.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
@@ -28,23 +31,33 @@ use crate::numbers::{count, real};
       --out quick
   antinoise train --resume quick
   antinoise train --data idx:images --batch-size 50 --epochs 1 --out cnn
+  antinoise train --model logistic --mechanism blt:2 --epsilon 1,4 \\
+      --out epsilons
+
+  antinoise train --data csv:flights.csv --label late=no,yes \
+      --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \
+      --epsilon 1 --epochs 1 --setting single --out flights
 
 images is a folder with four files in the format of MNIST. --data fashion-mnist reads 60,000 images
 (apt install dataset-fashion-mnist); its comparison takes some ten minutes."
 )]
 pub struct Arguments {
-    /// digits (embedded), fashion-mnist, fashion-mnist:DIR or idx:DIR (MNIST-format files, plain or gzipped).
+    /// digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (MNIST-format files) or csv:PATH (a table with a first
+    /// line of names); files may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
-    /// What is trained [default: mlp for digits, cnn for the rest].
+    #[command(flatten)]
+    pub table: TableOptions,
+    /// What is trained [default: mlp for digits, logistic for tables, cnn for the rest].
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
     pub plan: Option<PathBuf>,
-    /// Target epsilon [default: 4].
-    #[arg(long, value_name = "E", value_parser = real)]
-    pub epsilon: Option<f64>,
+    /// Target epsilon, or several: the comparison is made at each, in a folder of its own, and accuracy is shown against
+    /// epsilon [default: 4].
+    #[arg(long, value_name = "E", value_delimiter = ',', value_parser = real)]
+    pub epsilon: Vec<f64>,
     /// Target delta [default: 1e-5].
     #[arg(long, value_name = "D", value_parser = real)]
     pub delta: Option<f64>,
@@ -69,8 +82,8 @@ pub struct Arguments {
     pub objective: Objective,
     #[command(flatten)]
     pub release: ReleaseOptions,
-    /// What the mechanism is designed for, as for `antinoise loss` [default: what the optimizer makes of the noise:
-    /// momentum:BETA for SGD with momentum, else prefix].
+    /// What the mechanism is designed for, as for `antinoise loss` [default: what the optimizer's weight decay and
+    /// schedule make of the noise; momentum is left out, since a strategy that counts on it trains worse models].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
     /// Which datasets the sensitivity compares: zero-out or replace-one.
@@ -83,12 +96,8 @@ pub struct Arguments {
     /// of a mechanism is the least or the largest; no further ones with --released-models all].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
-    /// Momentum of SGD.
-    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
-    pub momentum: f64,
-    /// What follows from a noisy gradient.
-    #[arg(long, value_enum, default_value = "sgd", conflicts_with = "resume")]
-    pub optimizer: OptimizerName,
+    #[command(flatten)]
+    pub optimizer: OptimizerOptions,
     /// Runs with different keys that a result is averaged over.
     #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
     pub repeats: usize,
@@ -107,6 +116,10 @@ pub struct Arguments {
     /// Folder for the report, the plans, the models and the checkpoints.
     #[arg(long, value_name = "DIR", default_value = "antinoise-run", conflicts_with = "resume")]
     pub out: PathBuf,
+    /// Write a line of JSON a step into this file while runs go on; with --resume it is gone on with. Its losses are those of
+    /// private examples, and no privacy statement covers them.
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
     /// Go on with the run in this folder, which was stopped or killed; of a finished one, tell the results again.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
@@ -124,26 +137,19 @@ pub enum ModelName {
     Cnn,
 }
 
-/// The optimisers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OptimizerName {
-    /// Stochastic gradient descent with momentum.
-    Sgd,
-    /// Adam.
-    Adam,
-}
-
 /// The settings in which this command can form batches itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrainSetting {
     /// Cyclic or Poisson, whichever gives a mechanism the least loss.
     Auto,
-    /// Data are shuffled once and cut into batches that take turns.
+    /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
-    /// Every example joins the batches of its group's turns with the same probability: sampling amplifies.
+    /// Poisson sampling from one group of examples after the other, which amplifies privacy.
     Poisson,
-    /// Each example at most once.
+    /// Each example at most once, in batches of shuffled data.
     Single,
+    /// One pass over data in their given order, neither shuffled nor sampled.
+    Stream,
 }
 
 impl Arguments {
@@ -153,7 +159,12 @@ impl Arguments {
 
     /// The model's name, or the data's default.
     pub fn model_name(&self) -> ModelName {
-        self.model.unwrap_or(if self.is_digits() { ModelName::Mlp } else { ModelName::Cnn })
+        let default = match &self.data[..] {
+            "digits" => ModelName::Mlp,
+            table if csv_path(table).is_some() => ModelName::Logistic,
+            _ => ModelName::Cnn,
+        };
+        self.model.unwrap_or(default)
     }
 
     /// The learning rates, or the model's default.
@@ -162,11 +173,16 @@ impl Arguments {
             return self.learning_rate.clone();
         }
         // Noise decides the best rate, so that each mechanism is given a choice.
-        match (self.optimizer, self.model_name()) {
-            (OptimizerName::Adam, _) => vec![0.0005, 0.001, 0.002],
-            (OptimizerName::Sgd, ModelName::Cnn) => vec![0.125, 0.25, 0.5],
-            (OptimizerName::Sgd, _) => vec![0.05, 0.1, 0.2],
+        match (self.optimizer.is_adam(), self.model_name()) {
+            (true, _) => vec![0.0005, 0.001, 0.002],
+            (false, ModelName::Cnn) => vec![0.125, 0.25, 0.5],
+            (false, _) => vec![0.05, 0.1, 0.2],
         }
+    }
+
+    /// How a model learns, one rule a learning rate.
+    pub fn rules(&self) -> Vec<Rule> {
+        self.learning_rates().into_iter().map(|rate| self.optimizer.rule(rate)).collect()
     }
 
     /// Whether the same training without privacy is a row too.
@@ -181,8 +197,7 @@ impl Arguments {
             TrainSetting::Cyclic => vec![Setting::Cyclic],
             TrainSetting::Poisson => vec![Setting::Poisson],
             TrainSetting::Single => vec![Setting::Single],
-            // Sampling amplifies under zero-out alone.
-            TrainSetting::Auto if self.adjacency == Adjacency::ReplaceOne => vec![Setting::Cyclic],
+            TrainSetting::Stream => vec![Setting::Stream],
             TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],
         };
         settings.into_iter().map(|setting| self.request(setting, examples, dim)).collect()
@@ -194,29 +209,31 @@ impl Arguments {
             Some(steps) => Length::Steps(steps),
             None => Length::Epochs(self.epochs.unwrap_or(epochs)),
         };
-        Ok(Request {
-            epsilon: self.epsilon.unwrap_or(4.0),
+        let request = Request {
+            epsilon: self.epsilon.first().copied().unwrap_or(4.0),
             delta: self.delta.unwrap_or(1e-5),
             adjacency: self.adjacency,
-            workload: self.applied_workload(),
             objective: self.objective,
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
             release: self.release.kind(),
             specs: self.specs()?,
             ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
-        })
+        };
+        let workload = self.applied_workload(request.schedule()?.steps)?;
+        Ok(Request { workload, ..request })
     }
 
-    /// The linear map from noisy gradients to models. Adam's depends on the gradients; prefix sums stand in for it.
-    fn applied_workload(&self) -> Workload {
-        match (&self.workload, self.optimizer) {
-            (Some(given), _) => given.clone(),
-            (None, OptimizerName::Sgd) if self.momentum > 0.0 => {
-                Workload::Momentum { momentum: self.momentum, weight_decay: 0.0 }
-            }
-            (None, _) => Workload::Prefix,
+    /// The linear map from noisy gradients to models, that of the middle learning rate where weight decay makes it
+    /// depend on it.
+    fn applied_workload(&self, steps: usize) -> Result<Workload> {
+        if let Some(given) = &self.workload {
+            return Ok(given.clone());
         }
+        let rules = self.rules();
+        let recipe = self.optimizer.around().recipe(rules[rules.len() / 2]);
+        recipe.check(steps)?;
+        Ok(recipe.design_workload(steps))
     }
 
     /// The mechanisms that are named; `None` for auto.
@@ -240,7 +257,7 @@ impl Arguments {
     /// A resumed run is what it was: any option that says otherwise is refused.
     pub fn refuse_with_resume(&self) -> Result<()> {
         let given = [
-            ("epsilon", self.epsilon.is_some()),
+            ("epsilon", !self.epsilon.is_empty()),
             ("delta", self.delta.is_some()),
             ("epochs", self.epochs.is_some()),
             ("steps", self.steps.is_some()),
@@ -251,10 +268,12 @@ impl Arguments {
             ("release", self.release.release.is_some()),
             ("learning_rate", !self.learning_rate.is_empty()),
             ("seed", self.seed.is_some()),
+            ("zero_beyond", self.optimizer.zero_beyond.is_some()),
             ("without_noise", self.without_noise),
         ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => {
+        let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
+        match given.or_else(|| self.table.given()) {
+            Some(name) => {
                 let must_be = "left out with --resume: the folder says how its run goes on";
                 Err(InvalidParameter::new(name, "given", must_be).into())
             }

@@ -5,12 +5,13 @@ use std::path::Path;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_plan::{Candidate, Choice, Plan, Request, choose};
+use antinoise_plan::{Candidate, Choice, Plan, Request, Scheme, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 
 use super::named::{Baseline, NamedPlan};
 use super::options::{Arguments, ModelName, TrainSetting};
+use super::table::{Table, csv_path};
 use crate::failure::Result;
 
 /// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of least loss; or
@@ -71,6 +72,9 @@ impl Tried<'_> {
         let candidate = &self.choice.candidates[i];
         let mechanism = match (i, candidate.is_amplified()) {
             (0, true) => DP_SGD.into(),
+            (_, true) if matches!(candidate.schedule.scheme, Scheme::BallsInBins { .. }) => {
+                format!("{}+bins", candidate.spec)
+            }
             (_, true) => format!("{}+poisson", candidate.spec),
             (_, false) => candidate.spec.to_string(),
         };
@@ -101,15 +105,18 @@ impl Tried<'_> {
 /// What independent noise with amplification by sampling is called.
 const DP_SGD: &str = "dp-sgd";
 
-/// The data that `--data` names.
-pub fn load(data: &str) -> Result<Dataset> {
+/// The data that `--data` names, and what is known of them if they are a table.
+pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
+    if let (Some(path), Some(table)) = (csv_path(data), table) {
+        return table.load(path);
+    }
     match data.split_once(':') {
         None if data == "digits" => Ok(data::digits()),
         None if data == "fashion-mnist" => Ok(data::fashion_mnist(None)?),
         Some(("fashion-mnist", folder)) => Ok(data::fashion_mnist(Some(Path::new(folder)))?),
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
         _ => {
-            let must_be = "digits, fashion-mnist, fashion-mnist:DIR or idx:DIR";
+            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR or csv:PATH";
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }
@@ -121,6 +128,9 @@ pub fn build(name: ModelName, dataset: &Dataset) -> Result<Model> {
     Ok(match name {
         ModelName::Logistic => Model::logistic(shape, classes)?,
         ModelName::Mlp => Model::mlp(shape, classes, 128)?,
+        ModelName::Cnn if shape.height * shape.width == 1 => {
+            return Err(InvalidParameter::new("model", "cnn", "logistic or mlp: these are no images").into());
+        }
         ModelName::Cnn => Model::cnn(shape, classes)?,
     })
 }

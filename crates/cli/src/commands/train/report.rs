@@ -87,7 +87,7 @@ impl Row {
     }
 
     /// A word of warning where the best learning rate is the least or the largest that was tried.
-    fn edge(&self) -> Option<String> {
+    pub fn edge(&self) -> Option<String> {
         let further = edge(&self.by_learning_rate)?;
         let which = if further < self.learning_rate { "smallest" } else { "largest" };
         Some(format!(
@@ -98,7 +98,7 @@ impl Row {
 }
 
 /// A share in percent, with its standard error.
-fn percent(share: f64, error: Option<f64>) -> String {
+pub fn percent(share: f64, error: Option<f64>) -> String {
     let error = error.map_or_else(String::new, |error| format!(" +- {:.2}", 100.0 * error));
     format!("{:.2}{error}%", 100.0 * share)
 }

@@ -46,26 +46,19 @@ pub struct Unprotected {
 impl Finished {
     /// How it learned, and what came of it.
     pub fn rate_and_accuracy(&self) -> (f64, f64) {
-        (learning_rate(&self.rule), last(&self.results.history.accuracies))
+        (self.rule.learning_rate(), last(&self.results.history.accuracies))
     }
 }
 
 impl Unprotected {
     /// How it learned, and what came of it.
     pub fn rate_and_accuracy(&self) -> (f64, f64) {
-        (learning_rate(&self.rule), last(&self.measured.accuracies))
+        (self.rule.learning_rate(), last(&self.measured.accuracies))
     }
 }
 
 fn last(accuracies: &[(usize, f64)]) -> f64 {
     accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
-}
-
-/// The rate of either rule.
-pub fn learning_rate(rule: &Rule) -> f64 {
-    match *rule {
-        Rule::Sgd { learning_rate, .. } | Rule::Adam { learning_rate, .. } => learning_rate,
-    }
 }
 
 /// The mean and its standard error, which a single number has not.

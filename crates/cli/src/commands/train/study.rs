@@ -6,16 +6,18 @@ use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::{Recipe, Rule};
 use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::named::NamedPlan;
-use super::options::{Arguments, ModelName, OptimizerName};
+use super::optimizer::Around;
+use super::options::{Arguments, ModelName};
 use super::problem::{build, load, plans};
 use super::released::Released;
-use super::results::{Results, edge, learning_rate};
+use super::results::{Results, edge};
+use super::table::Table;
 use crate::failure::Result;
 
 /// Learning rates at which widening ends.
@@ -28,12 +30,18 @@ pub struct Study {
     /// Tells its runs from those of other folders.
     id: String,
     data: String,
+    /// What is known of the data if they are a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    table: Option<Table>,
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
     released: Released,
     /// One a learning rate.
     rules: Vec<Rule>,
+    /// What the recipes of all rules share; folders of before know none.
+    #[serde(default, skip_serializing_if = "Around::is_none")]
+    around: Around,
     /// Whether further learning rates are tried while a best one is the least or the largest.
     widens: bool,
     /// Whether the same is trained without clipping and noise.
@@ -44,20 +52,19 @@ pub struct Study {
 impl Study {
     /// The study that the options ask for; nothing is written yet.
     pub fn new(arguments: &Arguments) -> Result<Self> {
-        let dataset = load(&arguments.data)?;
+        let table = arguments.table.table(&arguments.data)?;
+        let dataset = load(&arguments.data, table.as_ref())?;
         let model = build(arguments.model_name(), &dataset)?;
-        let rule = |learning_rate: f64| match arguments.optimizer {
-            OptimizerName::Sgd => Rule::Sgd { learning_rate, momentum: arguments.momentum },
-            OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
-        };
         let study = Self {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
+            table,
             model: arguments.model_name(),
             repeats: arguments.repeats,
             seed: arguments.seed,
             released: arguments.released_models.unwrap_or_default(),
-            rules: arguments.learning_rates().into_iter().map(rule).collect(),
+            rules: arguments.rules(),
+            around: arguments.optimizer.around(),
             // Who releases all models has accounted for so many.
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
@@ -68,7 +75,8 @@ impl Study {
         for (named, rule) in
             study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
         {
-            Setup { plan: &named.plan, model: &model, dataset: &dataset, rule: *rule }.check(&start)?;
+            let recipe = study.recipe(*rule);
+            Setup { plan: &named.plan, model: &model, dataset: &dataset, recipe }.check(&start)?;
         }
         Ok(study)
     }
@@ -77,8 +85,10 @@ impl Study {
     pub fn check(&self) -> Result<()> {
         at_least("repeats", self.repeats, 1)?;
         at_least("number of mechanisms", self.plans.len(), 1)?;
-        for rule in &self.rules {
-            rule.check()?;
+        for (named, rule) in
+            self.plans.iter().flat_map(|named| self.rules.iter().map(move |rule| (named, rule)))
+        {
+            self.recipe(*rule).check(named.plan.steps)?;
         }
         self.released.check(self.models_of_a_mechanism())?;
         let mut names = HashSet::new();
@@ -108,6 +118,11 @@ impl Study {
     /// How each model learned.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// A rule with what all of them share.
+    pub fn recipe(&self, rule: Rule) -> Recipe {
+        self.around.recipe(rule)
     }
 
     /// Models of one mechanism and learning rate.
@@ -140,7 +155,7 @@ impl Study {
 
     /// The data and the model.
     pub fn problem(&self) -> Result<(Dataset, Model)> {
-        let dataset = load(&self.data)?;
+        let dataset = load(&self.data, self.table.as_ref())?;
         let model = build(self.model, &dataset)?;
         Ok((dataset, model))
     }
@@ -148,6 +163,11 @@ impl Study {
     /// Whether the same is trained without clipping and noise.
     pub fn without_noise(&self) -> bool {
         self.without_noise
+    }
+
+    /// Leaves out training without clipping and noise: another study of the same model and data has it.
+    pub fn leave_out_reference(&mut self) {
+        self.without_noise = false;
     }
 
     /// Adds the learning rate that `results` ask for: twice or half of a best one that is the largest or the least tried.
@@ -159,10 +179,10 @@ impl Study {
         let further = (0..self.plans.len())
             .find_map(|plan| edge(&results.of_plan(plan)))
             .or_else(|| edge(&results.without_privacy()));
-        let rule = further.map(|learning_rate| match self.rules[0] {
-            Rule::Sgd { momentum, .. } => Rule::Sgd { learning_rate, momentum },
-            Rule::Adam { beta1, beta2, epsilon, .. } => Rule::Adam { learning_rate, beta1, beta2, epsilon },
-        });
+        let rule = further.map(|learning_rate| self.rules[0].with_learning_rate(learning_rate));
+        // A rate that weight decay does not go with is no further one.
+        let rule = rule
+            .filter(|rule| self.plans.iter().all(|named| self.recipe(*rule).check(named.plan.steps).is_ok()));
         self.rules.extend(rule);
         rule.is_some()
     }
@@ -195,5 +215,5 @@ fn fresh_id(seed: Option<u64>) -> Result<String> {
 /// The name of a run, of its checkpoints and of its model.
 pub fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
     let plain: String = mechanism.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("{plain}-lr{}-{repeat}", learning_rate(rule))
+    format!("{plain}-lr{}-{repeat}", rule.learning_rate())
 }

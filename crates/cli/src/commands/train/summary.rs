@@ -8,7 +8,7 @@ use antinoise_train::data::Dataset;
 use super::folder::Folder;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::report::{Report, Row};
-use super::results::{Finished, Results, Unprotected, best_rate, learning_rate, mean_and_error};
+use super::results::{Finished, Results, Unprotected, best_rate, mean_and_error};
 use super::statement::statement;
 use super::study::Study;
 use crate::failure::Result;
@@ -29,7 +29,7 @@ pub fn summarize(
         let of_plan: Vec<&Finished> = results.finished.iter().filter(|run| run.plan == index).collect();
         let (rate, by_learning_rate) = best_rate(&results.of_plan(index));
         let best: Vec<&Finished> =
-            of_plan.iter().copied().filter(|run| learning_rate(&run.rule) == rate).collect();
+            of_plan.iter().copied().filter(|run| run.rule.learning_rate() == rate).collect();
         let plan = &named.plan;
         let cost = study.released().cost(study, plan)?;
         let prefix_errors = prefix_errors(plan)?;
@@ -79,7 +79,7 @@ fn rms(values: &[f64]) -> f64 {
 fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
     let references = &results.references;
     let (rate, by_learning_rate) = best_rate(&results.without_privacy());
-    let best: Vec<&Unprotected> = references.iter().filter(|run| learning_rate(&run.rule) == rate).collect();
+    let best: Vec<&Unprotected> = references.iter().filter(|run| run.rule.learning_rate() == rate).collect();
     let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
     let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
     let seconds = best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64;
@@ -161,7 +161,7 @@ fn report_run(
         noise_multiplier: plan.noise_multiplier,
         sensitivity: plan.sensitivity.value,
         statement,
-        learning_rate: learning_rate(&repeats[0].rule),
+        learning_rate: repeats[0].rule.learning_rate(),
         steps: plan.steps,
         seconds: mean(repeats, |run| run.results.history.seconds),
         seconds_in_noise: mean(repeats, |run| run.results.history.seconds_in_noise),

@@ -7,6 +7,7 @@ use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
 
 use super::folder::Folder;
+use super::metrics::Metrics;
 use super::named::WITHOUT_NOISE;
 use super::results::{Finished, Results, Unprotected};
 use super::study::{Study, run_name};
@@ -19,18 +20,13 @@ const TESTS: usize = 40;
 const CHECKPOINTS: usize = 20;
 
 /// Trains what has not been trained yet, at further learning rates too where the study widens.
-pub fn train(
-    study: &mut Study,
-    (dataset, model): (&Dataset, &Model),
-    folder: &Folder,
-    stop: &Stop,
-) -> Result<Results> {
+pub fn train(study: &mut Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
     loop {
-        let results = Training { study, model, dataset, folder, stop, progress: progress(study) }.all()?;
+        let results = Training { study, model, dataset, around, progress: progress(study) }.all()?;
         if !study.widen(&results) {
             return Ok(results);
         }
-        folder.save_study(study)?;
+        around.folder.save_study(study)?;
     }
 }
 
@@ -40,13 +36,23 @@ fn progress(study: &Study) -> Progress {
     Progress::new("train", "steps", (steps * study.models_of_a_mechanism()) as u64)
 }
 
+/// Where runs are written, and what stops them.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The study's folder.
+    pub folder: &'a Folder,
+    /// Signals.
+    pub stop: &'a Stop,
+    /// Lines while runs go on, where they are wanted.
+    pub metrics: Option<&'a Metrics>,
+}
+
 /// All runs of a study, in its folder.
 struct Training<'a> {
     study: &'a Study,
     model: &'a Model,
     dataset: &'a Dataset,
-    folder: &'a Folder,
-    stop: &'a Stop,
+    around: Around<'a>,
     progress: Progress,
 }
 
@@ -57,11 +63,11 @@ impl Training<'_> {
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
             for rule in study.rules() {
-                let setup = Setup { plan: &named.plan, model, dataset, rule: *rule };
+                let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(*rule) };
                 for repeat in 0..study.repeats() {
                     let name = run_name(&named.mechanism, rule, repeat);
                     let results = self.one(setup, &name, repeat)?;
-                    self.folder.save_model(&name, model.name(), &results.parameters)?;
+                    self.around.folder.save_model(&name, model.name(), &results.parameters)?;
                     finished.push(Finished { plan, rule: *rule, results });
                 }
             }
@@ -77,7 +83,8 @@ impl Training<'_> {
         for rule in rules {
             let plan = &study.plans()[0].plan;
             let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
-            let reference = Reference { model, dataset, rule: *rule, batch_size, steps, test_every };
+            let recipe = study.recipe(*rule);
+            let reference = Reference { model, dataset, recipe, batch_size, steps, test_every };
             for repeat in 0..study.repeats() {
                 found.push(Unprotected { rule: *rule, measured: self.one_reference(&reference, repeat)? });
             }
@@ -87,8 +94,8 @@ impl Training<'_> {
 
     /// What one run without privacy measured, now or before.
     fn one_reference(&self, reference: &Reference, repeat: usize) -> Result<Measured> {
-        let Self { study, folder, stop, progress, .. } = self;
-        let name = run_name(WITHOUT_NOISE, &reference.rule, repeat);
+        let Self { study, around: Around { folder, stop, .. }, progress, .. } = self;
+        let name = run_name(WITHOUT_NOISE, &reference.recipe.rule, repeat);
         if let Some(measured) = folder.reference(&name, &reference.tested())? {
             progress.skip(reference.steps as u64);
             return Ok(measured);
@@ -96,11 +103,12 @@ impl Training<'_> {
         progress.say(name.clone());
         let (key, run) = (study.key(repeat)?, study.run_id(&name)?);
         let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
-        let start = reference.model.initial_parameters(&mut rng(Purpose::Initialization));
+        let start = self.model.initial_parameters(&mut rng(Purpose::Initialization));
         let mut order = rng(Purpose::DataOrder);
         let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
         let Some(measured) = measured else {
-            let message = format!("stopped within {name}; go on with --resume {}", folder.path().display());
+            let message =
+                format!("stopped within {name}; go on with --resume {}", folder.resumed_as().display());
             return Err(Failure::stopped(message, stop.status()));
         };
         folder.save_reference(&name, &measured)?;
@@ -109,7 +117,7 @@ impl Training<'_> {
 
     /// The results of one run, which is started, resumed or was finished before.
     fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<trainer::Finished> {
-        let Self { study, folder, stop, progress, .. } = self;
+        let Self { study, around: Around { folder, stop, metrics }, progress, .. } = self;
         let run = study.run_id(name)?;
         let checkpoints = folder.checkpoints(name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
@@ -117,7 +125,7 @@ impl Training<'_> {
                 folder.refuse_trained(name)?;
                 let key = study.key(repeat)?;
                 let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
-                Trainer::new(setup, run, setup.model.initial_parameters(&mut rng), key)?
+                Trainer::new(setup, run, self.model.initial_parameters(&mut rng), key)?
             }
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
             Committed::Finished => {
@@ -132,9 +140,19 @@ impl Training<'_> {
         };
         progress.skip(trainer.step_count() as u64);
         progress.say(name.to_string());
-        let outcome = trainer.run(&options, stop.asked(), |trainer| show(progress, name, trainer))?;
+        if let Some(metrics) = metrics {
+            metrics.resume(name, trainer.step_count())?;
+        }
+        let mut told = Ok(());
+        let outcome = trainer.run(&options, stop.asked(), |trainer| {
+            show(progress, name, trainer);
+            if let (Some(metrics), Ok(())) = (metrics, &told) {
+                told = metrics.tell(name, setup.plan.privacy.epsilon, trainer);
+            }
+        })?;
+        told?;
         if outcome == Outcome::Stopped {
-            let (at, folder) = (trainer.step_count(), folder.path().display());
+            let (at, folder) = (trainer.step_count(), folder.resumed_as().display());
             let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
             return Err(Failure::stopped(message, stop.status()));
         }

@@ -13,7 +13,7 @@ use crate::{Problem, Result};
 
 /// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.
 pub(super) trait Dual {
-    /// What an evaluation leaves behind for [`Dual::gram`].
+    /// The state of an evaluation that [`Dual::gram`] needs.
     type State;
 
     /// f, its gradient, the certified lower bound, and the state.

@@ -26,7 +26,7 @@ const MOST_PRIMAL_STEPS: usize = 1024;
 ///
 /// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension is
 /// 1; for patterns that share steps among those whose co-participating columns have no negative inner product.
-/// For schemas that leave steps to nobody there is none: those steps are designed as if one unit took part in
+/// For schemas in which nobody takes part in some steps there is none: those steps are designed as if one unit took part in
 /// each.
 ///
 /// ```

@@ -14,7 +14,7 @@ use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, Status, lbfgs};
 use crate::{Problem, Result};
 
-/// Exponents of the norm of squared row norms that stands for the largest, one solve after the other.
+/// Exponents of the norm of squared row norms that smooths their maximum, one solve after the other.
 const EXPONENTS: [f64; 8] = [8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 32_768.0, 131_072.0];
 /// Most iterations of one stage.
 const STAGE_ITERATIONS: usize = 300;
@@ -180,7 +180,7 @@ impl Pattern {
     }
 }
 
-/// What descending the primal from `start` adds to a design whose gap stayed open.
+/// The improvement of a design whose gap stayed open, by minimising the primal from `start`.
 pub(super) fn descend(
     primal: &Primal,
     dual: &mut Disjoint,

@@ -1,4 +1,4 @@
-//! The workload as the dual problem sees it: A^T P A for weights P = diag(p) of the queries.
+//! The workload in the dual problem: A^T P A for weights P = diag(p) of the queries.
 //!
 //! RMS loss weighs all queries alike. Max loss weighs them by p, found with the other multipliers:
 //! p_i = z_i^2 + softness ||z||^2 / n. Queries whose weight vanishes would leave X undetermined; softened, the

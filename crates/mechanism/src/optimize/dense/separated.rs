@@ -1,10 +1,10 @@
-//! Min-sep with several participations: all entries of C are free, under the bound that its sensitivity is reported by.
+//! Min-sep with several participations: all entries of C are free, under the bound that is reported as its sensitivity.
 //!
 //! > minimise ||A C^-1||^2 M\[0, k\], M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]),
 //!
 //! where X = C^T C and R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b: a dynamic program over patterns on bounds of
-//! the inner products. R is smoothed by a p-norm and the maximum of the program by a softplus, both from above and less and
-//! less. Disjoint patterns among those of min-sep bound the loss from below by the certificate of their own design.
+//! the inner products. R is smoothed by a p-norm and the maximum of the program by a softplus. Both bound from above, and the smoothing is reduced from stage to
+//! stage. Disjoint patterns among those of min-sep bound the loss from below by the certificate of their own design.
 //! O(n^3 + n k) an evaluation.
 
 use antinoise_linear::{Matrix, lower_inverse, product};
@@ -13,7 +13,7 @@ use crate::Problem;
 use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, lbfgs};
 
-/// Exponents of the norms that stand for largest inner products and rows, one solve after the other.
+/// Exponents of the norms that smooth the maxima over inner products and over rows, one solve after the other.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
 /// Most iterations of one stage, below and above `SMALL` steps.
 const ITERATIONS: (usize, usize) = (150, 60);

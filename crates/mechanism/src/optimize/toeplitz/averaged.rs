@@ -1,6 +1,6 @@
 //! Minimise the mean of the squared loss over several separations of participations.
 //!
-//! ||A C^-1|| does not depend on the separation, so that the mean is ||A C^-1||^2 times that of sens^2. C is kept
+//! ||A C^-1|| does not depend on the separation, so the mean is ||A C^-1||^2 times the mean of sens^2. C is kept
 //! non-increasing, where the sensitivity under min-sep is exact for every separation.
 
 use super::error::Error;

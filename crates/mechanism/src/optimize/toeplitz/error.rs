@@ -1,6 +1,6 @@
 //! ||B||^2 of Toeplitz C for any lower-triangular A, with its derivatives in C or in C^-1.
 //!
-//! For Toeplitz A the first column w = C^-1 a of B says it all: ||B||_row^2 = sum w_t^2 and ||B||_F^2 =
+//! For Toeplitz A the first column w = C^-1 a of B is enough: ||B||_row^2 = sum w_t^2 and ||B||_F^2 =
 //! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
 //! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
 
@@ -36,13 +36,13 @@ pub(crate) enum Error {
         operator: Operator,
         /// n.
         steps: usize,
-        /// Of the p-norm that stands for the largest row; 1 for the sum of all rows.
+        /// The exponent of the p-norm that smooths the maximum over rows; 1 for the sum of all rows.
         exponent: f64,
     },
 }
 
 impl Error {
-    /// For `bands` coefficients of C; a `exponent` above 1 stands for the worst row where A is not Toeplitz.
+    /// For `bands` coefficients of C; an `exponent` above 1 smooths the maximum over rows where A is not Toeplitz.
     pub(crate) fn new(
         steps: usize,
         bands: usize,

@@ -17,7 +17,7 @@ pub(super) struct InverseLoss<'a> {
     pub(super) magnitudes: Magnitudes,
 }
 
-/// What stands for |c| in the sensitivity.
+/// The smooth replacement of |c| in the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Magnitudes {
     /// c itself: its sign does not matter.

@@ -1,4 +1,4 @@
-//! The loss of Toeplitz coefficients: what solvers see of it.
+//! The loss of Toeplitz coefficients, as the objective of solvers.
 
 use super::error::Error;
 use super::shape::Shape;
@@ -39,7 +39,7 @@ impl ToeplitzLoss {
     }
 }
 
-/// Exponents of the p-norm of squared row norms that stands for the worst row where A is not Toeplitz.
+/// Exponents of the p-norm of squared row norms that smooths the maximum over rows where A is not Toeplitz.
 pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
 /// One error an exponent; one alone where no row is smoothed.

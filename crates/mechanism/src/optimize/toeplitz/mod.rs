@@ -3,7 +3,7 @@
 //! The objective is ln sens^2 + ln ||B||^2: `error` has ||B||^2 and its derivatives for any lower-triangular A, `sums` the
 //! sensitivity as a function of magnitudes m >= |c|, `shape` the variables in which c and m are free. With more bands than
 //! the separation of several participations, c is first kept non-negative (cyclic) or decreasing (min-sep), where the
-//! sensitivity is exact, and then freed from that, where it is an upper bound. C^-1 is solved in `inverse`.
+//! sensitivity is exact, and then unconstrained, where it is an upper bound. `inverse` solves for C^-1.
 //!
 //! Every solve is compared by the loss that is reported, with the start, the identity, the workload and solutions with
 //! fewer bands: a class never loses to what it contains. O(n bands) time an evaluation for few bands, O(n log n) for many,

@@ -8,7 +8,7 @@ use crate::sensitivity::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoi
 use crate::toeplitz::{dot, norm_squared};
 use crate::{Participation, Result};
 
-/// Exponent of the norm that stands for the worst of listed patterns.
+/// Exponent of the norm that smooths the maximum over listed patterns.
 const PATTERN_EXPONENT: f64 = 256.0;
 
 /// The squared sensitivity as a function of m.

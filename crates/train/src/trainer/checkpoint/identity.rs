@@ -28,6 +28,12 @@ impl Lineage {
 }
 
 impl Identity {
+    /// Of these parts; the version of this program is one more.
+    pub(crate) fn new<const N: usize>(parts: [(&'static str, String); N]) -> Self {
+        let version = (PROGRAM, env!("CARGO_PKG_VERSION").to_owned());
+        Self(parts.into_iter().chain([version]).collect())
+    }
+
     /// SHA-256 of all of it.
     pub fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
@@ -48,12 +54,11 @@ impl Setup<'_> {
     /// What a run of this setup is known by.
     pub(crate) fn identity(&self) -> Identity {
         let [train, test] = [&self.dataset.train, &self.dataset.test].map(|part| hex(&part.sha256()));
-        Identity(BTreeMap::from([
+        Identity::new([
             ("plan", hex(&self.plan.digest())),
-            ("model", hex(&Sha256::digest(format!("{:?}", self.model)))),
-            ("optimizer", format!("{:?}", self.rule)),
+            ("model", hex(&Sha256::digest(self.model.identity()))),
+            ("optimizer", self.recipe.identity()),
             ("data set", format!("{train} {test}")),
-            (PROGRAM, env!("CARGO_PKG_VERSION").to_owned()),
-        ]))
+        ])
     }
 }

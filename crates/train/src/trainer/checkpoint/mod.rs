@@ -12,7 +12,7 @@ mod training;
 pub(super) use files::refuse;
 pub use folder::{Checkpoints, Committed};
 pub(super) use format::Training;
-pub(super) use identity::Lineage;
+pub(crate) use identity::{Identity, Lineage};
 pub use lock::FolderLock;
 pub(super) use manifest::Manifest;
 pub use training::Finished;

@@ -1,0 +1,145 @@
+//! `antinoise audit-training`: one training with canaries, and the epsilon that guesses about them prove.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+
+use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_plan::Plan;
+use antinoise_train::optimizer::Rule;
+use antinoise_train::trainer::Setup;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::train::{ModelName, build, load};
+use crate::failure::Result;
+use crate::numbers::{count, real, short_down, short_up};
+use crate::output;
+use crate::progress::Progress;
+
+/// Train once with canaries and guess which of them took part: a lower bound on epsilon.
+///
+/// Canaries stand in the places of as many examples, and each takes part with probability 1/2. What the auditor guesses right about
+/// them is more than chance by what the run leaks; Steinke, Nasr and Jagielski (2023) turn it into a bound that holds with probability
+/// 1 - alpha, without repeating the training. The plan's sampler, clipping, noise and optimizer are those of `antinoise train`. The model
+/// is thrown away.
+///
+/// Exit status 0: the bound is below what the plan states. 1: it is above, and the plan's statement is refuted at confidence 1 - alpha.
+/// 2: bad input.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise plan --examples 1440 --batch-size 96 --epochs 10 --epsilon 2 \\
+      --delta 1e-5 --setting poisson --out plan.toml
+  antinoise audit-training --plan plan.toml
+  antinoise audit-training --plan plan.toml --canary input --canaries 200"
+)]
+pub struct Arguments {
+    /// The plan that is run, made by `antinoise plan --out` for as many examples as the data have.
+    #[arg(long, value_name = "FILE")]
+    plan: PathBuf,
+    /// What is trained on, as for `antinoise train`.
+    #[arg(long, default_value = "digits")]
+    data: String,
+    /// What is trained.
+    #[arg(long, value_enum, default_value = "mlp")]
+    model: ModelName,
+    /// What canaries are.
+    #[arg(long, value_enum, default_value = "gradient")]
+    canary: CanaryName,
+    /// How many of the examples are canaries; gradients need as many parameters.
+    #[arg(long, value_name = "M", value_parser = count, default_value = "1000")]
+    canaries: usize,
+    /// Most probability that the bound is above the truth.
+    #[arg(long, value_name = "A", default_value = "0.05", value_parser = real)]
+    alpha: f64,
+    /// Learning rate of SGD.
+    #[arg(long, value_name = "RATE", default_value = "0.1", value_parser = real)]
+    learning_rate: f64,
+    /// Momentum of SGD.
+    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real)]
+    momentum: f64,
+}
+
+/// The kinds of canaries.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CanaryName {
+    /// Gradients of the clip norm's length, each along a parameter of its own; the auditor sees every release.
+    Gradient,
+    /// Examples with a wrong label; the auditor sees the last model.
+    Input,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    #[serde(flatten)]
+    found: OneRunReport,
+    /// Whether the bound is below what is stated.
+    holds: bool,
+}
+
+impl Report {
+    /// Whether the bound is below what is stated.
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+}
+
+/// Trains and guesses.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let plan = Plan::load(&arguments.plan)?;
+    let dataset = load(&arguments.data, None)?;
+    let model = build(arguments.model, &dataset)?;
+    let rule = Rule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
+    let canary = match arguments.canary {
+        CanaryName::Gradient => Canary::Gradient,
+        CanaryName::Input => Canary::Input,
+    };
+    let settings = OneRun {
+        canary,
+        canaries: arguments.canaries,
+        alpha: arguments.alpha,
+        // The canaries protect nothing, but each audit is to draw its own.
+        seed: RandomState::new().build_hasher().finish(),
+    };
+    let (key, id) = (Key::from_os()?, RunId::default());
+    let start = model.initial_parameters(&mut KeyedRng::new(&key, &id, Purpose::Initialization, 0));
+    let progress = Progress::endless("training with canaries");
+    let found = one_run(setup, id, start, key, &settings);
+    drop(progress);
+    let found = found?;
+    let holds = found.epsilon_lower <= found.epsilon_stated;
+    Ok(Report { found, holds })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.found;
+        let confidence = 100.0 * (1.0 - found.alpha);
+        let rows = vec![
+            vec!["canaries".into(), found.canaries.to_string()],
+            vec!["guesses".into(), found.guesses.to_string()],
+            vec!["right".into(), found.correct.to_string()],
+            vec![format!("epsilon at least ({confidence}%)"), short_down(found.epsilon_lower, 4)],
+            vec!["epsilon stated".into(), short_up(found.epsilon_stated, 5)],
+            vec!["delta".into(), format!("{:e}", found.delta)],
+        ];
+        writeln!(f, "{}", output::table(&["figure", "value"], &rows))?;
+        let verdict = if self.holds {
+            "The bound is below what the plan states, as it must be. It is no proof of the statement: an audit finds what is wrong, \
+             not what is right."
+        } else {
+            "The bound is ABOVE what the plan states: what was run is not as private as it says."
+        };
+        writeln!(
+            f,
+            "{verdict}\nThe model, of test accuracy {:.1}%, was trained with canaries and is not kept.",
+            100.0 * found.test_accuracy
+        )
+    }
+}

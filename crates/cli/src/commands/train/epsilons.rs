@@ -1,0 +1,195 @@
+//! The same comparison at several epsilons: a folder for each, and accuracy against privacy.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use antinoise_plan::write_atomically;
+use serde::{Deserialize, Serialize};
+
+use super::folder::{REPORT, has_a_run};
+use super::options::Arguments;
+use super::released::Released;
+use super::report::{Report, Row, percent};
+use super::session::Session;
+use super::study::Study;
+use crate::failure::{Failure, Result};
+use crate::numbers::short_up;
+use crate::output;
+use crate::report::{AtEpsilon, Epsilons as Page};
+use crate::signals::Stop;
+
+/// Names the folders. It is written when all of them are there, before anything is trained.
+const LIST: &str = "epsilons.toml";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    epsilons: Vec<f64>,
+}
+
+/// The folder of an epsilon, within that of all.
+fn folder(epsilon: f64) -> String {
+    format!("epsilon-{epsilon}")
+}
+
+/// A study for each epsilon, in increasing order.
+pub struct Sessions {
+    whole: PathBuf,
+    epsilons: Vec<f64>,
+    sessions: Vec<Session>,
+}
+
+impl Sessions {
+    /// New studies, all saved before one is begun; `None` for a single epsilon.
+    pub fn new(arguments: &Arguments) -> Result<Option<Self>> {
+        let whole = &arguments.out;
+        if whole.join(LIST).exists() {
+            return Err(has_a_run(whole));
+        }
+        if arguments.epsilon.len() < 2 {
+            return Ok(None);
+        }
+        let mut epsilons = arguments.epsilon.clone();
+        epsilons.sort_by(f64::total_cmp);
+        if let Some(pair) = epsilons.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(InvalidParameter::new("epsilon", pair[0], "given once").into());
+        }
+        if whole.join(REPORT).symlink_metadata().is_ok() {
+            let must_be = format!("a folder without {REPORT}, which the run would write over");
+            return Err(InvalidParameter::new("out", whole.display(), must_be).into());
+        }
+        let mut studies = Vec::new();
+        for &epsilon in &epsilons {
+            let mut study = Study::new(&Arguments { epsilon: vec![epsilon], ..arguments.clone() })?;
+            if !studies.is_empty() {
+                // It is the same at every epsilon.
+                study.leave_out_reference();
+            }
+            studies.push(study);
+        }
+        // Nothing is written unless all of them can be trained.
+        let begun = studies
+            .into_iter()
+            .zip(&epsilons)
+            .map(|(study, &epsilon)| Session::begin(study, &whole.join(folder(epsilon))));
+        let sessions = begun.collect::<Result<Vec<_>>>()?;
+        let list = toml::to_string(&List { epsilons: epsilons.clone() }).map_err(Failure::other)?;
+        write_atomically(&whole.join(LIST), list.as_bytes())?;
+        Ok(Some(Self::within(whole, epsilons, sessions)))
+    }
+
+    /// The studies of a folder; `None` where it is that of a single one.
+    pub fn resumed(whole: &Path, released: Option<Released>) -> Result<Option<Self>> {
+        let path = whole.join(LIST);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let refused =
+            |error: &dyn fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
+        let List { epsilons } = toml::from_str(&text).map_err(|error| refused(&error))?;
+        let resumed = |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), released);
+        let sessions = epsilons.iter().map(resumed).collect::<Result<Vec<_>>>()?;
+        if sessions.is_empty() {
+            return Err(refused(&"epsilons must be one or more"));
+        }
+        Ok(Some(Self::within(whole, epsilons, sessions)))
+    }
+
+    fn within(whole: &Path, epsilons: Vec<f64>, sessions: Vec<Session>) -> Self {
+        let part = |session: Session| Session { folder: session.folder.part_of(whole), ..session };
+        Self { whole: whole.to_path_buf(), epsilons, sessions: sessions.into_iter().map(part).collect() }
+    }
+
+    /// Trains what is left to train, and writes the reports.
+    pub fn train(mut self, stop: &Stop) -> Result<Epsilons> {
+        let mut epsilons = Vec::new();
+        for (epsilon, session) in self.epsilons.iter().zip(&mut self.sessions) {
+            epsilons.push(Compared { epsilon: *epsilon, report: session.train(stop)? });
+        }
+        let found = Epsilons { epsilons, report: self.whole.join(REPORT) };
+        write_atomically(&found.report, found.page().to_html()?.as_bytes())?;
+        Ok(found)
+    }
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Epsilons {
+    epsilons: Vec<Compared>,
+    report: PathBuf,
+}
+
+/// The comparison at one epsilon.
+#[derive(Debug, Serialize)]
+struct Compared {
+    /// As it was asked for.
+    epsilon: f64,
+    #[serde(flatten)]
+    report: Report,
+}
+
+impl Epsilons {
+    fn page(&self) -> Page {
+        let mut rows = Vec::new();
+        for compared in &self.epsilons {
+            for row in &compared.report.runs {
+                rows.push(AtEpsilon {
+                    mechanism: row.mechanism.clone(),
+                    series: self.series(row),
+                    epsilon: row.epsilon,
+                    accuracy: row.test_accuracy,
+                    standard_error: row.standard_error,
+                    learning_rate: row.learning_rate,
+                    rms_loss: row.rms_loss,
+                });
+            }
+        }
+        let link = |of: &Compared| (of.epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
+        Page {
+            title: self.epsilons[0].report.title.clone(),
+            delta: self.epsilons[0].report.runs[0].delta,
+            rows,
+            links: self.epsilons.iter().map(link).collect(),
+        }
+    }
+
+    /// What a row is called in a figure over all epsilons: its mechanism if it is there at each of them; else, being what was
+    /// chosen at each, so.
+    fn series(&self, row: &Row) -> String {
+        let names = |of: &Compared| of.report.runs.iter().any(|other| other.mechanism == row.mechanism);
+        if row.baseline.is_some() || self.epsilons.iter().all(names) {
+            return row.mechanism.clone();
+        }
+        "chosen".into()
+    }
+}
+
+impl fmt::Display for Epsilons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["epsilon", "mechanism", "test accuracy", "RMS loss", "learning rate", "in noise"];
+        let mut cells = Vec::new();
+        for row in self.epsilons.iter().flat_map(|compared| &compared.report.runs) {
+            let private = row.epsilon.is_finite();
+            cells.push(vec![
+                if private { short_up(row.epsilon, 5) } else { "-".into() },
+                row.mechanism.clone(),
+                percent(row.test_accuracy, row.standard_error),
+                if private { format!("{:.5}", row.rms_loss) } else { "-".into() },
+                row.learning_rate.to_string(),
+                format!("{:.1}%", 100.0 * row.seconds_in_noise / row.seconds),
+            ]);
+        }
+        writeln!(f, "{}\n\n{}", self.epsilons[0].report.title, output::table(&header, &cells))?;
+        writeln!(
+            f,
+            "Each row is the best of its learning rates by test accuracy; no standard error has that choice in it."
+        )?;
+        for row in self.epsilons.iter().flat_map(|compared| &compared.report.runs) {
+            row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;
+        }
+        writeln!(f, "{}", crate::report::TOGETHER)?;
+        writeln!(f, "Report: {}", self.report.display())
+    }
+}

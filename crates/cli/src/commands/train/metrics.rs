@@ -1,0 +1,116 @@
+//! Lines of JSON while a run goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use antinoise_input::file::{Access, write_whole};
+use antinoise_train::trainer::Trainer;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Result};
+
+/// A file of lines, one a step of a run, for its owner's eyes: losses are those of private examples.
+pub struct Metrics {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+/// What a step tells.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    run: String,
+    /// Steps done.
+    step: usize,
+    /// Mean over the step's batch, without noise: of private data, and not covered by the statement; null of an empty batch.
+    loss: Option<f64>,
+    /// Share of the batch that was clipped: not covered either.
+    clipped_share: Option<f64>,
+    /// On the test rows, where they were just tested.
+    test_accuracy: Option<f64>,
+    /// Spent in steps and tests, over all resumptions.
+    seconds: f64,
+    /// Share of these in making and adding noise.
+    noise_share: f64,
+    /// Of all steps of the run: what was released so far has cost no more.
+    epsilon: f64,
+}
+
+impl Metrics {
+    /// Opens the file at `path`. A new study wants one that is absent or empty; a resumed one goes on in it.
+    pub fn open(path: &Path, resumed: bool) -> Result<Self> {
+        let lines = read(path)?;
+        if !resumed && !lines.is_empty() {
+            return Err(Failure::input(format!(
+                "metrics is {} but must be absent or empty: it has lines of another run",
+                path.display()
+            )));
+        }
+        Ok(Self { path: path.to_owned(), file: Mutex::new(write(path, &lines)?) })
+    }
+
+    /// Drops what was told of steps of `run` beyond `step`: they are done again.
+    pub fn resume(&self, run: &str, step: usize) -> Result<()> {
+        let mut lines = read(&self.path)?;
+        let before = lines.len();
+        lines.retain(|line| line.run != run || line.step <= step);
+        if lines.len() < before {
+            *self.file.lock().expect("no line is half written") = write(&self.path, &lines)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of the last step of `run`.
+    pub fn tell(&self, run: &str, epsilon: f64, trainer: &Trainer) -> Result<()> {
+        let (history, step) = (trainer.history(), trainer.step_count());
+        let last = |values: &[f64]| values.last().copied().filter(|x| x.is_finite());
+        let line = Line {
+            run: run.into(),
+            step,
+            loss: last(&history.losses),
+            clipped_share: last(&history.clipped_shares),
+            test_accuracy: history.accuracies.last().filter(|(at, _)| *at == step).map(|&(_, x)| x),
+            seconds: history.seconds,
+            noise_share: history.seconds_in_noise / history.seconds.max(f64::MIN_POSITIVE),
+            epsilon,
+        };
+        let mut file = self.file.lock().expect("no line is half written");
+        file.write_all(text(&[line])?.as_bytes()).map_err(|error| failed(&self.path, &error))
+    }
+}
+
+/// The lines at `path`; the last one may have been cut by a kill and is left out then.
+fn read(path: &Path) -> Result<Vec<Line>> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(|error| Failure::input(format!("metrics: {}: {error}", path.display())))?,
+    };
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..whole].lines().enumerate().map(|(i, line)| {
+        serde_json::from_str(line).map_err(|_| {
+            let (path, line) = (path.display(), i + 1);
+            Failure::input(format!("metrics is {path} but must be a file of metrics: line {line} is none"))
+        })
+    });
+    lines.collect()
+}
+
+/// Writes the file anew with these lines; open at its end.
+fn write(path: &Path, lines: &[Line]) -> Result<File> {
+    write_whole(path, Access::Owner, text(lines)?.as_bytes()).map_err(|error| failed(path, &error))?;
+    OpenOptions::new().append(true).open(path).map_err(|error| failed(path, &error))
+}
+
+fn text(lines: &[Line]) -> Result<String> {
+    let mut text = String::new();
+    for line in lines {
+        text += &serde_json::to_string(line).map_err(Failure::other)?;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(format!("metrics: {}: {error}", path.display()))
+}

@@ -1,0 +1,89 @@
+//! How models learn: the optimizer's options.
+
+use std::str::FromStr;
+
+use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::numbers::{count, real};
+
+/// What follows from a noisy gradient.
+#[derive(Debug, Clone, Args)]
+pub struct OptimizerOptions {
+    /// What follows from a noisy gradient.
+    #[arg(long = "optimizer", value_enum, default_value = "sgd", conflicts_with = "resume")]
+    name: OptimizerName,
+    /// Momentum of sgd and nesterov.
+    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
+    momentum: f64,
+    /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]. LAST is the last step's
+    /// share of it, SHARE how many of the steps are the cooldown.
+    #[arg(long, default_value = "constant", value_parser = Decay::from_str, conflicts_with = "resume")]
+    schedule: Decay,
+    /// Steps over which the learning rate rises to the full one.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = count, conflicts_with = "resume")]
+    warm_up: usize,
+    /// What parameters shrink by at each step, in learning rates: decoupled weight decay (AdamW).
+    #[arg(long, value_name = "LAMBDA", default_value = "0", value_parser = real, conflicts_with = "resume")]
+    weight_decay: f64,
+    /// A noisy mean gradient with an entry beyond this counts as 0, which costs no privacy [default: none does].
+    #[arg(long, value_name = "BOUND", value_parser = real)]
+    pub zero_beyond: Option<f64>,
+}
+
+/// The optimisers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OptimizerName {
+    /// Stochastic gradient descent with momentum.
+    Sgd,
+    /// The same with Nesterov's momentum.
+    Nesterov,
+    /// Adam; with --weight-decay it is AdamW.
+    Adam,
+}
+
+/// What the recipes of several learning rates share.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Around {
+    schedule: Schedule,
+    weight_decay: f64,
+    zero_beyond: Option<f64>,
+}
+
+impl Around {
+    /// Whether a recipe is its rule alone.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The recipe of a rule.
+    pub fn recipe(self, rule: Rule) -> Recipe {
+        let Self { schedule, weight_decay, zero_beyond } = self;
+        Recipe { rule, schedule, weight_decay, zero_beyond }
+    }
+}
+
+impl OptimizerOptions {
+    /// Whether steps are scaled coordinate by coordinate, which asks for other learning rates.
+    pub fn is_adam(&self) -> bool {
+        self.name == OptimizerName::Adam
+    }
+
+    /// How a step follows from a gradient at this learning rate.
+    pub fn rule(&self, learning_rate: f64) -> Rule {
+        let momentum = self.momentum;
+        match self.name {
+            OptimizerName::Sgd => Rule::Sgd { learning_rate, momentum },
+            OptimizerName::Nesterov => Rule::Nesterov { learning_rate, momentum },
+            OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+        }
+    }
+
+    /// What does not depend on the learning rate.
+    pub fn around(&self) -> Around {
+        let schedule = Schedule { warm_up: self.warm_up, decay: self.schedule };
+        Around { schedule, weight_decay: self.weight_decay, zero_beyond: self.zero_beyond }
+    }
+}

@@ -1,0 +1,68 @@
+//! One study in its folder.
+
+use std::path::Path;
+
+use super::folder::Folder;
+use super::metrics::Metrics;
+use super::options::Arguments;
+use super::released::Released;
+use super::report::Report;
+use super::study::Study;
+use super::training::Around;
+use super::{summary, training};
+use crate::failure::Result;
+use crate::output;
+use crate::signals::Stop;
+
+/// A study and its folder, which nobody else writes into.
+pub struct Session {
+    pub study: Study,
+    pub folder: Folder,
+    /// Lines while it goes on, where they are wanted.
+    pub metrics: Option<Metrics>,
+}
+
+impl Session {
+    /// A new study, saved and not yet begun.
+    pub fn new(arguments: &Arguments) -> Result<Self> {
+        let study = Study::new(arguments)?;
+        let metrics = arguments.metrics.as_deref().map(|path| Metrics::open(path, false)).transpose()?;
+        Ok(Self { metrics, ..Self::begin(study, &arguments.out)? })
+    }
+
+    /// `study` in a folder that is new.
+    pub fn begin(study: Study, out: &Path) -> Result<Self> {
+        let folder = Folder::create(out)?;
+        folder.save_study(&study)?;
+        Ok(Self { study, folder, metrics: None })
+    }
+
+    /// The study of a folder, whose statements cover `released` models from now on, if that is given.
+    pub fn resumed(path: &Path, released: Option<Released>) -> Result<Self> {
+        let folder = Folder::open(path)?;
+        let mut study = folder.study()?;
+        if let Some(released) = released {
+            study.release(released)?;
+            folder.save_study(&study)?;
+        }
+        Ok(Self { study, folder, metrics: None })
+    }
+
+    /// The same, which adds lines to those at `metrics`.
+    pub fn with_metrics(self, metrics: Option<&Path>) -> Result<Self> {
+        let metrics = metrics.map(|path| Metrics::open(path, true)).transpose()?;
+        Ok(Self { metrics, ..self })
+    }
+
+    /// Trains what is left to train, and writes the report.
+    pub fn train(&mut self, stop: &Stop) -> Result<Report> {
+        let Self { study, folder, metrics } = self;
+        // All mechanisms are held to one delta.
+        let plan = &study.plans()[0].plan;
+        output::warn_of_delta(plan.privacy.delta, plan.examples, plan.privacy.unit);
+        let (dataset, model) = study.problem()?;
+        let results =
+            training::train(study, (&dataset, &model), Around { folder, stop, metrics: metrics.as_ref() })?;
+        summary::summarize(study, model.name(), &dataset, &results, folder)
+    }
+}

@@ -1,0 +1,149 @@
+//! What `--data csv:` needs to know of a table: the options that say it, and what a run's folder keeps of them.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use antinoise_train::data::{self, Column, Dataset, Missing, Schema, TestPart, Values};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Result};
+use crate::numbers::real;
+
+/// What is publicly known of a table.
+#[derive(Debug, Clone, Args)]
+pub struct TableOptions {
+    /// Of a table: the column of classes and the words that stand for them, as late=no,yes.
+    #[arg(long, value_name = "COLUMN=CLASS,CLASS")]
+    label: Option<String>,
+    /// Of a table: a column of numbers and its public range, to which it is scaled; numbers beyond count as the range's end. May
+    /// be repeated.
+    #[arg(long, value_name = "COLUMN=LOW:HIGH")]
+    range: Vec<String>,
+    /// Of a table: a column of words and a public list of them; * stands for all that are not there. May be repeated.
+    #[arg(long, value_name = "COLUMN=WORD,WORD")]
+    category: Vec<String>,
+    /// Of a table: what becomes of cells that are empty, NA or NaN [default: refuse].
+    #[arg(long, value_enum)]
+    missing: Option<MissingName>,
+    /// Of a table: a TOML file that says all of this, instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "missing"])]
+    schema: Option<PathBuf>,
+    /// Of a table: a CSV file with the rows to test with.
+    #[arg(long, value_name = "PATH", conflicts_with = "test_share")]
+    test: Option<PathBuf>,
+    /// Of a table: the last share of its rows, to test with [default: 0.2].
+    #[arg(long, value_name = "SHARE", value_parser = real)]
+    test_share: Option<f64>,
+}
+
+/// What becomes of missing cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MissingName {
+    /// The file is refused.
+    Refuse,
+    /// The middle of a range, no category.
+    Zero,
+}
+
+/// What a run's folder keeps of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    test: Option<PathBuf>,
+    test_share: f64,
+    schema: Schema,
+}
+
+impl TableOptions {
+    /// The first option that is given, by name.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("label", self.label.is_some()),
+            ("range", !self.range.is_empty()),
+            ("category", !self.category.is_empty()),
+            ("missing", self.missing.is_some()),
+            ("schema", self.schema.is_some()),
+            ("test", self.test.is_some()),
+            ("test_share", self.test_share.is_some()),
+        ];
+        given.into_iter().find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// What the options say of the table that `data` names; `None` where it names none.
+    pub fn table(&self, data: &str) -> Result<Option<Table>> {
+        if csv_path(data).is_none() {
+            return match self.given() {
+                None => Ok(None),
+                Some(name) => {
+                    let must_be = "left out unless --data is csv:PATH";
+                    Err(InvalidParameter::new(name, "given", must_be).into())
+                }
+            };
+        }
+        let test_share = self.test_share.unwrap_or(0.2);
+        Ok(Some(Table { test: self.test.clone(), test_share, schema: self.schema()? }))
+    }
+
+    fn schema(&self) -> Result<Schema> {
+        if let Some(path) = &self.schema {
+            let refused = |error: &dyn std::fmt::Display| {
+                Failure::input(format!("schema: {}: {error}", path.display()))
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
+            return Schema::from_toml(&text).map_err(|error| refused(&error));
+        }
+        let Some(label) = &self.label else {
+            let must_be = "COLUMN=CLASS,CLASS, or a --schema: which column is learned, and its classes";
+            return Err(InvalidParameter::new("label", "absent", must_be).into());
+        };
+        let (label, classes) = words("label", label)?;
+        let ranges = self.range.iter().map(|text| range(text));
+        let categories = self.category.iter().map(|text| category(text));
+        let columns = ranges.chain(categories).collect::<Result<_>>()?;
+        let missing = match self.missing {
+            Some(MissingName::Zero) => Missing::Zero,
+            Some(MissingName::Refuse) | None => Missing::Refuse,
+        };
+        let schema = Schema { label, classes, missing, columns };
+        schema.check()?;
+        Ok(schema)
+    }
+}
+
+fn range(text: &str) -> Result<Column> {
+    let refused = || InvalidParameter::new("range", format!("{text:?}"), "COLUMN=LOW:HIGH");
+    let (name, bounds) = text.rsplit_once('=').ok_or_else(refused)?;
+    let (low, high) = bounds.split_once(':').ok_or_else(refused)?;
+    let bound = |text: &str| real(text.trim()).map_err(|_| refused());
+    Ok(Column { name: name.trim().into(), values: Values::Range(bound(low)?, bound(high)?) })
+}
+
+fn category(text: &str) -> Result<Column> {
+    let (name, words) = words("category", text)?;
+    Ok(Column { name, values: Values::Categories(words) })
+}
+
+/// A column and its words.
+fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
+    let must_be = "COLUMN=WORD,WORD";
+    let (name, words) =
+        text.split_once('=').ok_or_else(|| InvalidParameter::new(option, format!("{text:?}"), must_be))?;
+    Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
+}
+
+/// The file of a table, if `data` names one.
+pub fn csv_path(data: &str) -> Option<&Path> {
+    data.strip_prefix("csv:").map(Path::new)
+}
+
+impl Table {
+    /// Reads the table at `path`.
+    pub fn load(&self, path: &Path) -> Result<Dataset> {
+        let test = match &self.test {
+            Some(other) => TestPart::File(other),
+            None => TestPart::Last(self.test_share),
+        };
+        Ok(data::csv(path, &self.schema, test)?)
+    }
+}

@@ -1,0 +1,89 @@
+//! `antinoise train --epsilon A,B`: a folder for each epsilon, resumed as one, and a page over all.
+#![cfg(feature = "train")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TRAINING: &str =
+    "train --model logistic --mechanism blt:2 --epochs 40 --repeats 2 --learning-rate 0.1 --seed 3 --json";
+
+fn antinoise(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn train(epsilons: &str, out: &Path) -> Command {
+    let mut command = antinoise(TRAINING);
+    command.args(["--epsilon", epsilons, "--out"]).arg(out);
+    command
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What does not depend on the clock or the folder.
+fn accuracies(found: &Value) -> Vec<Value> {
+    let compared = found["epsilons"].as_array().unwrap();
+    compared
+        .iter()
+        .flat_map(|at| at["runs"].as_array().unwrap())
+        .map(|run| run["test_accuracies"].clone())
+        .collect()
+}
+
+#[test]
+fn several_epsilons_are_compared_and_resumed_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
+    let found = json(&train("8,0.5", &whole).output().unwrap());
+    let epsilons: Vec<f64> =
+        found["epsilons"].as_array().unwrap().iter().map(|at| at["epsilon"].as_f64().unwrap()).collect();
+    assert_eq!(epsilons, [0.5, 8.0], "in increasing order");
+    // Training without noise is the same at every epsilon, so the first has it.
+    let runs = |i: usize| found["epsilons"][i]["runs"].as_array().unwrap().len();
+    assert_eq!((runs(0), runs(1)), (2, 1));
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    for part in [
+        "Accuracy against privacy",
+        "epsilon-0.5/report.html",
+        "epsilon-8/report.html",
+        "whoever sees models of several",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for link in ["epsilon-0.5", "epsilon-8"] {
+        assert!(whole.join(link).join("report.html").is_file());
+    }
+
+    let mut child = train("8,0.5", &killed).stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !killed.join("epsilons.toml").exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = json(&antinoise("train --json --resume").arg(&killed).output().unwrap());
+    assert_eq!(accuracies(&resumed), accuracies(&found));
+
+    let again = train("1,2", &whole).output().unwrap();
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--resume"));
+}
+
+#[test]
+fn nothing_is_written_for_epsilons_that_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for epsilons in ["1,1", "1,0", "2,-1", "1,", "1,nan"] {
+        let refused = train(epsilons, &out).output().unwrap();
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{epsilons}: {stderr}");
+        assert!(stderr.contains("epsilon") && refused.stdout.is_empty(), "{epsilons}: {stderr}");
+        assert!(!out.exists(), "{epsilons}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Training on tables, and the lines that a run tells on its way.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn antinoise(arguments: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+    command.args(arguments).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Rows whose class follows from both columns, but for every tenth.
+fn write_table(path: &Path, rows: usize) {
+    let row = |i: usize| {
+        let (x, word) = (i * 7919 % 1000, ["a", "b", "c"][i / 7 % 3]);
+        let class = (x > 500) ^ i.is_multiple_of(10);
+        format!("{},{word},{},ignored\n", x as f64 / 10.0, if class { "yes" } else { "no" })
+    };
+    let rows: String = (0..rows).map(row).collect();
+    fs::write(path, format!("x,word,late,other\n{rows}")).unwrap();
+}
+
+const TABLE: [&str; 16] = [
+    "train",
+    "--data",
+    "csv:table.csv",
+    "--label",
+    "late=no,yes",
+    "--range",
+    "x=0:100",
+    "--category",
+    "word=a,b,*",
+    "--mechanism",
+    "blt:2",
+    "--repeats",
+    "1",
+    "--learning-rate",
+    "2",
+    "--json",
+];
+
+fn table(more: &[&str], folder: &Path) -> Output {
+    antinoise(&[&TABLE, more].concat(), folder).output().unwrap()
+}
+
+#[test]
+fn a_model_learns_from_a_table_by_options_and_by_a_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    write_table(&folder.path().join("table.csv"), 5000);
+    write_table(&folder.path().join("other.csv"), 700);
+    let accuracy = |output: Output| {
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["runs"][0]["test_accuracy"].as_f64().unwrap()
+    };
+    let learned = ["--epochs", "5", "--batch-size", "100", "--seed", "1", "--setting", "cyclic"];
+    let first = accuracy(table(&[&learned[..], &["--out", "first"]].concat(), folder.path()));
+    // Nine tenths can be known; with a different name of the class of the last ones the model would be no better than a coin.
+    assert!(first > 0.82 && first <= 0.92, "{first}");
+    accuracy(table(
+        &[&learned[..], &["--out", "mlp", "--model", "mlp", "--test", "other.csv"]].concat(),
+        folder.path(),
+    ));
+    let schema = r#"label = "late"
+classes = ["no", "yes"]
+columns = [
+    { name = "x", values = { range = [0, 100] } },
+    { name = "word", values = { categories = ["a", "b", "*"] } },
+]
+"#;
+    fs::write(folder.path().join("schema.toml"), schema).unwrap();
+    let by_schema = [
+        "train",
+        "--data",
+        "csv:table.csv",
+        "--schema",
+        "schema.toml",
+        "--mechanism",
+        "blt:2",
+        "--repeats",
+        "1",
+    ];
+    let more = ["--learning-rate", "2", "--json", "--out", "second"];
+    let output = antinoise(&[&by_schema[..], &more, &learned].concat(), folder.path()).output().unwrap();
+    assert_eq!(accuracy(output), first);
+    let resumed = antinoise(&["train", "--json", "--resume", "first"], folder.path()).output().unwrap();
+    assert_eq!(accuracy(resumed), first);
+    let refused = table(&["--model", "cnn", "--out", "never"], folder.path());
+    assert!(
+        refused.status.code() == Some(2) && stderr(&refused).contains("model is cnn"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_bad_cell_is_named_by_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    for (row, words) in [
+        ("1,a,yes", "3 cells in line 3"),
+        ("high,a,yes,", "\"high\" in line 3, column \"x\""),
+        (",a,yes,", "\"\" in line 3, column \"x\""),
+        ("NaN,a,yes,", "\"NaN\" in line 3, column \"x\""),
+        ("1,a,maybe,", "\"maybe\" in line 3, column \"late\""),
+        ("1,NA,no,", "\"NA\" in line 3, column \"word\""),
+    ] {
+        fs::write(folder.path().join("table.csv"), format!("x,word,late,other\n5,b,no,\n{row}\n1,a,no,\n"))
+            .unwrap();
+        let refused = table(&["--out", "run"], folder.path());
+        assert_eq!(refused.status.code(), Some(2), "{row}");
+        assert!(stderr(&refused).contains(words), "{row}: {}", stderr(&refused));
+        assert!(!folder.path().join("run").exists());
+    }
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A step is told once, however often its run was cut; what was told of steps that are done again goes.
+#[test]
+fn metrics_go_on_through_resumes_without_doubled_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    write_table(&folder.path().join("table.csv"), 5000);
+    let path = folder.path().join("lines.jsonl");
+    let long = [
+        "--steps",
+        "800",
+        "--batch-size",
+        "100",
+        "--seed",
+        "1",
+        "--setting",
+        "cyclic",
+        "--metrics",
+        "lines.jsonl",
+    ];
+    let mut child =
+        antinoise(&[&TABLE[..], &long, &["--out", "run"]].concat(), folder.path()).spawn().unwrap();
+    while fs::read_to_string(&path).map_or(0, |text| text.lines().count()) < 250
+        && child.try_wait().unwrap().is_none()
+    {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A line that the kill cut.
+    let cut = fs::read_to_string(&path).unwrap() + "{\"run\":\"blt-2-lr2";
+    fs::write(&path, cut).unwrap();
+    let resume = ["train", "--json", "--resume", "run", "--metrics", "lines.jsonl"];
+    let resumed = antinoise(&resume, folder.path()).output().unwrap();
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let found = lines(&path);
+    let steps: Vec<u64> = found.iter().map(|line| line["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, (1..=800).collect::<Vec<_>>());
+    let seconds: Vec<f64> = found.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
+    assert!(seconds.is_sorted());
+    let names: HashSet<&str> = found[799].as_object().unwrap().keys().map(String::as_str).collect();
+    let all = ["run", "step", "loss", "clipped_share", "test_accuracy", "seconds", "noise_share", "epsilon"];
+    assert_eq!(names, HashSet::from(all));
+    assert!(found[799]["test_accuracy"].is_f64() && found[0]["test_accuracy"].is_null());
+    // Finished: it tells nothing again. A new run wants a file of its own.
+    assert!(antinoise(&resume, folder.path()).output().unwrap().status.success());
+    assert_eq!(lines(&path).len(), 800);
+    let refused = table(&[&long[..], &["--out", "other"]].concat(), folder.path());
+    assert!(
+        refused.status.code() == Some(2) && stderr(&refused).contains("metrics is lines.jsonl"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(!folder.path().join("other").exists());
+}

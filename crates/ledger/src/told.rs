@@ -1,0 +1,105 @@
+//! What a ledger tells of its rounds.
+
+use rusqlite::OptionalExtension;
+
+use crate::ledger::{Charged, Ledger};
+use crate::rows::read_rows;
+use crate::{Observed, Result};
+
+/// What came out of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The step.
+    pub step: usize,
+    /// What it started from: a digest of the model, say.
+    pub base: String,
+    /// The noisy sum, of the last step alone; in bytes of float32 where Python wrote it.
+    pub noisy_sum: Option<Vec<u8>>,
+}
+
+impl Ledger {
+    /// The users who were charged for the next step before its release, and the proof that they are; `None` where nobody was. A
+    /// round that was cut short goes on with them: others under the same noise would tell what differs.
+    ///
+    /// ```
+    /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
+    /// # let setting = Setting::Federated { min_sep: 3, max_participations: Some(2) };
+    /// # let request = Request { unit: PrivacyUnit::User, ..Request::new(40, 2, Length::Steps(8), setting) };
+    /// # let (plan, folder) = (choose(&request)?.plan, tempfile::tempdir()?);
+    /// # let path = folder.path().join("ledger.db");
+    /// use antinoise_ledger::Ledger;
+    /// let _killed_before_its_release = Ledger::open(&path, &plan, "0")?.charge(&["grace", "ada"])?;
+    /// let mut ledger = Ledger::open(&path, &plan, "0")?;
+    /// let (charged, users) = ledger.charged_before()?.unwrap();
+    /// assert_eq!(users, ["ada", "grace"]);
+    /// ledger.release(charged, "", &[])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn charged_before(&self) -> Result<Option<(Charged, Vec<String>)>> {
+        self.check_sure()?;
+        let users = self.participants(self.step)?;
+        Ok((!users.is_empty()).then_some((Charged { step: self.step }, users)))
+    }
+
+    /// The users who were charged for a step, in the order of their names.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn participants(&self, step: usize) -> Result<Vec<String>> {
+        let users = "SELECT user FROM participations WHERE step = ? ORDER BY user";
+        let mut statement = self.database.prepare(users).map_err(self.failed())?;
+        let found = statement.query_map([step as i64], |row| row.get(0)).map_err(self.failed())?;
+        found.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+
+    /// What a released step said that it started from.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn base(&self, step: usize) -> Result<Option<String>> {
+        let base = "SELECT base FROM releases WHERE step = ?";
+        self.database.query_row(base, [step as i64], |row| row.get(0)).optional().map_err(self.failed())
+    }
+
+    /// What the last step released.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_release(&self) -> Result<Option<Release>> {
+        let last = "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1";
+        let read = |row: &rusqlite::Row| {
+            Ok(Release { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
+        };
+        self.database.query_row(last, [], read).optional().map_err(self.failed())
+    }
+
+    /// Every user and step, by user and in order.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn participations(&self) -> Result<Vec<(String, usize)>> {
+        let mut all = Vec::new();
+        self.each_participation(|user, step| all.push((user.to_string(), step)))?;
+        Ok(all)
+    }
+
+    /// The participation that came to anything: that of the steps that were released.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn observed(&self) -> Result<Observed> {
+        let mut observed = Observed::of_steps(self.step);
+        self.each_participation(|user, step| observed.add(user, step))?;
+        Ok(observed.done())
+    }
+
+    fn each_participation(&self, mut each: impl FnMut(&str, usize)) -> Result<()> {
+        read_rows(&self.database, &self.path, |user, step| {
+            each(user, step);
+            Ok(())
+        })
+    }
+}

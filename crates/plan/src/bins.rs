@@ -1,0 +1,36 @@
+//! Balls in bins: what its accountant is asked for.
+
+use antinoise_accounting::BallsInBins;
+use antinoise_input::{InvalidParameter, between};
+use antinoise_mechanism::Encoder;
+
+use crate::Result;
+
+/// Most bins, and most steps, whose C is written out. A claim of 120 bins takes 2.5 s on two idle cores, one of 256 bins four times
+/// that; so does each reading of the plan.
+const MOST_BINS: usize = 256;
+const MOST_STEPS: usize = 4096;
+
+/// Whether plans try so many bins.
+pub(crate) fn is_affordable(bins: usize, steps: usize) -> bool {
+    (2..=MOST_BINS.min(steps)).contains(&bins) && steps <= MOST_STEPS
+}
+
+/// C in so many bins with noise of standard deviation `noise_std`, in clip norms; its hypotheses are checked.
+pub(crate) fn mechanism(encoder: &Encoder, bins: usize, noise_std: f64) -> Result<BallsInBins> {
+    let steps = between("steps", encoder.steps(), 1, MOST_STEPS, "the most whose bins are accounted for")?;
+    between("bins", bins, 1, MOST_BINS.min(steps), "the steps, and the most bins that are accounted for")?;
+    let dense = encoder.to_dense();
+    let columns: Vec<Vec<f64>> = (0..dense.ncols())
+        .map(|t| {
+            let mut column = dense.column(t).to_vec();
+            let lower = column.split_off(t.min(column.len()));
+            (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(|| {
+            let must_be = "one whose C is square and lower triangular, which balls in bins need";
+            InvalidParameter::new("strategy", "another", must_be)
+        })?;
+    Ok(BallsInBins::new(&columns, bins, noise_std)?)
+}

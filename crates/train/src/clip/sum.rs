@@ -1,0 +1,65 @@
+//! Sums over a batch: in which order they are made, and which batches there are.
+
+use antinoise_input::InvalidParameter;
+
+use crate::Error;
+
+/// The sum of a batch's gradients, clipped or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GradientSum {
+    /// One number a parameter. Rounded to single precision it would lose its bound on sensitivity: it is to be
+    /// released as it is.
+    pub gradient: Vec<f64>,
+    /// Sum of the examples' losses, in nats.
+    pub loss: f64,
+    /// Number of examples whose gradient was longer than the clip norm.
+    pub clipped: usize,
+}
+
+impl GradientSum {
+    /// The sum of no examples, over `dim` parameters.
+    pub(crate) fn none(dim: usize) -> Self {
+        Self { gradient: vec![0.0; dim], loss: 0.0, clipped: 0 }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.gradient.iter_mut().zip(&other.gradient).for_each(|(sum, x)| *sum += x);
+        self.loss += other.loss;
+        self.clipped += other.clipped;
+    }
+}
+
+/// The sum of the sums that `sum_of` makes of the parts of `batch` that are `chunk` long, joined in halves: the order of
+/// additions follows from the length of the batch alone, a number takes part in few of them, and few sums are in memory
+/// at a time.
+pub(crate) fn in_halves(
+    batch: &[usize],
+    chunk: usize,
+    sum_of: &(impl Fn(&[usize]) -> Result<GradientSum, Error> + Sync),
+) -> Result<GradientSum, Error> {
+    if batch.len() <= chunk {
+        return sum_of(batch);
+    }
+    let (left, right) = batch.split_at(batch.len().div_ceil(chunk).div_ceil(2) * chunk);
+    let (left, right) = rayon::join(|| in_halves(left, chunk, sum_of), || in_halves(right, chunk, sum_of));
+    let (mut sum, right) = (left?, right?);
+    sum.add(&right);
+    Ok(sum)
+}
+
+/// An example that is in a batch twice would move the sum by twice the clip norm.
+pub(crate) fn check_batch(batch: &[usize], examples: usize) -> Result<(), InvalidParameter> {
+    let mut sorted = batch.to_vec();
+    sorted.sort_unstable();
+    if let Some(index) = sorted.last().filter(|&&index| index >= examples) {
+        let must_be = format!("below {examples}, the number of examples");
+        return Err(InvalidParameter::new("example of a batch", index, must_be));
+    }
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            let got = format!("{} twice", pair[0]);
+            Err(InvalidParameter::new("example of a batch", got, "different from every other one"))
+        }
+        None => Ok(()),
+    }
+}

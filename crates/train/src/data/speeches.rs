@@ -1,0 +1,148 @@
+//! Plays by speaker: who speaks is the user.
+
+use std::collections::BTreeMap;
+
+use antinoise_input::{InvalidParameter, at_least};
+use sha2::{Digest, Sha256};
+
+use super::characters::symbol;
+
+/// What one user wrote, in the symbols of [`symbol`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// Who it is of: no other text has this name.
+    pub user: String,
+    /// Numbers below [`SYMBOLS`](super::SYMBOLS).
+    pub symbols: Vec<u8>,
+}
+
+/// The part of the users that a text belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What is trained on: 80% of the speakers.
+    Training,
+    /// What settings are chosen by: 10%.
+    Validation,
+    /// What is reported: 10%.
+    Test,
+}
+
+/// The speeches of each speaker of `plays`, joined in their order, in the order of names.
+///
+/// A line `NAME:` at the start or after an empty line opens a speech, which ends at the next empty line. Lines keep their
+/// ends.
+///
+/// ```
+/// use antinoise_train::data::{by_speaker, symbol};
+/// let texts = by_speaker("A:\nOh!\n\nB:\nWhat?\nWho:\n\nA:\nI.\n")?;
+/// assert_eq!(texts.iter().map(|text| text.user.as_str()).collect::<Vec<_>>(), ["A", "B"]);
+/// assert_eq!(texts[0].symbols, "Oh!\nI.\n".chars().map(symbol).collect::<Vec<_>>());
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Errors
+/// When text comes before the first speaker, or nobody speaks.
+pub fn by_speaker(plays: &str) -> Result<Vec<Text>, InvalidParameter> {
+    let mut speakers: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    let (mut speaker, mut opens) = (None, true);
+    for line in plays.lines() {
+        match line.strip_suffix(':') {
+            Some(name) if opens && !name.is_empty() => speaker = Some(speakers.entry(name).or_default()),
+            _ if line.is_empty() => {}
+            _ => match &mut speaker {
+                Some(text) => text.extend(line.chars().chain(['\n']).map(symbol)),
+                None => {
+                    let must_be = "a line NAME: before what that speaker says";
+                    return Err(InvalidParameter::new(
+                        "first line of the plays",
+                        format!("{line:?}"),
+                        must_be,
+                    ));
+                }
+            },
+        }
+        opens = line.is_empty();
+    }
+    speakers.retain(|_, text| !text.is_empty());
+    at_least("speakers of the plays", speakers.len(), 1)?;
+    Ok(speakers.into_iter().map(|(user, symbols)| Text { user: user.into(), symbols }).collect())
+}
+
+/// The same texts with at most `most` symbols each: what comes later is left out, so that no user costs more time than
+/// others.
+///
+/// # Errors
+/// When `most` is 0.
+pub fn bounded(mut texts: Vec<Text>, most: usize) -> Result<Vec<Text>, InvalidParameter> {
+    at_least("most symbols of a user", most, 1)?;
+    texts.iter_mut().for_each(|text| text.symbols.truncate(most));
+    Ok(texts)
+}
+
+/// Texts cut into stretches of at most `most` symbols, called NAME/0, NAME/1, ...: each stands for a user of its own. What
+/// a statement then protects is a stretch, and not all that a speaker says.
+///
+/// # Errors
+/// When `most` is 0.
+pub fn stretches(texts: &[Text], most: usize) -> Result<Vec<Text>, InvalidParameter> {
+    at_least("most symbols of a stretch", most, 1)?;
+    let cut = |text: &'_ Text| {
+        let name = text.user.clone();
+        let stretch =
+            move |(i, part): (usize, &[u8])| Text { user: format!("{name}/{i}"), symbols: part.into() };
+        text.symbols.chunks(most).enumerate().map(stretch).collect::<Vec<_>>()
+    };
+    Ok(texts.iter().flat_map(cut).collect())
+}
+
+/// The part of a speaker: by the first bytes of the name's SHA-256, which is public and the same whoever else is there.
+///
+/// ```
+/// use antinoise_train::data::{Part, part_of};
+/// assert_eq!(["ROMEO", "JULIET", "Nurse"].map(part_of), [Part::Training, Part::Validation, Part::Training]);
+/// ```
+pub fn part_of(speaker: &str) -> Part {
+    let digest = Sha256::digest(speaker);
+    match u16::from_le_bytes([digest[0], digest[1]]) % 10 {
+        0 => Part::Test,
+        1 => Part::Validation,
+        _ => Part::Training,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(user: &str, length: usize) -> Text {
+        Text { user: user.into(), symbols: (0..length).map(|i| i as u8 % 64).collect() }
+    }
+
+    #[test]
+    fn bounds_and_stretches_keep_what_they_say() {
+        let texts = [text("a", 7), text("b", 0), text("c", 3)];
+        let kept = bounded(texts.to_vec(), 3).unwrap();
+        assert_eq!(kept.iter().map(|text| text.symbols.len()).collect::<Vec<_>>(), [3, 0, 3]);
+        let cut = stretches(&texts, 3).unwrap();
+        let names: Vec<&str> = cut.iter().map(|text| text.user.as_str()).collect();
+        assert_eq!(names, ["a/0", "a/1", "a/2", "c/0"]);
+        let joined: Vec<u8> = cut[..3].iter().flat_map(|text| text.symbols.clone()).collect();
+        assert_eq!(joined, texts[0].symbols);
+        assert!(bounded(texts.to_vec(), 0).is_err() && stretches(&texts, 0).is_err());
+    }
+
+    #[test]
+    fn a_verse_that_ends_with_a_colon_opens_no_speech() {
+        let texts = by_speaker("A:\nHear:\nB:\n\n\nB:\nNo.").unwrap();
+        assert_eq!((texts.len(), texts[0].symbols.len(), texts[1].symbols.len()), (2, 9, 4));
+        for bad in ["", "\n\n", "A:\n\n", "Hear me.\n", ":\nHear me."] {
+            assert!(by_speaker(bad).unwrap_err().to_string().contains("plays"), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn parts_have_their_shares() {
+        let count = |part| (0..4000).filter(|i| part_of(&format!("speaker {i}")) == part).count();
+        assert!((300..500).contains(&count(Part::Test)) && (300..500).contains(&count(Part::Validation)));
+    }
+}

@@ -1,0 +1,110 @@
+//! One column: what is publicly known of its values, and the features that a cell becomes.
+
+use antinoise_input::{InvalidParameter, at_least};
+use serde::{Deserialize, Serialize};
+
+/// A column that is used, and what is publicly known of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// As the file's first line has it.
+    pub name: String,
+    /// What its cells may hold.
+    pub values: Values,
+}
+
+/// What cells of a column may hold, told without a look at the private data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Values {
+    /// A number; x becomes the one feature 2 (x - low) / (high - low) - 1, where a number beyond the range counts as its end.
+    Range(f64, f64),
+    /// One of these words; a cell becomes one feature a word, 1 for its own and 0 for the others. The word `*` stands for
+    /// every one that is not there.
+    Categories(Vec<String>),
+}
+
+/// The category that takes what no other one does.
+const ANY: &str = "*";
+
+/// Why a cell cannot be used.
+pub(super) enum Refused {
+    /// It is empty, NaN or infinite.
+    Missing,
+    /// It must be something else.
+    MustBe(String),
+}
+
+impl Column {
+    /// Refuses a range that is none, and words that are not different.
+    pub(super) fn check(&self) -> Result<(), InvalidParameter> {
+        match &self.values {
+            Values::Range(low, high) if low.is_finite() && high.is_finite() && low < high => Ok(()),
+            Values::Range(low, high) => {
+                let must_be = "LOW:HIGH, finite numbers of which the first is less";
+                Err(InvalidParameter::new(
+                    format!("range of column {:?}", self.name),
+                    format!("{low}:{high}"),
+                    must_be,
+                ))
+            }
+            Values::Categories(words) => {
+                check_words(&format!("categories of column {:?}", self.name), words, 1)
+            }
+        }
+    }
+
+    /// Numbers that a cell becomes.
+    pub(super) fn width(&self) -> usize {
+        match &self.values {
+            Values::Range(..) => 1,
+            Values::Categories(words) => words.len(),
+        }
+    }
+
+    /// Writes the features of a cell over zeros, which are what a missing cell has: the middle of a range, no category.
+    pub(super) fn fill(&self, cell: &str, features: &mut [f32]) -> Result<(), Refused> {
+        if is_missing(cell) {
+            return Err(Refused::Missing);
+        }
+        match &self.values {
+            Values::Range(low, high) => {
+                let x: f64 = cell.parse().map_err(|_| Refused::MustBe("a number".into()))?;
+                if !x.is_finite() {
+                    return Err(Refused::Missing);
+                }
+                // Halves, so that ranges as wide as double precision do not overflow.
+                let share = (x.clamp(*low, *high) / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                features[0] = (2.0 * share - 1.0) as f32;
+            }
+            Values::Categories(words) => {
+                let known = words.iter().position(|word| word == cell);
+                let at = known.or_else(|| words.iter().position(|word| word == ANY));
+                features[at.ok_or_else(|| Refused::MustBe(one_of(words)))?] = 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What programs write where there is nothing.
+fn is_missing(cell: &str) -> bool {
+    ["", "NA", "N/A", "NaN", "nan", "null", "NULL"].contains(&cell)
+}
+
+/// Refuses words that are too few, empty or there twice.
+pub(super) fn check_words(what: &str, words: &[String], least: usize) -> Result<(), InvalidParameter> {
+    at_least(&format!("number of {what}"), words.len(), least)?;
+    for (i, word) in words.iter().enumerate() {
+        if is_missing(word) || words[..i].contains(word) {
+            let must_be = "different words, none of which stands for a missing cell";
+            return Err(InvalidParameter::new(what, format!("{words:?}"), must_be));
+        }
+    }
+    Ok(())
+}
+
+/// A list in words.
+pub(super) fn one_of(words: &[String]) -> String {
+    format!("one of {}", words.join(", "))
+}

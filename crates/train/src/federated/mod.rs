@@ -1,0 +1,22 @@
+//! Federated training: users are the units, and a round is a step.
+//!
+//! ```text
+//! cohort: users whom the ledger allows and who are there, at most B of them, at random
+//! u_i   = update of user i from theta                     [`LocalSteps`](crate::local::LocalSteps), by the user alone
+//! s     = sum of u_i min(1, clip_norm / |u_i|)            in double precision
+//! theta = optimizer(theta, (s + noise) / B)               B is the plan's: the number who came would tell who did
+//! ```
+//!
+//! [`Federation`] runs a plan of users so. A round is charged in the ledger before an update is made, and released in it before
+//! anyone sees what came of it; checkpoints follow. Whenever a run is killed, it goes on with the cohorts that were
+//! charged, so that no round's noise ever hides two different sums (`docs/training.md`).
+
+mod cohort;
+mod reference;
+mod rounds;
+mod saved;
+mod setup;
+
+pub use reference::Reference;
+pub use rounds::{Federation, Round};
+pub use setup::Setup;

@@ -1,0 +1,208 @@
+use std::collections::HashMap;
+use std::time::Instant;
+
+use antinoise_input::{InvalidParameter, hex};
+use antinoise_ledger::{Charged, Ledger};
+use antinoise_noise::{AnyStream, Purpose};
+use sha2::{Digest, Sha256};
+
+use super::cohort::drawn;
+use super::setup::Setup;
+use crate::Error;
+use crate::local::{Population, cohort_sum};
+use crate::optimizer::Optimizer;
+use crate::trainer::{Checkpoints, History, Lineage};
+
+/// A federated run of a plan of users.
+///
+/// The same key, start, setup and availability of users give the same parameters bit for bit on the same machine, whatever
+/// the number of threads and however often the run was killed.
+///
+/// ```
+/// use antinoise_noise::{Key, RunId};
+/// use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
+/// use antinoise_train::federated::{Federation, Setup};
+/// use antinoise_train::local::{LocalSteps, UserExamples};
+/// use antinoise_train::{data, model::Model, optimizer::Rule};
+/// let digits = data::digits();
+/// let model = Model::logistic(digits.shape, digits.classes)?;
+/// let writers: Vec<String> = (0..digits.train.len()).map(|i| format!("writer {}", i / 36)).collect();
+/// let population = &UserExamples::new(&model, &digits.train, &writers)?;
+/// let setting = Setting::Federated { min_sep: 3, max_participations: Some(2) };
+/// let plan = &choose(&Request { unit: PrivacyUnit::User, ..Request::new(40, 8, Length::Steps(6), setting) })?.plan;
+/// let rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
+/// let setup = Setup { plan, population, local: LocalSteps::ONE_GRADIENT, rule };
+/// let folder = tempfile::tempdir().unwrap();
+/// let mut run = Federation::begin(setup, folder.path(), RunId::default(), vec![0.0; 650], Key::from_os()?)?;
+/// let round = run.round(|_, user| user != 7)?; // user 7 is not there
+/// assert!(round.step == 0 && round.cohort.len() == 8 && !round.cohort.contains(&7));
+/// run.save()?;
+/// # Ok::<(), antinoise_train::Error>(())
+/// ```
+pub struct Federation<'a, P: Population> {
+    pub(super) setup: Setup<'a, P>,
+    pub(super) noise: AnyStream,
+    pub(super) optimizer: Optimizer,
+    pub(super) parameters: Vec<f32>,
+    pub(super) history: History,
+    pub(super) lineage: Lineage,
+    pub(super) ledger: Ledger,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) numbers: HashMap<String, usize>,
+}
+
+/// What happened in a round. No privacy statement covers it: see [`History`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    /// The round, from 0.
+    pub step: usize,
+    /// The users who took part, in the order of their numbers.
+    pub cohort: Vec<usize>,
+    /// Users whose update was longer than the clip norm, or not finite.
+    pub clipped: usize,
+    /// Mean of the users' losses before their first local step, in nats; NaN where nobody came.
+    pub loss: f64,
+}
+
+/// Who takes part, and the proof that they were charged where the round's release is still to come.
+struct Cohort {
+    users: Vec<usize>,
+    charged: Option<Charged>,
+}
+
+impl<P: Population> Federation<'_, P> {
+    /// Rounds done.
+    pub fn step_count(&self) -> usize {
+        self.noise.step()
+    }
+
+    /// The parameters after the rounds done: what the privacy statement covers.
+    pub fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    /// What was measured so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Who took part in which round.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// One round. `available` says whether a user is there in a round; those who are, and whom the ledger allows, make up the
+    /// cohort, or as many of them as the plan's cohort holds, drawn by the run's key.
+    ///
+    /// A round whose cohort was charged before a kill goes on with that very cohort: `available` is not asked.
+    ///
+    /// # Errors
+    /// When all rounds of the plan are done, the model cannot be computed, the ledger cannot be written, or it says that
+    /// this round was made from other parameters.
+    pub fn round(&mut self, available: impl Fn(usize, usize) -> bool) -> Result<Round, Error> {
+        let start = Instant::now();
+        let (plan, step) = (self.setup.plan, self.step_count());
+        if step == plan.steps {
+            return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
+        }
+        let base = hex(&digest(&self.parameters));
+        let Cohort { users: cohort, charged } = self.cohort(step, &base, available)?;
+        let sum = {
+            let (noise, users) = (&self.noise, self.setup.population.users() as u64);
+            let own = |user| noise.rng(Purpose::DataOrder, 1 + step as u64 * users + user as u64);
+            let Setup { population, local, .. } = self.setup;
+            cohort_sum(population, local, &self.parameters, &cohort, Some(self.setup.clip()?), own)?
+        };
+        let noise_start = Instant::now();
+        let mut mean = vec![0.0; self.parameters.len()];
+        self.noise.release(&sum.gradient, &mut mean)?;
+        self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
+        let released = digest(&mean);
+        match charged {
+            Some(charged) => self.ledger.release(charged, &base, &released)?,
+            None => self.check_again(step, &released)?,
+        }
+        let share = (1.0 / plan.expected_batch_size()) as f32;
+        mean.iter_mut().for_each(|x| *x *= share);
+        self.optimizer.step(&mut self.parameters, &mean);
+        let count = cohort.len() as f64;
+        let loss = sum.loss / count;
+        self.history.losses.push(loss);
+        self.history.clipped_shares.push(sum.clipped as f64 / count);
+        self.history.seconds += start.elapsed().as_secs_f64();
+        Ok(Round { step, cohort, clipped: sum.clipped, loss })
+    }
+
+    /// Refuses to have made of the last release another one than the ledger knows. Those before it are known by what the
+    /// next started from.
+    fn check_again(&self, step: usize, released: &[u8]) -> Result<(), Error> {
+        let last = self.ledger.last_release()?.filter(|last| last.step == step);
+        match last {
+            Some(last) if last.noisy_sum.as_deref() != Some(released) => {
+                Err(another(step, "of another noisy sum".into()).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cohort of the round that comes next: that of the ledger where it was charged, or a new one.
+    fn cohort(
+        &mut self,
+        step: usize,
+        base: &str,
+        available: impl Fn(usize, usize) -> bool,
+    ) -> Result<Cohort, Error> {
+        if step < self.ledger.step() {
+            // It was released before the kill, after the checkpoint.
+            let found = self.ledger.base(step)?;
+            if found.as_deref() != Some(base) {
+                return Err(another(step, found.unwrap_or_else(|| "none".into())).into());
+            }
+            return Ok(Cohort { users: self.known(self.ledger.participants(step)?)?, charged: None });
+        }
+        if let Some((charged, names)) = self.ledger.charged_before()? {
+            return Ok(Cohort { users: self.known(names)?, charged: Some(charged) });
+        }
+        let population = self.setup.population;
+        let there =
+            (0..population.users()).filter(|&user| available(step, user)).map(|user| population.name(user));
+        let eligible = self.ledger.eligible(there).into_iter().map(|name| self.numbers[name]).collect();
+        let mut rng = self.noise.rng(Purpose::BatchSampling, step as u64);
+        let users = drawn(eligible, self.setup.plan.batch_size, &mut rng);
+        let names: Vec<&str> = users.iter().map(|&user| population.name(user)).collect();
+        let charged = self.ledger.charge(&names)?;
+        Ok(Cohort { users, charged: Some(charged) })
+    }
+
+    /// The numbers of users whom the ledger names.
+    fn known(&self, names: Vec<String>) -> Result<Vec<usize>, InvalidParameter> {
+        let most = self.setup.plan.batch_size;
+        if names.len() > most {
+            let must_be =
+                format!("at most {most}, the plan's cohort: somebody else charged users in this ledger");
+            return Err(InvalidParameter::new("users charged for a round", names.len(), must_be));
+        }
+        let number = |name: &String| {
+            let unknown =
+                || InvalidParameter::new("user of the ledger", format!("{name:?}"), "one of the population");
+            self.numbers.get(name).copied().ok_or_else(unknown)
+        };
+        let mut users = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        users.sort_unstable();
+        Ok(users)
+    }
+}
+
+/// The error of a step that is made again and is not what it was.
+fn another(step: usize, got: String) -> InvalidParameter {
+    let must_be = "what this run makes of it: ledger and checkpoint are not of one run, users were added to the ledger, or \
+                   the data are others; this step's noise must not hide another sum";
+    InvalidParameter::new(format!("release of step {step} in the ledger"), got, must_be)
+}
+
+/// SHA-256 of numbers.
+fn digest(numbers: &[f32]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    numbers.iter().for_each(|x| digest.update(x.to_le_bytes()));
+    digest.finalize().into()
+}

@@ -1,0 +1,100 @@
+//! A run in its folder: ledger and checkpoints.
+
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+use antinoise_ledger::Ledger;
+use antinoise_noise::{Key, RunId};
+
+use super::rounds::Federation;
+use super::setup::Setup;
+use crate::Error;
+use crate::local::Population;
+use crate::optimizer::Optimizer;
+use crate::trainer::{Checkpoints, Committed, History, Lineage, Restored, State, noise_of};
+
+/// The ledger's name in the folder.
+const LEDGER: &str = "ledger.db";
+/// What the ledger is bound to besides plan and run: the commitment to the key and to what the run is a function of.
+const ORIGIN: &str = "origin";
+
+impl<'a, P: Population> Federation<'a, P> {
+    /// The run called `run` from the parameters `start`, its noise and cohorts from `key`, in `folder`, where its ledger and its
+    /// checkpoint of step 0 are before it returns.
+    ///
+    /// # Errors
+    /// When plan, users, model, rules and `start` do not fit each other; when there is a run in `folder`, finished or not;
+    /// when files cannot be written.
+    pub fn begin(
+        setup: Setup<'a, P>,
+        folder: &Path,
+        run: RunId,
+        start: Vec<f32>,
+        key: Key,
+    ) -> Result<Self, Error> {
+        setup.check(&start)?;
+        let numbers = setup.numbers()?;
+        let checkpoints = Checkpoints::open(folder, run.clone())?;
+        let ledger = Ledger::open(&folder.join(LEDGER), setup.plan, run.as_str())?;
+        let begun = ledger.users() > 0 || ledger.step() > 0 || ledger.bound(ORIGIN)?.is_some();
+        if begun || checkpoints.committed()? != Committed::Nothing {
+            let (what, got) = (format!("folder {}", folder.display()), "that of a run that was begun");
+            return Err(InvalidParameter::new(what, got, "empty, or resumed").into());
+        }
+        let identity = setup.identity();
+        let (builder, grid) = noise_of(setup.plan, start.len(), run, identity.digest())?;
+        let noise = builder.build_any(grid, key)?;
+        let lineage = Lineage::new(identity, noise.commitment());
+        let optimizer = Optimizer::new(setup.rule, start.len())?;
+        let (parameters, history) = (start, History::default());
+        let mut begun =
+            Self { setup, noise, optimizer, parameters, history, lineage, ledger, checkpoints, numbers };
+        // Before anyone is charged: a kill later finds the key again.
+        begun.save()?;
+        begun.ledger.bind(ORIGIN, &begun.lineage.origin)?;
+        Ok(begun)
+    }
+
+    /// The run in `folder`, as its last checkpoint left it. Rounds that were charged or released since are made again, with the
+    /// cohorts that the ledger holds and to the same bits.
+    ///
+    /// # Errors
+    /// When there is no unfinished run in `folder`; its files are not those that were committed together, or of another plan,
+    /// population, rule or version of this program; the ledger is absent, of another run, or behind the checkpoint.
+    pub fn resume(setup: Setup<'a, P>, folder: &Path, run: RunId) -> Result<Self, Error> {
+        let numbers = setup.numbers()?;
+        let checkpoints = Checkpoints::open(folder, run.clone())?;
+        let dim = setup.population.parameters();
+        let noise = |run, context| noise_of(setup.plan, dim, run, context);
+        let check = |parameters: &[f32]| setup.check(parameters);
+        let Restored { lineage, noise, optimizer, parameters, history } = Restored::read(
+            setup.identity(),
+            (setup.rule.into(), setup.plan.steps),
+            &checkpoints,
+            noise,
+            check,
+        )?;
+        let path = folder.join(LEDGER);
+        if !path.exists() {
+            let must_be = "the ledger that belongs to the checkpoints beside it";
+            return Err(InvalidParameter::new(format!("ledger {}", path.display()), "absent", must_be).into());
+        }
+        let mut ledger = Ledger::open(&path, setup.plan, run.as_str())?;
+        ledger.bind(ORIGIN, &lineage.origin)?;
+        if ledger.step() < noise.step() {
+            let must_be =
+                format!("at least {}, the checkpoint's: put back the ledger of this run", noise.step());
+            return Err(InvalidParameter::new("steps of the ledger", ledger.step(), must_be).into());
+        }
+        Ok(Self { setup, noise, optimizer, parameters, history, lineage, ledger, checkpoints, numbers })
+    }
+
+    /// Commits a checkpoint; after the last round the results, without the key.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn save(&self) -> Result<(), Error> {
+        let Self { lineage, noise, optimizer, parameters, history, setup, checkpoints, .. } = self;
+        State { lineage, steps: setup.plan.steps, noise, optimizer, parameters, history }.save(checkpoints)
+    }
+}

@@ -1,0 +1,83 @@
+use std::collections::HashMap;
+
+use antinoise_input::{InvalidParameter, hex};
+use antinoise_plan::{SUM_ALLOWANCE, VerifiedPlan};
+
+use crate::Error;
+use crate::clip::{Clip, sum_margin};
+use crate::local::{CHUNK, LocalSteps, Population};
+use crate::optimizer::Rule;
+use crate::trainer::Identity;
+
+/// What a run is a function of, apart from its key, the parameters that it starts from and who is there when.
+pub struct Setup<'a, P> {
+    /// Rounds, limits of users, clip norm, noise and the privacy that they give; its batch size is the cohort's.
+    pub plan: &'a VerifiedPlan,
+    /// Users, their data and the model.
+    pub population: &'a P,
+    /// What a user does in a round.
+    pub local: LocalSteps,
+    /// How the server follows the noisy mean of updates.
+    pub rule: Rule,
+}
+
+impl<P> Clone for Setup<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Setup<'_, P> {}
+
+impl<P: Population> Setup<'_, P> {
+    /// Refuses a plan, users, a model, rules and a `start` that do not fit each other.
+    ///
+    /// # Errors
+    /// It names what does not fit.
+    pub fn check(&self, start: &[f32]) -> Result<(), Error> {
+        self.rule.check()?;
+        self.local.check()?;
+        self.plan.limits_of_users()?;
+        let (users, parameters) = (self.population.users(), self.population.parameters());
+        if self.plan.examples != users {
+            let must_be = format!("{users}, the users of the population");
+            return Err(InvalidParameter::new("examples of the plan", self.plan.examples, must_be).into());
+        }
+        if start.len() != parameters {
+            let must_be = format!("{parameters}, the model's");
+            return Err(InvalidParameter::new("number of parameters", start.len(), must_be).into());
+        }
+        self.plan.check_dim(parameters)?;
+        let margin = sum_margin(self.plan.batch_size, CHUNK)?;
+        if margin > SUM_ALLOWANCE {
+            let must_be = format!("so small that its sum's margin is at most {SUM_ALLOWANCE:.2e}");
+            return Err(InvalidParameter::new("cohort of the plan", self.plan.batch_size, must_be).into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn clip(&self) -> Result<Clip, InvalidParameter> {
+        Clip::new(self.plan.clip_norm)
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        Identity::new([
+            ("plan", hex(&self.plan.digest())),
+            ("users and model", self.population.identity()),
+            ("local steps", format!("{:?}", self.local)),
+            ("optimizer", format!("{:?}", self.rule)),
+        ])
+    }
+
+    /// The numbers of users by name.
+    pub(super) fn numbers(&self) -> Result<HashMap<String, usize>, InvalidParameter> {
+        let mut numbers = HashMap::with_capacity(self.population.users());
+        for user in 0..self.population.users() {
+            let name = self.population.name(user);
+            if numbers.insert(name.to_owned(), user).is_some() {
+                return Err(InvalidParameter::new("name of a user", format!("{name:?} twice"), "one user's"));
+            }
+        }
+        Ok(numbers)
+    }
+}

@@ -1,0 +1,52 @@
+//! This crate's models: their per-example gradients are never made.
+
+use super::contract::Learner;
+use crate::Error;
+use crate::clip::{self, GradientSum};
+use crate::data::Examples;
+use crate::model::{Evaluation, Model};
+
+impl Learner for Model {
+    fn name(&self) -> &str {
+        self.name()
+    }
+
+    fn parameters(&self) -> usize {
+        self.parameters()
+    }
+
+    fn identity(&self) -> String {
+        format!("{self:?}")
+    }
+
+    fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
+        Ok(self.check(parameters, examples)?)
+    }
+
+    fn clipped_sum(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+        clip_norm: f64,
+    ) -> Result<GradientSum, Error> {
+        clip::clipped_sum(self, parameters, examples, batch, clip_norm)
+    }
+
+    fn plain_sum(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+    ) -> Result<GradientSum, Error> {
+        clip::plain_sum(self, parameters, examples, batch)
+    }
+
+    fn sum_margin(&self, examples: usize) -> Result<f64, Error> {
+        Ok(clip::sum_margin(examples, self.chunk())?)
+    }
+
+    fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
+        self.evaluate(parameters, examples)
+    }
+}

@@ -1,0 +1,72 @@
+//! One example's gradient through candle's graph.
+
+use antinoise_input::InvalidParameter;
+use candle_core::{DType, Device, Result as TensorResult, Tensor, Var};
+
+use super::network::Network;
+use crate::Error;
+use crate::data::Example;
+use crate::tensor::with_values;
+
+/// The parameters as tensors of these shapes, outside any graph.
+pub(super) fn tensors(shapes: &[Vec<usize>], parameters: &[f32]) -> TensorResult<Vec<Tensor>> {
+    let mut rest = parameters;
+    let mut tensors = Vec::with_capacity(shapes.len());
+    for shape in shapes {
+        let (part, after) = rest.split_at(shape.iter().product());
+        tensors.push(Tensor::from_slice(part, shape.as_slice(), &Device::Cpu)?);
+        rest = after;
+    }
+    Ok(tensors)
+}
+
+/// The parameters of one step, whose uses candle records.
+pub(super) struct Variables {
+    variables: Vec<Var>,
+    tensors: Vec<Tensor>,
+    count: usize,
+}
+
+impl Variables {
+    pub(super) fn new(shapes: &[Vec<usize>], parameters: &[f32]) -> TensorResult<Self> {
+        let plain = tensors(shapes, parameters)?;
+        let variables = plain.iter().map(Var::from_tensor).collect::<TensorResult<Vec<_>>>()?;
+        let tensors = variables.iter().map(|variable| variable.as_tensor().clone()).collect();
+        Ok(Self { variables, tensors, count: parameters.len() })
+    }
+
+    /// The loss of one example and its gradient, in the order of the flat vector; 0 where the loss does not use a parameter.
+    pub(super) fn gradient(
+        &self,
+        network: &impl Network,
+        example: Example,
+    ) -> Result<(f32, Vec<f32>), Error> {
+        let loss = network.loss(&self.tensors, example)?;
+        if loss.elem_count() != 1 || loss.dtype() != DType::F32 {
+            let got = format!("{:?} of {:?}", loss.dims(), loss.dtype());
+            return Err(InvalidParameter::new("loss of an example", got, "one number of F32").into());
+        }
+        let gradients = loss.backward()?;
+        let mut flat = Vec::with_capacity(self.count);
+        for (index, variable) in self.variables.iter().enumerate() {
+            match gradients.get(variable) {
+                None => flat.resize(flat.len() + variable.elem_count(), 0.0),
+                Some(gradient) => {
+                    check_shape(index, gradient, variable)?;
+                    with_values(gradient, |values| flat.extend_from_slice(values))?;
+                }
+            }
+        }
+        Ok((loss.flatten_all()?.to_vec1::<f32>()?[0], flat))
+    }
+}
+
+/// An operation of the caller's own may say anything of its gradient.
+fn check_shape(index: usize, gradient: &Tensor, variable: &Var) -> Result<(), InvalidParameter> {
+    if gradient.shape() == variable.shape() && gradient.dtype() == DType::F32 {
+        return Ok(());
+    }
+    let got = format!("{:?} of {:?}", gradient.dims(), gradient.dtype());
+    let must_be = format!("{:?} of F32, as the parameter", variable.dims());
+    Err(InvalidParameter::new(format!("gradient of parameter {index}"), got, must_be))
+}

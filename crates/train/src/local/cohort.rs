@@ -1,0 +1,35 @@
+//! The sum of a cohort's clipped updates.
+
+use antinoise_noise::KeyedRng;
+
+use super::population::Population;
+use super::steps::{LocalSteps, Room};
+use crate::Error;
+use crate::clip::{Clip, GradientSum, sum_of_whole};
+
+/// Users whose updates are made and added one after the other: what one thread takes at a time.
+pub(crate) const CHUNK: usize = 4;
+
+/// The sum over `cohort` of u_i min(1, clip_norm / |u_i|), for updates u_i from the parameters `start`; as they are without a
+/// clip norm. `rng` gives a user's own generator.
+pub(crate) fn cohort_sum<P: Population>(
+    population: &P,
+    local: LocalSteps,
+    start: &[f32],
+    cohort: &[usize],
+    clip: Option<Clip>,
+    rng: impl Fn(usize) -> KeyedRng + Sync,
+) -> Result<GradientSum, Error> {
+    sum_of_whole(
+        cohort,
+        CHUNK,
+        start.len(),
+        clip,
+        || Room::new(population),
+        |room, user, add| {
+            let loss = local.update(population, room, start, user, &mut rng(user))?;
+            add(&room.update, loss);
+            Ok(())
+        },
+    )
+}

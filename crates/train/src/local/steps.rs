@@ -1,0 +1,101 @@
+//! A user's own training in a round.
+
+use antinoise_input::{InvalidParameter, at_least, positive};
+use antinoise_plan::Batches;
+use rand_core::Rng;
+
+use super::population::Population;
+use crate::Error;
+
+/// How a user trains on its own examples, from the server's parameters theta:
+///
+/// ```text
+/// u <- 0;  for each batch of the user's examples:  u <- u + learning_rate gradient(theta - u)
+/// ```
+///
+/// The update u, a pseudo-gradient, is what the server clips and sums. Examples are shuffled for each epoch and cut into batches
+/// whose sizes differ by at most one.
+///
+/// One step on all examples with rate 1 is the user's mean gradient: [`LocalSteps::ONE_GRADIENT`] makes DP-FedAvg the
+/// ordinary DP-SGD of users, whose gradients are averaged over their examples and clipped as one.
+///
+/// # Source
+/// H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, Learning Differentially Private Recurrent Language Models, arXiv:1710.06963.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LocalSteps {
+    /// Above 0.
+    pub learning_rate: f64,
+    /// Most examples in a batch.
+    pub batch_size: usize,
+    /// Passes over a user's examples.
+    pub epochs: usize,
+    /// Most steps, however many examples there are.
+    pub most_steps: usize,
+}
+
+impl LocalSteps {
+    /// The user's mean gradient, exactly.
+    pub const ONE_GRADIENT: Self =
+        Self { learning_rate: 1.0, batch_size: usize::MAX, epochs: 1, most_steps: 1 };
+
+    /// The same, if its numbers are in range.
+    ///
+    /// # Errors
+    /// Names the number that is not.
+    pub fn check(self) -> Result<Self, InvalidParameter> {
+        positive("local learning rate", self.learning_rate)?;
+        at_least("local batch size", self.batch_size, 1)?;
+        at_least("local epochs", self.epochs, 1)?;
+        at_least("most local steps", self.most_steps, 1)?;
+        Ok(self)
+    }
+
+    /// Makes the update of `user` from `start`, and gives the loss of the first batch, before any step; 0 for a user without
+    /// examples, whose update is 0.
+    pub(crate) fn update<P: Population>(
+        self,
+        population: &P,
+        room: &mut Room<P>,
+        start: &[f32],
+        user: usize,
+        rng: &mut impl Rng,
+    ) -> Result<f64, Error> {
+        let Room { memory, moved, gradient, update } = room;
+        update.fill(0.0);
+        let examples = population.examples(user);
+        if examples == 0 {
+            return Ok(0.0);
+        }
+        let (rate, groups) = (self.learning_rate as f32, examples.div_ceil(self.batch_size));
+        let mut first_loss = None;
+        let mut left = self.most_steps;
+        for _ in 0..self.epochs {
+            let batches = Batches::cyclic(examples, groups, rng);
+            for group in 0..groups.min(left) {
+                moved.iter_mut().zip(start).zip(&*update).for_each(|((to, theta), u)| *to = theta - u);
+                let batch = batches.at(group, rng);
+                let loss = population.gradient(memory, moved, user, &batch, gradient)?;
+                first_loss.get_or_insert(loss);
+                update.iter_mut().zip(&*gradient).for_each(|(u, g)| *u += rate * g);
+            }
+            left = left.saturating_sub(groups);
+        }
+        Ok(first_loss.unwrap_or(0.0))
+    }
+}
+
+/// What a thread needs to make updates.
+pub(crate) struct Room<P: Population> {
+    memory: P::Memory,
+    moved: Vec<f32>,
+    gradient: Vec<f32>,
+    /// u.
+    pub(crate) update: Vec<f32>,
+}
+
+impl<P: Population> Room<P> {
+    pub(crate) fn new(population: &P) -> Self {
+        let zeros = || vec![0.0; population.parameters()];
+        Self { memory: population.memory(), moved: zeros(), gradient: zeros(), update: zeros() }
+    }
+}

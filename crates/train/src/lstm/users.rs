@@ -1,0 +1,155 @@
+//! Texts of users as a population of the model.
+
+use antinoise_input::{InvalidParameter, at_least, hex};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::pass::{Memory, Sequence, Told};
+use super::shape::Lstm;
+use crate::Error;
+use crate::data::Text;
+use crate::local::Population;
+
+/// Users who write, and the model that foretells the next symbol: an example is a stretch of a user's text.
+///
+/// ```
+/// use antinoise_train::data::{SYMBOLS, by_speaker};
+/// use antinoise_train::local::Population;
+/// use antinoise_train::lstm::{Lstm, Writers};
+/// let texts = by_speaker("A:\nWho is there?\n\nB:\nI.\n")?;
+/// let writers = Writers::new(Lstm::new(SYMBOLS, 4, 8)?, texts, 5)?;
+/// assert_eq!((writers.users(), writers.examples(0), writers.examples(1)), (2, 3, 1));
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+pub struct Writers {
+    model: Lstm,
+    texts: Vec<Text>,
+    length: usize,
+    identity: String,
+}
+
+/// How well symbols were foretold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Foretold {
+    /// Mean of -ln p over the symbols, in nats.
+    pub loss: f64,
+    /// Share of symbols that were the likeliest.
+    pub accuracy: f64,
+    /// Symbols.
+    pub symbols: usize,
+}
+
+impl Writers {
+    /// `model` on `texts`, in sequences of at most `length` symbols. A text's first symbol is foretold from symbol 1, a
+    /// newline in [`data::symbol`](crate::data::symbol); a sequence starts with an empty memory.
+    ///
+    /// # Errors
+    /// When `length` is 0, a symbol is not one of the model's, or two texts are of one user.
+    pub fn new(model: Lstm, texts: Vec<Text>, length: usize) -> Result<Self, InvalidParameter> {
+        at_least("length of sequences", length, 1)?;
+        let mut digest = Sha256::new();
+        digest.update(format!("{model:?} {length}"));
+        let mut names: Vec<&str> = Vec::with_capacity(texts.len());
+        for Text { user, symbols } in &texts {
+            if let Some(symbol) = symbols.iter().find(|&&symbol| usize::from(symbol) >= model.symbols) {
+                let must_be = format!("below {}, the model's symbols", model.symbols);
+                return Err(InvalidParameter::new(format!("symbol of {user:?}"), symbol, must_be));
+            }
+            for part in [user.as_bytes(), symbols] {
+                digest.update((part.len() as u64).to_le_bytes());
+                digest.update(part);
+            }
+            names.push(user);
+        }
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(InvalidParameter::new(
+                "user of a text",
+                format!("{:?} twice", pair[0]),
+                "there once",
+            ));
+        }
+        Ok(Self { model, texts, length, identity: hex(&digest.finalize()) })
+    }
+
+    /// The model.
+    pub fn model(&self) -> Lstm {
+        self.model
+    }
+
+    /// How well `parameters` foretell all symbols of all users, each counted alike.
+    ///
+    /// # Panics
+    /// Unless there are as many parameters as the model has.
+    pub fn foretell(&self, parameters: &[f32]) -> Foretold {
+        assert_eq!(parameters.len(), self.model.parameters(), "the model's parameters");
+        let each = |user: usize| {
+            let mut memory = Memory::default();
+            let all: Vec<usize> = (0..self.examples(user)).collect();
+            let parts = all.chunks(SIDE_BY_SIDE);
+            let told =
+                parts.map(|part| self.model.foretell(&mut memory, parameters, self.sequences(user, part)));
+            told.fold(Told::default(), Told::and)
+        };
+        let told: Vec<Told> = (0..self.texts.len()).into_par_iter().map(each).collect();
+        let Told { loss, right, symbols } = told.into_iter().fold(Told::default(), Told::and);
+        Foretold { loss: loss / symbols as f64, accuracy: right as f64 / symbols as f64, symbols }
+    }
+
+    fn sequences<'a>(
+        &'a self,
+        user: usize,
+        examples: &'a [usize],
+    ) -> impl Iterator<Item = Sequence<'a>> + Clone {
+        let symbols = &self.texts[user].symbols[..];
+        examples.iter().map(move |&i| {
+            let start = i * self.length;
+            let before = if start == 0 { NEWLINE } else { symbols[start - 1] };
+            Sequence { before, symbols: &symbols[start..symbols.len().min(start + self.length)] }
+        })
+    }
+}
+
+const NEWLINE: u8 = 1;
+/// Sequences of one pass, where that is free to choose.
+const SIDE_BY_SIDE: usize = 16;
+
+impl Population for Writers {
+    type Memory = Memory;
+
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+
+    fn parameters(&self) -> usize {
+        self.model.parameters()
+    }
+
+    fn users(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn name(&self, user: usize) -> &str {
+        &self.texts[user].user
+    }
+
+    fn examples(&self, user: usize) -> usize {
+        self.texts[user].symbols.len().div_ceil(self.length)
+    }
+
+    fn gradient(
+        &self,
+        memory: &mut Memory,
+        parameters: &[f32],
+        user: usize,
+        examples: &[usize],
+        gradient: &mut [f32],
+    ) -> Result<f64, Error> {
+        let told = self.model.learn(memory, parameters, self.sequences(user, examples), gradient);
+        Ok(told.loss / told.symbols as f64)
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+}

@@ -1,0 +1,37 @@
+//! Functions that are compiled once for each instruction set and chosen at run time.
+
+/// Defines a function whose body is compiled for AVX-512, for AVX2 and for every processor. Nothing is contracted and no order of
+/// operations changes, so that all give the same bits.
+///
+/// The body lies in the compiled functions themselves: a closure that is handed to a dispatcher is inlined into one only where
+/// the compiler's rules for calls between instruction sets allow it, and loops like those here then run one number at a time.
+macro_rules! vectorized {
+    ($(#[$attribute:meta])* fn $name:ident $(<const $size:ident: usize>)? ($($argument:ident: $type:ty),* $(,)?) $body:block) => {
+        $(#[$attribute])*
+        fn $name $(<const $size: usize>)? ($($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
+                fn avx512 $(<const $size: usize>)? ($($argument: $type),*) $body
+                #[target_feature(enable = "avx2")]
+                fn avx2 $(<const $size: usize>)? ($($argument: $type),*) $body
+                if is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx2")
+                {
+                    // SAFETY: the processor has what the function is compiled for.
+                    return unsafe { avx512 $(::<$size>)? ($($argument),*) };
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has what the function is compiled for.
+                    return unsafe { avx2 $(::<$size>)? ($($argument),*) };
+                }
+            }
+            fn plain $(<const $size: usize>)? ($($argument: $type),*) $body
+            plain $(::<$size>)? ($($argument),*)
+        }
+    };
+}
+pub(super) use vectorized;

@@ -1,0 +1,77 @@
+use antinoise_input::{InvalidParameter, non_negative, positive};
+use serde::{Deserialize, Serialize};
+
+use super::rule::Rule;
+use super::schedule::Schedule;
+
+/// A rule, and what happens around it over a run.
+///
+/// With the step's learning rate eta = schedule times `learning_rate`, a step on the update g is
+///
+/// ```text
+/// g     <- 0 where an entry of g is beyond zero_beyond, or no number      costs no privacy
+/// theta <- (1 - eta weight_decay) theta                                  decoupled, as in AdamW
+/// theta <- what the rule makes of theta and g with eta
+/// ```
+///
+/// A rule alone is a recipe: `Rule::into`.
+///
+/// ```
+/// use antinoise_train::optimizer::{Optimizer, Recipe, Rule};
+/// let rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
+/// let recipe = Recipe { weight_decay: 0.5, zero_beyond: Some(10.0), ..rule.into() };
+/// let mut optimizer = Optimizer::of_run(recipe, 1, 2)?;
+/// let mut theta = [1.0];
+/// optimizer.step(&mut theta, &[1.0]);
+/// assert_eq!(theta, [0.25]); // 0.75 - 0.5
+/// optimizer.step(&mut theta, &[11.0]);
+/// assert_eq!(theta, [0.1875]); // 0.75 * 0.25
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Source
+/// I. Loshchilov, F. Hutter, Decoupled weight decay, arXiv:1711.05101; C. Choquette-Choo et al., Multi-epoch matrix
+/// factorization mechanisms, 2023, Appendix F.3, which zeroes each user's update before the sum: here it is the noisy mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// How a step follows from an update.
+    pub rule: Rule,
+    /// The learning rate over the run.
+    pub schedule: Schedule,
+    /// lambda, 0 or above; learning_rate times it is below 1.
+    pub weight_decay: f64,
+    /// A noisy mean with an entry beyond this counts as 0; `None` takes every one.
+    pub zero_beyond: Option<f64>,
+}
+
+impl From<Rule> for Recipe {
+    fn from(rule: Rule) -> Self {
+        Self { rule, schedule: Schedule::default(), weight_decay: 0.0, zero_beyond: None }
+    }
+}
+
+impl Recipe {
+    /// Refuses numbers that are out of range, or do not fit into `steps` steps.
+    ///
+    /// # Errors
+    /// Names the number.
+    pub fn check(&self, steps: usize) -> Result<(), InvalidParameter> {
+        self.rule.check()?;
+        self.schedule.check(steps)?;
+        let shrinks = self.rule.learning_rate() * non_negative("weight_decay", self.weight_decay)?;
+        if shrinks >= 1.0 {
+            let must_be = format!("below 1 / learning_rate = {}", 1.0 / self.rule.learning_rate());
+            return Err(InvalidParameter::new("weight_decay", self.weight_decay, must_be));
+        }
+        if let Some(bound) = self.zero_beyond {
+            positive("zero_beyond", bound)?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint knows it by; a rule alone has the text that it had before there were recipes.
+    pub(crate) fn identity(&self) -> String {
+        if *self == self.rule.into() { format!("{:?}", self.rule) } else { format!("{self:?}") }
+    }
+}

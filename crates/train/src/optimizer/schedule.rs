@@ -1,0 +1,185 @@
+//! Learning rates over a run, as shares of the full one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+use serde::{Deserialize, Serialize};
+
+/// How the learning rate changes from step to step: it rises over `warm_up` steps, stays, and falls as `decay` says.
+///
+/// Step t = 0, 1, ... of n has the full rate times
+///
+/// ```text
+/// (t + 1) / warm_up                            while t + 1 < warm_up
+/// 1                                            up to the step s where the decay begins
+/// from 1 at s to `last` at the last step       after it
+/// ```
+///
+/// s is the last step of the warm-up for [`Decay::Linear`] and [`Decay::Cosine`].
+///
+/// ```
+/// use antinoise_train::optimizer::{Decay, Schedule};
+/// let schedule = Schedule { warm_up: 2, decay: Decay::Linear { last: 0.0 } };
+/// assert_eq!(schedule.shares(6), [0.5, 1.0, 0.75, 0.5, 0.25, 0.0]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Steps until the rate is the full one; 0 and 1 are none.
+    pub warm_up: usize,
+    /// What follows.
+    pub decay: Decay,
+}
+
+/// How the learning rate falls; `last` is the share of it that the last step has.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Decay {
+    /// Not at all.
+    #[default]
+    Constant,
+    /// By the same amount at each step.
+    Linear {
+        /// In \[0, 1\].
+        last: f64,
+    },
+    /// Along half a wave of the cosine.
+    ///
+    /// # Source
+    /// I. Loshchilov, F. Hutter, SGDR, arXiv:1608.03983, without restarts.
+    Cosine {
+        /// In \[0, 1\].
+        last: f64,
+    },
+    /// By the same amount at each step, over the last share of all steps.
+    ///
+    /// # Source
+    /// C. Choquette-Choo et al., Multi-epoch matrix factorization mechanisms, 2023, Appendix E: the last quarter.
+    Cooldown {
+        /// Of all steps, above 0 and at most 1.
+        share: f64,
+        /// In \[0, 1\].
+        last: f64,
+    },
+}
+
+impl Schedule {
+    /// Whether every step has the full rate.
+    pub fn is_constant(&self) -> bool {
+        self.warm_up <= 1 && self.decay == Decay::Constant
+    }
+
+    /// Refuses what does not fit into `steps` steps.
+    ///
+    /// # Errors
+    /// Names the number that is out of range: a warm-up that does not end before the last step, a share that is none.
+    pub fn check(&self, steps: usize) -> Result<(), InvalidParameter> {
+        if self.warm_up > 1 && self.warm_up >= steps {
+            let must_be = format!("below the {steps} steps of the run");
+            return Err(InvalidParameter::new("warm_up", self.warm_up, must_be));
+        }
+        self.decay.check()
+    }
+
+    /// What step `step` of `steps` multiplies the learning rate by.
+    pub fn share(&self, step: usize, steps: usize) -> f64 {
+        if step + 1 < self.warm_up {
+            return (step + 1) as f64 / self.warm_up as f64;
+        }
+        let start = self.decay_start(steps);
+        let way = step.saturating_sub(start) as f64 / (steps - 1).saturating_sub(start).max(1) as f64;
+        match self.decay {
+            Decay::Constant => 1.0,
+            Decay::Linear { last } | Decay::Cooldown { last, .. } => 1.0 - (1.0 - last) * way,
+            Decay::Cosine { last } => last + (1.0 - last) * 0.5 * (1.0 + (std::f64::consts::PI * way).cos()),
+        }
+    }
+
+    /// The shares of all steps.
+    pub fn shares(&self, steps: usize) -> Vec<f64> {
+        (0..steps).map(|step| self.share(step, steps)).collect()
+    }
+
+    /// The last step with the full rate before the decay.
+    pub(super) fn decay_start(&self, steps: usize) -> usize {
+        let warm = self.warm_up.saturating_sub(1);
+        match self.decay {
+            Decay::Cooldown { share, .. } => {
+                let falling = (share * steps as f64).round() as usize;
+                (steps - 1).saturating_sub(falling).max(warm)
+            }
+            _ => warm,
+        }
+    }
+}
+
+impl Decay {
+    /// Refuses shares that are none.
+    fn check(self) -> Result<(), InvalidParameter> {
+        if let Self::Cooldown { share, .. } = self
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(InvalidParameter::new("share of the cooldown", share, "above 0 and at most 1"));
+        }
+        match self {
+            Self::Linear { last } | Self::Cosine { last } | Self::Cooldown { last, .. }
+                if !(0.0..=1.0).contains(&last) =>
+            {
+                let must_be = "from 0 to 1: the last step's share of the learning rate";
+                Err(InvalidParameter::new("last of the schedule", last, must_be))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the command line takes.
+const FORMS: &str = "constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]";
+
+impl fmt::Display for Decay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant => f.write_str("constant"),
+            Self::Linear { last } => write!(f, "linear:{last}"),
+            Self::Cosine { last } => write!(f, "cosine:{last}"),
+            Self::Cooldown { share, last } => write!(f, "cooldown:{share},{last}"),
+        }
+    }
+}
+
+impl FromStr for Decay {
+    type Err = InvalidParameter;
+
+    /// As the command line writes it; a share of the last step that is left out is 0.
+    ///
+    /// ```
+    /// use antinoise_train::optimizer::Decay;
+    /// assert_eq!("cooldown:0.25".parse::<Decay>()?, Decay::Cooldown { share: 0.25, last: 0.0 });
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, InvalidParameter> {
+        let refused = || InvalidParameter::new("schedule", format!("{text:?}"), FORMS);
+        let (kind, arguments) = text.split_once(':').unwrap_or((text, ""));
+        let numbers = match arguments {
+            "" if text.ends_with(':') => return Err(refused()),
+            "" => Vec::new(),
+            list => {
+                let numbers: Result<Vec<f64>, _> = list.split(',').map(|x| x.trim().parse()).collect();
+                numbers.map_err(|_| refused())?
+            }
+        };
+        let decay = match (kind, &numbers[..]) {
+            ("constant", []) => Self::Constant,
+            ("linear", []) => Self::Linear { last: 0.0 },
+            ("linear", &[last]) => Self::Linear { last },
+            ("cosine", []) => Self::Cosine { last: 0.0 },
+            ("cosine", &[last]) => Self::Cosine { last },
+            ("cooldown", &[share]) => Self::Cooldown { share, last: 0.0 },
+            ("cooldown", &[share, last]) => Self::Cooldown { share, last },
+            _ => return Err(refused()),
+        };
+        decay.check()?;
+        Ok(decay)
+    }
+}

@@ -1,0 +1,128 @@
+use antinoise_input::InvalidParameter;
+
+use super::recipe::Recipe;
+use super::rule::Rule;
+
+/// A recipe and what it remembers, for `dim` parameters.
+///
+/// ```
+/// use antinoise_train::optimizer::{Optimizer, Rule};
+/// let mut sgd = Optimizer::new(Rule::Sgd { learning_rate: 0.5, momentum: 0.5 }, 1)?;
+/// let mut theta = [1.0];
+/// sgd.step(&mut theta, &[1.0]);
+/// sgd.step(&mut theta, &[1.0]);
+/// assert_eq!(theta, [-0.25]); // 1 - 0.5 (1) - 0.5 (1.5)
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Optimizer {
+    recipe: Recipe,
+    /// Steps of the run, which the schedule is a function of.
+    run: usize,
+    steps: usize,
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+impl Optimizer {
+    /// An optimiser of `dim` parameters that remembers nothing yet and always has the rule's learning rate.
+    ///
+    /// # Errors
+    /// When a setting is outside its range.
+    pub fn new(rule: Rule, dim: usize) -> Result<Self, InvalidParameter> {
+        Self::of_run(rule.into(), dim, usize::MAX)
+    }
+
+    /// An optimiser of `dim` parameters for a run of `steps` steps.
+    ///
+    /// # Errors
+    /// When a setting is outside its range, or the schedule does not fit into the run.
+    pub fn of_run(recipe: Recipe, dim: usize, steps: usize) -> Result<Self, InvalidParameter> {
+        recipe.check(steps)?;
+        let (first, second) = recipe.rule.remembers();
+        let zeros = |needed| vec![0.0; if needed { dim } else { 0 }];
+        Ok(Self { recipe, run: steps, steps: 0, first: zeros(first), second: zeros(second) })
+    }
+
+    /// The same after `done` steps that left these moments behind.
+    pub(crate) fn after(
+        self,
+        done: usize,
+        (first, second): (Vec<f32>, Vec<f32>),
+    ) -> Result<Self, InvalidParameter> {
+        for (saved, expected) in [(&first, &self.first), (&second, &self.second)] {
+            if saved.len() != expected.len() {
+                let must_be = format!("{} long", expected.len());
+                return Err(InvalidParameter::new("moment of the optimizer", saved.len(), must_be));
+            }
+        }
+        Ok(Self { steps: done, first, second, ..self })
+    }
+
+    /// What it remembers; empty where the rule needs no such moment.
+    pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
+        (&self.first, &self.second)
+    }
+
+    /// Moves `parameters` by one step along `gradient`.
+    ///
+    /// # Panics
+    /// Unless both are as long as the dimension given to [`Optimizer::new`], and when a run with a schedule is over.
+    pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
+        assert_eq!(parameters.len(), gradient.len(), "one gradient a parameter");
+        let Recipe { schedule, weight_decay, zero_beyond, rule } = self.recipe;
+        assert!(self.steps < self.run, "no step after the last one");
+        let share = schedule.share(self.steps, self.run);
+        self.steps += 1;
+        if weight_decay > 0.0 {
+            let kept = (1.0 - share * rule.learning_rate() * weight_decay) as f32;
+            parameters.iter_mut().for_each(|theta| *theta *= kept);
+        }
+        let beyond = |bound: f64| gradient.iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound);
+        if zero_beyond.is_some_and(beyond) {
+            self.apply(share, parameters, gradient.iter().map(|_| 0.0));
+        } else {
+            self.apply(share, parameters, gradient.iter().copied());
+        }
+    }
+
+    /// What the rule makes of an update, with this share of its learning rate.
+    fn apply(&mut self, share: f64, parameters: &mut [f32], gradient: impl Iterator<Item = f32>) {
+        if self.recipe.rule.remembers().0 {
+            assert_eq!(self.first.len(), parameters.len(), "as many parameters as at the start");
+        }
+        let pairs = parameters.iter_mut().zip(gradient);
+        match self.recipe.rule {
+            Rule::Sgd { learning_rate, momentum: 0.0 } | Rule::Nesterov { learning_rate, momentum: 0.0 } => {
+                let rate = (share * learning_rate) as f32;
+                pairs.for_each(|(theta, g)| *theta -= rate * g);
+            }
+            Rule::Sgd { learning_rate, momentum } => {
+                let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
+                for ((theta, g), v) in pairs.zip(&mut self.first) {
+                    *v = momentum * *v + g;
+                    *theta -= rate * *v;
+                }
+            }
+            Rule::Nesterov { learning_rate, momentum } => {
+                let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
+                for ((theta, g), v) in pairs.zip(&mut self.first) {
+                    *v = momentum * *v + g;
+                    *theta -= rate * (g + momentum * *v);
+                }
+            }
+            Rule::Adam { learning_rate, beta1, beta2, epsilon } => {
+                let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
+                let rate = (share * learning_rate / corrected(beta1)) as f32;
+                let second_scale = (1.0 / corrected(beta2)) as f32;
+                let (beta1, beta2, epsilon) = (beta1 as f32, beta2 as f32, epsilon as f32);
+                let moments = self.first.iter_mut().zip(&mut self.second);
+                for ((theta, g), (m, v)) in pairs.zip(moments) {
+                    *m = beta1 * *m + (1.0 - beta1) * g;
+                    *v = beta2 * *v + (1.0 - beta2) * g * g;
+                    *theta -= rate * *m / ((*v * second_scale).sqrt() + epsilon);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What an optimiser makes of the updates of a run: the linear map that a strategy should be designed for.
+
+use antinoise_mechanism::Workload;
+
+use super::recipe::Recipe;
+use super::rule::Rule;
+use super::schedule::{Decay, Schedule};
+
+/// Most steps whose map is written out where no formula has it; beyond, the nearest formula stands in.
+const MOST_ROWS: usize = 512;
+
+impl Recipe {
+    /// The linear map A from the updates of `steps` steps to the parameters: row i says what theta_i - theta_0 is of the
+    /// updates, in units of the learning rate, with theta_0 = 0.
+    ///
+    /// ```text
+    /// A[i, j] = sum over s in j..=i of eta_s w_(s - j) prod over r in s+1..=i of (1 - eta_r learning_rate weight_decay)
+    /// w = 1, beta, beta^2, ... (momentum);  1 + beta, beta^2, beta^3, ... (Nesterov)
+    /// ```
+    ///
+    /// eta are the shares of the schedule. Adam's steps depend on the updates themselves: sums weighted by the schedule stand
+    /// in for it. Nesterov's momentum or weight decay together with a schedule is exact up to 512 steps; in longer runs the
+    /// same schedule with plain momentum and no decay stands in. Which map a strategy is designed for is a matter of loss and
+    /// never of privacy.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Workload;
+    /// use antinoise_train::optimizer::{Recipe, Rule};
+    /// let recipe = Recipe::from(Rule::Nesterov { learning_rate: 0.1, momentum: 0.9 });
+    /// assert_eq!(recipe.workload(100), Workload::Nesterov { momentum: 0.9 });
+    /// ```
+    ///
+    /// # Panics
+    /// When `steps` is 0.
+    pub fn workload(&self, steps: usize) -> Workload {
+        let (momentum, nesterov) = match self.rule {
+            Rule::Sgd { momentum, .. } => (momentum, false),
+            Rule::Nesterov { momentum, .. } => (momentum, momentum > 0.0),
+            Rule::Adam { .. } => (0.0, false),
+        };
+        let weight_decay = self.rule.learning_rate() * self.weight_decay;
+        if self.schedule.is_constant() && !nesterov {
+            return match (momentum, weight_decay) {
+                (0.0, 0.0) => Workload::Prefix,
+                _ => Workload::Momentum { momentum, weight_decay },
+            };
+        }
+        if weight_decay == 0.0 && !nesterov {
+            return scheduled(&self.schedule, momentum, steps);
+        }
+        if weight_decay == 0.0 && self.schedule.is_constant() {
+            return Workload::Nesterov { momentum };
+        }
+        let weights = weights(momentum, nesterov, steps);
+        if self.schedule.is_constant() {
+            let column = recursion(&weights, &vec![1.0; steps], weight_decay);
+            return Workload::Toeplitz { coefficients: column };
+        }
+        if steps > MOST_ROWS {
+            return scheduled(&self.schedule, momentum, steps);
+        }
+        written_out(&weights, &self.schedule.shares(steps), weight_decay)
+    }
+}
+
+impl Recipe {
+    /// The workload to design a strategy for: [`Self::workload`] without momentum, which is taken for the learning rate that it amounts to.
+    ///
+    /// Momentum averages the updates of 1 / (1 - beta) steps, so that its map hides noise that is cancelled within as many. Training does
+    /// not: gradients are taken where that noise has moved the model. Mechanisms that were designed for the map itself, and chosen by
+    /// it, trained worse models at small epsilon (`docs/results/workload.md`).
+    ///
+    /// ```
+    /// use antinoise_mechanism::Workload;
+    /// use antinoise_train::optimizer::{Recipe, Rule};
+    /// let recipe = Recipe::from(Rule::Sgd { learning_rate: 0.1, momentum: 0.9 });
+    /// assert_eq!(recipe.design_workload(100), Workload::Prefix);
+    /// ```
+    ///
+    /// # Panics
+    /// When `steps` is 0.
+    pub fn design_workload(&self, steps: usize) -> Workload {
+        let rule = match self.rule {
+            Rule::Sgd { learning_rate, .. } | Rule::Nesterov { learning_rate, .. } => {
+                Rule::Sgd { learning_rate, momentum: 0.0 }
+            }
+            Rule::Adam { .. } => self.rule,
+        };
+        Self { rule, ..*self }.workload(steps)
+    }
+}
+
+/// Momentum with a schedule, in the form that is quickest to design for.
+fn scheduled(schedule: &Schedule, momentum: f64, steps: usize) -> Workload {
+    match schedule.decay {
+        Decay::Linear { last } | Decay::Cooldown { last, .. } if momentum == 0.0 && schedule.warm_up <= 1 => {
+            Workload::Cooldown { start: schedule.decay_start(steps), last }
+        }
+        _ => Workload::Schedule { rates: schedule.shares(steps), momentum },
+    }
+}
+
+/// w: what an update adds to its own step and to those after it.
+fn weights(momentum: f64, nesterov: bool, steps: usize) -> Vec<f64> {
+    let powers = (0..steps).scan(1.0, |power, _| Some(std::mem::replace(power, *power * momentum)));
+    if !nesterov {
+        return powers.collect();
+    }
+    powers.enumerate().map(|(k, power)| f64::from(k == 0) + momentum * power).collect()
+}
+
+/// One column of A, from its diagonal down: x_i = (1 - eta_i decay) x_(i-1) + eta_i w_(i - j).
+fn recursion(weights: &[f64], rates: &[f64], weight_decay: f64) -> Vec<f64> {
+    let step = |x: &mut f64, (w, rate): (&f64, &f64)| {
+        *x = (1.0 - rate * weight_decay) * *x + rate * w;
+        Some(*x)
+    };
+    weights.iter().zip(rates).scan(0.0, step).collect()
+}
+
+fn written_out(weights: &[f64], rates: &[f64], weight_decay: f64) -> Workload {
+    let steps = rates.len();
+    let mut rows: Vec<Vec<f64>> = (0..steps).map(|i| vec![0.0; i + 1]).collect();
+    for j in 0..steps {
+        for (i, x) in recursion(weights, &rates[j..], weight_decay).into_iter().enumerate() {
+            rows[j + i][j] = x;
+        }
+    }
+    Workload::Matrix { rows }
+}

@@ -1,0 +1,101 @@
+//! Runs that are killed at every stage.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use antinoise_ledger::Ledger;
+
+use crate::pulls::{Pulls, ROUNDS, begin, folder, plan, plan_of, resume, setup, there, whole};
+
+/// The folder of the life that this process is, and the gradient at which it ends.
+const LIFE: &str = "ANTINOISE_FEDERATED_LIFE";
+const LAST: &str = "ANTINOISE_FEDERATED_LAST";
+
+#[test]
+fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
+    for mechanism in ["blt:2", "banded-toeplitz:3", "identity"] {
+        let plan = plan_of(mechanism, 0.5);
+        let expected = whole(&plan, &Pulls::new());
+        // Each life makes so many gradients before its machine fails, within a round that was charged; saves every so often,
+        // so that released rounds are made again; and others are there than before.
+        for (gradients, every) in [(1, 1), (7, 1), (13, 3), (40, 5), (25, 100)] {
+            let folder = folder();
+            drop(begin(setup(&plan, &Pulls::new()), folder.path()).unwrap());
+            let (mut lives, mut done) = (0, 0);
+            while done < ROUNDS {
+                // Later lives live longer, since those that save nothing begin at the start again.
+                let population = Pulls::failing_after(gradients * (1 + lives));
+                let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
+                let pending = run.ledger().charged_before().unwrap().map(|(charged, _)| charged.step());
+                lives += 1;
+                loop {
+                    let step = run.step_count();
+                    let again = step < run.ledger().step() || Some(step) == pending;
+                    // Whoever is there now must not matter to a round that was charged.
+                    let found = run.round(|round, user| if again { user > 27 } else { there(round, user) });
+                    if found.is_err() {
+                        break;
+                    }
+                    done = done.max(run.step_count());
+                    if done == ROUNDS {
+                        assert_eq!(run.parameters(), expected.0, "{mechanism} {gradients} {every}");
+                        assert_eq!(run.ledger().participations().unwrap(), expected.1);
+                        break;
+                    }
+                    if run.step_count().is_multiple_of(every) {
+                        run.save().unwrap();
+                    }
+                }
+            }
+            assert!(lives > 2, "{gradients} {every}: {lives}");
+        }
+    }
+}
+
+/// One life, which the test below starts in a process of its own.
+#[test]
+#[ignore = "a life of a run that is to be killed"]
+fn life() {
+    let Some(folder) = std::env::var_os(LIFE) else { return };
+    let (folder, plan) = (Path::new(&folder), plan());
+    let last = std::env::var(LAST).unwrap().parse().unwrap();
+    let population = Pulls { aborts: true, ..Pulls::failing_after(last) };
+    let mut run = match resume(setup(&plan, &population), folder) {
+        Ok(run) => run,
+        Err(_) => begin(setup(&plan, &population), folder).unwrap(),
+    };
+    while run.step_count() < ROUNDS {
+        run.round(there).unwrap();
+        if run.step_count().is_multiple_of(4) && run.step_count() < ROUNDS {
+            run.save().unwrap();
+        }
+    }
+    let bytes: Vec<u8> = run.parameters().iter().flat_map(|x| x.to_le_bytes()).collect();
+    std::fs::write(folder.join("parameters"), bytes).unwrap();
+}
+
+#[test]
+fn a_process_that_is_killed_goes_on_to_the_same_bits() {
+    let folder = folder();
+    let (mut aborted, mut last) = (0, 3);
+    loop {
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kills::life", "--ignored", "--test-threads=1"])
+            .env(LIFE, folder.path())
+            .env(LAST, last.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        if status.success() {
+            break;
+        }
+        (aborted, last) = (aborted + 1, last + 11);
+    }
+    assert!(aborted > 3, "{aborted}");
+    let (parameters, participations) = whole(&plan(), &Pulls::new());
+    let bytes: Vec<u8> = parameters.iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert!(std::fs::read(folder.path().join("parameters")).unwrap() == bytes, "other parameters");
+    let ledger = Ledger::open_begun(&folder.path().join("ledger.db"), &plan()).unwrap();
+    assert_eq!(ledger.participations().unwrap(), participations);
+}

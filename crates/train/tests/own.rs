@@ -1,0 +1,258 @@
+//! Models of a caller's own: the same sums as this crate's where both can say a model, and what must be refused.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use antinoise_noise::{Key, RunId};
+use antinoise_plan::Setting;
+use antinoise_train::clip::{clipped_sum, plain_sum};
+use antinoise_train::data::{Example, Examples};
+use antinoise_train::learner::{Learner, Network, Own};
+use antinoise_train::model::Model;
+use antinoise_train::trainer::{Checkpoints, Options, Setup, Trainer};
+use candle_core::{CpuStorage, CustomOp1, DType, Device, Layout, Result, Shape, Tensor};
+use common::{Case, KEY, SGD, plan};
+
+const HIDDEN: usize = 24;
+
+/// `Model::mlp`, written in candle's operations.
+struct Mlp;
+
+impl Network for Mlp {
+    fn identity(&self) -> String {
+        format!("mlp 64 {HIDDEN} 10")
+    }
+
+    fn shapes(&self) -> Vec<Vec<usize>> {
+        vec![vec![HIDDEN, 64], vec![HIDDEN], vec![10, HIDDEN], vec![10]]
+    }
+
+    fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
+        let [w1, b1, w2, b2] = parameters else { unreachable!("four shapes") };
+        let x = Tensor::from_slice(example.features, (64, 1), &Device::Cpu)?;
+        let hidden = (w1.matmul(&x)?.flatten_all()? + b1)?.tanh()?;
+        w2.matmul(&hidden.reshape((HIDDEN, 1))?)?.flatten_all()? + b2
+    }
+}
+
+fn own() -> Own<Mlp> {
+    Own::new("own mlp", Mlp).unwrap()
+}
+
+fn case() -> Case {
+    let mut case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), SGD);
+    case.model = Model::mlp(case.dataset.shape, 10, HIDDEN).unwrap();
+    case
+}
+
+fn length(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+#[test]
+fn a_model_written_both_ways_has_the_same_sums() {
+    let (case, own) = (case(), own());
+    let (start, train) = (case.start(), &case.dataset.train);
+    assert_eq!(own.parameters(), case.model.parameters());
+    for batch in [&[][..], &[5], &[3, 1, 4, 1000], &(0..500).collect::<Vec<_>>()] {
+        for clip in [1e-3, 0.5, 2.0, 100.0] {
+            let ghost = clipped_sum(&case.model, &start, train, batch, clip).unwrap();
+            let each = own.clipped_sum(&start, train, batch, clip).unwrap();
+            let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
+            // Gradients are made in single precision, in another order.
+            assert!(length(&apart) <= 2e-6 * clip.min(10.0) * batch.len() as f64, "{}", length(&apart));
+            assert_eq!(ghost.clipped, each.clipped);
+            assert!((ghost.loss - each.loss).abs() < 1e-5 * batch.len().max(1) as f64);
+        }
+        let (ghost, each) = (
+            plain_sum(&case.model, &start, train, batch).unwrap(),
+            own.plain_sum(&start, train, batch).unwrap(),
+        );
+        let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
+        assert!(length(&apart) <= 1e-5 * batch.len() as f64);
+    }
+    let (ghost, each) = (
+        case.model.evaluate(&start, &case.dataset.test).unwrap(),
+        own.evaluate(&start, &case.dataset.test).unwrap(),
+    );
+    assert!(ghost.accuracy == each.accuracy && (ghost.loss - each.loss).abs() < 1e-5);
+}
+
+/// Neither threads nor the others of a batch change a bit of what an example adds.
+#[test]
+fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
+    let (case, own) = (case(), own());
+    let (start, train) = (case.start(), &case.dataset.train);
+    let batch: Vec<usize> = (0..300).map(|i| i * 3).collect();
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| own.clipped_sum(&start, train, &batch, 0.5).unwrap())
+    };
+    assert_eq!(with(1), with(4));
+    // All clipped to 2^-10 of a power of two's multiple: sums of few terms in double precision are exact enough to tell.
+    let alone = own.clipped_sum(&start, train, &[7], 0.5).unwrap();
+    for others in [&[900, 3][..], &[1, 2, 3, 4, 5, 6, 8, 9, 10]] {
+        let without = own.clipped_sum(&start, train, others, 0.5).unwrap();
+        let all: Vec<usize> = others.iter().copied().chain([7]).collect();
+        let sum = own.clipped_sum(&start, train, &all, 0.5).unwrap();
+        for i in 0..start.len() {
+            let added = sum.gradient[i] - without.gradient[i];
+            assert!((added - alone.gradient[i]).abs() <= 1e-14, "{added} {}", alone.gradient[i]);
+        }
+    }
+}
+
+/// An example that is no number adds nothing; one that is there twice is refused, as are parameters of another length.
+#[test]
+fn hostile_examples_and_batches_are_held_as_by_ghost_clipping() {
+    let (case, own) = (case(), own());
+    let start = case.start();
+    let mut features: Vec<f32> = (0..12).flat_map(|i| case.dataset.train.features(i).to_vec()).collect();
+    for (row, hostile) in [(2, f32::NAN), (5, f32::INFINITY), (7, 3e38)] {
+        features[64 * row..64 * (row + 1)].fill(hostile);
+    }
+    let examples = Examples::new(features, (0..12).map(|i| i % 10).collect(), 64).unwrap();
+    let all: Vec<usize> = (0..12).collect();
+    let finite: Vec<usize> = all.iter().copied().filter(|i| ![2, 5, 7].contains(i)).collect();
+    let sum = own.clipped_sum(&start, &examples, &all, 0.5).unwrap();
+    assert!(sum.gradient.iter().all(|x| x.is_finite()) && length(&sum.gradient) <= 12.0 * 0.5);
+    let rest = own.clipped_sum(&start, &examples, &finite, 0.5).unwrap();
+    for row in [2, 5] {
+        let one = own.clipped_sum(&start, &examples, &[row], 0.5).unwrap();
+        assert_eq!((length(&one.gradient), one.clipped), (0.0, 1));
+    }
+    let third = own.clipped_sum(&start, &examples, &[7], 0.5).unwrap();
+    assert!(length(&third.gradient) <= 0.5);
+    for i in 0..start.len() {
+        assert!((sum.gradient[i] - rest.gradient[i] - third.gradient[i]).abs() < 1e-13);
+    }
+    let refused = |batch: &[usize], start: &[f32]| {
+        let error = own.clipped_sum(start, &examples, batch, 0.5).unwrap_err();
+        assert!(error.is_bad_input());
+        error.to_string()
+    };
+    assert!(refused(&[3, 1, 3], &start).contains("3 twice"));
+    assert!(refused(&[12], &start).contains("below 12"));
+    assert!(refused(&[1], &start[1..]).starts_with("number of parameters"));
+    assert!(own.clipped_sum(&start, &examples, &[1], 1e-302).is_err());
+}
+
+/// Networks that are no functions of one example to one number.
+enum Fault {
+    Vector,
+    Double,
+    WrongGradient,
+    Counts(AtomicUsize),
+}
+
+/// Passes the forward value on and returns a gradient of another shape.
+struct Careless;
+
+impl CustomOp1 for Careless {
+    fn name(&self) -> &'static str {
+        "careless"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        Ok((storage.clone(), layout.shape().clone()))
+    }
+
+    fn bwd(&self, _: &Tensor, _: &Tensor, _: &Tensor) -> Result<Option<Tensor>> {
+        Ok(Some(Tensor::zeros(5, DType::F32, &Device::Cpu)?))
+    }
+}
+
+impl Network for Fault {
+    fn identity(&self) -> String {
+        "a fault".into()
+    }
+
+    fn shapes(&self) -> Vec<Vec<usize>> {
+        vec![vec![64]]
+    }
+
+    fn outputs(&self, parameters: &[Tensor], _: Example) -> Result<Tensor> {
+        parameters[0].narrow(0, 0, 3)
+    }
+
+    fn loss(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
+        let w = &parameters[0];
+        let x = Tensor::from_slice(example.features, 64, &Device::Cpu)?;
+        match self {
+            Self::Vector => w * x,
+            Self::Double => (w * x)?.sum_all()?.to_dtype(DType::F64),
+            Self::WrongGradient => w.apply_op1(Careless)?.sum_all(),
+            Self::Counts(calls) => {
+                let calls = calls.fetch_add(1, Ordering::Relaxed) as f64;
+                ((w * x)?.sum_all()? * (1.0 + calls))?.sum_all()
+            }
+        }
+    }
+}
+
+/// Three outputs, where there are ten labels; or no parameter at all.
+struct Few(usize);
+
+impl Network for Few {
+    fn identity(&self) -> String {
+        "few".into()
+    }
+
+    fn shapes(&self) -> Vec<Vec<usize>> {
+        vec![vec![3, self.0]]
+    }
+
+    fn outputs(&self, parameters: &[Tensor], _: Example) -> Result<Tensor> {
+        parameters[0].narrow(1, 0, 1)
+    }
+}
+
+#[test]
+fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
+    let case = case();
+    for (fault, words) in [
+        (Fault::Vector, "loss of an example is [64] of F32 but must be one number"),
+        (Fault::Double, "loss of an example is [] of F64"),
+        (Fault::WrongGradient, "shape mismatch"),
+        (Fault::Counts(AtomicUsize::new(0)), "gradient of an example is another one at the second time"),
+    ] {
+        let own = Own::new("fault", fault).unwrap();
+        let setup = Setup { model: &own, ..case.setup() };
+        let refused = Trainer::new(setup, RunId::default(), vec![0.1; 64], Key::from_seed_insecure(1)).err();
+        let message = refused.expect(words).to_string();
+        assert!(message.contains(words), "{message}");
+    }
+    let nine = case.dataset.train.labels().iter().position(|&label| label == 9).unwrap();
+    let few = Own::new("few", Few(1)).unwrap();
+    let error = few.plain_sum(&[0.0; 3], &case.dataset.train, &[nine]).unwrap_err();
+    assert!(error.to_string().contains("label 9 of 3 classes"), "{error}");
+    assert!(Own::new("empty", Few(0)).unwrap_err().to_string().starts_with("number of parameters"));
+}
+
+/// It trains under a plan, resumes to the bit, and its checkpoint refuses another model, even one of the same size.
+#[test]
+fn an_own_model_trains_resumes_and_is_known_again() {
+    let (case, own) = (case(), own());
+    let setup = Setup { model: &own, ..case.setup() };
+    let trainer =
+        || Trainer::new(setup, RunId::default(), case.start(), Key::from_seed_insecure(KEY)).unwrap();
+    let never = AtomicBool::new(false);
+    let mut whole = trainer();
+    whole.run(&Options { test_every: 24, checkpoints: None }, &never, |_| ()).unwrap();
+    let accuracy = whole.history().accuracies.last().unwrap().1;
+    assert!(accuracy > 0.6, "{accuracy}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::open(folder.path(), RunId::default()).unwrap();
+    let mut cut = trainer();
+    (0..10).for_each(|_| cut.step().unwrap());
+    cut.save(&checkpoints).unwrap();
+    let refusal = Trainer::resume(case.setup(), &checkpoints).err().unwrap().to_string();
+    assert!(refusal.contains("another model"), "{refusal}");
+    let mut resumed = Trainer::resume(setup, &checkpoints).unwrap();
+    while resumed.step_count() < 24 {
+        resumed.step().unwrap();
+    }
+    assert_eq!(resumed.parameters(), whole.parameters());
+}
