@@ -3,6 +3,8 @@
 //! Both are compiled once for each instruction set and chosen at run time. Multiplications and additions stay apart
 //! and in a fixed order, so that every set gives the same bits.
 
+use crate::vectorized::vectorized;
+
 /// Numbers summed side by side.
 const LANES: usize = 32;
 /// Columns of one block of sums where each row has one factor: two cache lines of a row, in registers.
@@ -13,11 +15,18 @@ const OUTPUTS: usize = 4;
 
 /// |x|^2 of each of `count` equal parts of `values`.
 pub(super) fn norms_squared(values: &[f32], count: usize) -> Vec<f64> {
-    let each = values.len() / count;
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || values.chunks_exact(each).map(norm_squared).collect(),
-    )
+    let mut norms = vec![0.0; count];
+    fill_norms_squared(values, &mut norms);
+    norms
+}
+
+vectorized! {
+    fn fill_norms_squared(values: &[f32], norms: &mut [f64]) {
+        let each = values.len() / norms.len();
+        for (norm, part) in norms.iter_mut().zip(values.chunks_exact(each)) {
+            *norm = norm_squared(part);
+        }
+    }
 }
 
 /// Squares are exact, and their sum is of positive numbers: its relative error is below (d / 32 + 64) 2^-53.
@@ -51,22 +60,7 @@ pub(super) struct Weighted<'a> {
 impl Weighted<'_> {
     /// sums\[o\]\[k\] += the sum over kept i of factors\[i\]\[o\] rows\[i\]\[k\], one example after the other.
     pub(super) fn add_to(self, sums: &mut [f64]) {
-        let width = sums.len() / self.outputs;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                let mut output = 0;
-                let mut groups = sums.chunks_exact_mut(OUTPUTS * width);
-                for group in &mut groups {
-                    self.add_outputs::<OUTPUTS, NARROW>(output, group, width);
-                    output += OUTPUTS;
-                }
-                for sum in groups.into_remainder().chunks_exact_mut(width) {
-                    self.add_outputs::<1, WIDE>(output, sum, width);
-                    output += 1;
-                }
-            },
-        );
+        add_to(self, sums);
     }
 
     /// The same for outputs from `output` on, `W` columns at a time.
@@ -108,6 +102,22 @@ impl Weighted<'_> {
         for (o, block) in block.iter().enumerate() {
             let sums = &mut sums[o * width + column..][..W];
             sums.iter_mut().zip(block).for_each(|(sum, block)| *sum += block);
+        }
+    }
+}
+
+vectorized! {
+    fn add_to(weighted: Weighted<'_>, sums: &mut [f64]) {
+        let width = sums.len() / weighted.outputs;
+        let mut output = 0;
+        let mut groups = sums.chunks_exact_mut(OUTPUTS * width);
+        for group in &mut groups {
+            weighted.add_outputs::<OUTPUTS, NARROW>(output, group, width);
+            output += OUTPUTS;
+        }
+        for sum in groups.into_remainder().chunks_exact_mut(width) {
+            weighted.add_outputs::<1, WIDE>(output, sum, width);
+            output += 1;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What happens to each number by itself: gates, cells, probabilities.
 
 use super::scalar::{exp, sigmoid, tanh};
-use super::vectorized::vectorized;
+use crate::vectorized::vectorized;
 
 /// Numbers side by side.
 const LANES: usize = 16;

@@ -12,7 +12,6 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod users;
-mod vectorized;
 
 pub use pass::Memory;
 pub use shape::Lstm;

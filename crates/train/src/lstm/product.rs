@@ -2,7 +2,7 @@
 //!
 //! Multiplications and additions stay apart and in a fixed order: every instruction set gives the same bits.
 
-use super::vectorized::vectorized;
+use crate::vectorized::vectorized;
 
 /// Columns of a panel.
 const WIDE: usize = 32;

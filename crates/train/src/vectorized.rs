@@ -34,4 +34,4 @@ macro_rules! vectorized {
         }
     };
 }
-pub(super) use vectorized;
+pub(crate) use vectorized;
