@@ -93,7 +93,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
     /// Learning rate, or several: each mechanism keeps its best [default: three, by model, and further ones while the best
-    /// of a mechanism is the least or the largest; no further ones with --released-models all].
+    /// of a mechanism is the least or the largest, and no repeats of one that is far behind; exactly the three with
+    /// --released-models all].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]

@@ -160,6 +160,11 @@ impl Study {
         Ok((dataset, model))
     }
 
+    /// Whether the best learning rate is searched for, beyond those that it began with.
+    pub fn widens(&self) -> bool {
+        self.widens
+    }
+
     /// Whether the same is trained without clipping and noise.
     pub fn without_noise(&self) -> bool {
         self.without_noise

@@ -3,13 +3,14 @@
 use antinoise_noise::{KeyedRng, Purpose};
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
+use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
 
 use super::folder::Folder;
 use super::metrics::Metrics;
 use super::named::WITHOUT_NOISE;
-use super::results::{Finished, Results, Unprotected};
+use super::results::{Finished, Results, Unprotected, may_be_best};
 use super::study::{Study, run_name};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -57,39 +58,64 @@ struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Every mechanism at every learning rate, as often as asked, and the same without privacy.
+    /// The runs of every mechanism, and the same without privacy.
     fn all(&self) -> Result<Results> {
         let Self { study, model, dataset, .. } = *self;
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
-            for rule in study.rules() {
-                let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(*rule) };
-                for repeat in 0..study.repeats() {
-                    let name = run_name(&named.mechanism, rule, repeat);
-                    let results = self.one(setup, &name, repeat)?;
-                    self.around.folder.save_model(&name, model.name(), &results.parameters)?;
-                    finished.push(Finished { plan, rule: *rule, results });
-                }
-            }
+            self.search(named.plan.steps, |rule, repeat| {
+                let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(rule) };
+                let name = run_name(&named.mechanism, &rule, repeat);
+                let results = self.one(setup, &name, repeat)?;
+                self.around.folder.save_model(&name, model.name(), &results.parameters)?;
+                let run = Finished { plan, rule, results };
+                let accuracy = run.rate_and_accuracy().1;
+                finished.push(run);
+                Ok(accuracy)
+            })?;
         }
         Ok(Results { finished, references: self.references()? })
     }
 
-    /// The same training without clipping and noise, at each learning rate as often, if that was asked for.
+    /// The same training without clipping and noise, if that was asked for.
     fn references(&self) -> Result<Vec<Unprotected>> {
         let Self { study, model, dataset, .. } = *self;
-        let rules = if study.without_noise() { study.rules() } else { &[] };
         let mut found = Vec::new();
-        for rule in rules {
-            let plan = &study.plans()[0].plan;
-            let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
-            let recipe = study.recipe(*rule);
+        if !study.without_noise() {
+            return Ok(found);
+        }
+        let plan = &study.plans()[0].plan;
+        let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
+        self.search(steps, |rule, repeat| {
+            let recipe = study.recipe(rule);
             let reference = Reference { model, dataset, recipe, batch_size, steps, test_every };
-            for repeat in 0..study.repeats() {
-                found.push(Unprotected { rule: *rule, measured: self.one_reference(&reference, repeat)? });
+            let run = Unprotected { rule, measured: self.one_reference(&reference, repeat)? };
+            let accuracy = run.rate_and_accuracy().1;
+            found.push(run);
+            Ok(accuracy)
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `run`, which gives an accuracy after so many steps, for every learning rate, as often as asked. Where rates are
+    /// searched for, those that are far behind after their first run are not repeated.
+    fn search(&self, steps: usize, mut run: impl FnMut(Rule, usize) -> Result<f64>) -> Result<()> {
+        let (rules, repeats) = (self.study.rules(), self.study.repeats());
+        let all_repeats = if self.study.widens() { 1 } else { repeats };
+        let mut runs = Vec::new();
+        for rule in rules {
+            for repeat in 0..all_repeats {
+                runs.push((rule.learning_rate(), run(*rule, repeat)?));
             }
         }
-        Ok(found)
+        while let Some(rate) = may_be_best(&runs, repeats, self.dataset.test.len()) {
+            let rule = rules.iter().find(|rule| rule.learning_rate() == rate).expect("a rate that was tried");
+            for repeat in all_repeats..repeats {
+                runs.push((rate, run(*rule, repeat)?));
+            }
+        }
+        self.progress.skip((steps * (rules.len() * repeats - runs.len())) as u64);
+        Ok(())
     }
 
     /// What one run without privacy measured, now or before.
