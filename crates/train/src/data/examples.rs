@@ -23,6 +23,11 @@ impl ImageShape {
         Self { height: 1, width: 1, channels: numbers }
     }
 
+    /// Where the channels of a pixel start in the image.
+    pub(crate) fn at(&self, row: usize, column: usize) -> usize {
+        (row * self.width + column) * self.channels
+    }
+
     /// Numbers in one image: height x width x channels.
     ///
     /// ```

@@ -6,6 +6,7 @@ use candle_core::{CpuStorage, CustomOp2, Device, Layout, Result, Shape, Tensor, 
 
 use super::window::Window;
 use crate::tensor::with_values;
+use crate::vectorized::vectorized;
 
 /// One affine layer of one recorded pass: what its weights' per-example gradients G_i^T X_i are made of.
 pub(crate) struct Captured {
@@ -88,10 +89,8 @@ impl CustomOp2 for Affine {
 
     fn cpu_fwd(&self, _: &CpuStorage, _: &Layout, _: &CpuStorage, _: &Layout) -> Result<(CpuStorage, Shape)> {
         let y = with_values(&self.product, |product| {
-            let mut y = Vec::with_capacity(product.len());
-            for row in product.chunks_exact(self.bias.len()) {
-                y.extend(row.iter().zip(&self.bias).map(|(product, bias)| product + bias));
-            }
+            let mut y = vec![0.0; product.len()];
+            add_bias(product, &self.bias, &mut y);
             y
         })?;
         Ok((CpuStorage::F32(y), self.shape.clone()))
@@ -115,5 +114,16 @@ impl CustomOp2 for Affine {
             None => input.reshape(images.shape())?,
         };
         Ok((Some(images), None))
+    }
+}
+
+vectorized! {
+    /// product + bias, row by row, into `y`.
+    fn add_bias(product: &[f32], bias: &[f32], y: &mut [f32]) {
+        for (y, product) in y.chunks_exact_mut(bias.len()).zip(product.chunks_exact(bias.len())) {
+            for ((y, product), bias) in y.iter_mut().zip(product).zip(bias) {
+                *y = product + bias;
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use crate::tensor::{contiguous, with_values};
+use crate::vectorized::vectorized;
 
 /// A function of each number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +19,8 @@ impl CustomOp1 for Activation {
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = contiguous(storage, layout)?;
-        let y = match self {
-            Self::Relu => x.iter().map(|&x| if x < 0.0 { 0.0 } else { x }).collect(),
-            Self::Tanh => x.iter().map(|&x| tanh(x)).collect(),
-        };
+        let mut y = vec![0.0; x.len()];
+        fill(*self, x, &mut y);
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
 
@@ -39,9 +38,21 @@ impl CustomOp1 for Activation {
     }
 }
 
+vectorized! {
+    /// The function of each number of `x` into `y`.
+    fn fill(activation: Activation, x: &[f32], y: &mut [f32]) {
+        let pairs = y.iter_mut().zip(x);
+        match activation {
+            Activation::Relu => pairs.for_each(|(y, &x)| *y = if x < 0.0 { 0.0 } else { x }),
+            Activation::Tanh => pairs.for_each(|(y, &x)| *y = tanh(x)),
+        }
+    }
+}
+
 /// tanh to 2e-7, in operations that run in vector registers; the library's takes a quarter of a step's time.
 ///
 /// tanh y is p / q, a continued fraction cut off, and tanh x = 2 p q / (p^2 + q^2) for y = x / 2.
+#[inline(always)]
 fn tanh(x: f32) -> f32 {
     // Beyond it tanh is 1 to single precision.
     let y = x.clamp(-9.2, 9.2) * 0.5;

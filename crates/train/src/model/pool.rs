@@ -2,6 +2,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use super::window::Window;
 use crate::tensor::{contiguous, with_values};
+use crate::vectorized::vectorized;
 
 /// How a window of numbers becomes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +30,8 @@ impl CustomOp1 for Pool {
         let channels = window.image.channels;
         let examples = images.len() / window.image.len();
         let (down, across) = window.outputs();
-        let start = if *kind == Pooling::Max { f32::NEG_INFINITY } else { 0.0 };
-        let mut pooled = vec![start; examples * down * across * channels];
-        let each = images.chunks_exact(window.image.len());
-        for (image, pooled) in each.zip(pooled.chunks_exact_mut(down * across * channels)) {
-            for (position, y) in pooled.chunks_exact_mut(channels).enumerate() {
-                for pixel in window.pixels(position) {
-                    let x = &image[pixel..][..channels];
-                    match kind {
-                        Pooling::Max => y.iter_mut().zip(x).for_each(|(y, &x)| *y = larger(*y, x)),
-                        Pooling::Average => y.iter_mut().zip(x).for_each(|(y, &x)| *y += x * self.share()),
-                    }
-                }
-            }
-        }
+        let mut pooled = vec![0.0; examples * down * across * channels];
+        gather(*kind, *window, images, &mut pooled);
         Ok((CpuStorage::F32(pooled), (examples, down, across, channels).into()))
     }
 
@@ -50,42 +39,96 @@ impl CustomOp1 for Pool {
         let mut spread = vec![0.0; images.elem_count()];
         with_values(images, |images| {
             with_values(pooled, |pooled| {
-                with_values(gradient, |gradient| self.spread(images, pooled, gradient, &mut spread))
+                with_values(gradient, |gradient| {
+                    spread_back(self.kind, self.window, images, pooled, gradient, &mut spread)
+                })
             })
         })???;
         Ok(Some(Tensor::from_vec(spread, images.shape(), images.device())?))
     }
 }
 
-impl Pool {
-    fn share(&self) -> f32 {
-        1.0 / (self.window.size * self.window.size) as f32
-    }
+/// Channels that are pooled side by side.
+const LANES: usize = 8;
 
+vectorized! {
+    /// Each window's numbers, made one, into `pooled`.
+    fn gather(kind: Pooling, window: Window, images: &[f32], pooled: &mut [f32]) {
+        let channels = window.image.channels;
+        let whole = channels / LANES * LANES;
+        let each = images.chunks_exact(window.image.len());
+        for (image, pooled) in each.zip(pooled.chunks_exact_mut(window.positions() * channels)) {
+            for (position, y) in pooled.chunks_exact_mut(channels).enumerate() {
+                for channel in (0..whole).step_by(LANES) {
+                    y[channel..][..LANES].copy_from_slice(&one_of::<LANES>(kind, window, position, channel, image));
+                }
+                for channel in whole..channels {
+                    y[channel..][..1].copy_from_slice(&one_of::<1>(kind, window, position, channel, image));
+                }
+            }
+        }
+    }
+}
+
+/// What `W` channels of a window become. They stay in registers: a maximum in memory is written only where it grows, one number
+/// at a time.
+#[inline(always)]
+fn one_of<const W: usize>(
+    kind: Pooling,
+    window: Window,
+    position: usize,
+    channel: usize,
+    image: &[f32],
+) -> [f32; W] {
+    let mut y = [if kind == Pooling::Max { f32::NEG_INFINITY } else { 0.0 }; W];
+    let share = share(window);
+    for (row, columns) in window.pixels(position) {
+        for column in columns {
+            let x: &[f32; W] =
+                image[window.image.at(row, column) + channel..].first_chunk().expect("a whole pixel");
+            match kind {
+                Pooling::Max => {
+                    for k in 0..W {
+                        y[k] = larger(y[k], x[k]);
+                    }
+                }
+                Pooling::Average => {
+                    for k in 0..W {
+                        y[k] += x[k] * share;
+                    }
+                }
+            }
+        }
+    }
+    y
+}
+
+vectorized! {
     /// Adds each output's gradient to the inputs that made it.
-    fn spread(&self, images: &[f32], pooled: &[f32], gradient: &[f32], spread: &mut [f32]) {
-        let channels = self.window.image.channels;
+    fn spread_back(kind: Pooling, window: Window, images: &[f32], pooled: &[f32], gradient: &[f32], spread: &mut [f32]) {
+        let (channels, share) = (window.image.channels, share(window));
         let mut rest = vec![0.0; channels];
         let outputs = pooled.chunks_exact(channels).zip(gradient.chunks_exact(channels));
         for (output, (y, gradient)) in outputs.enumerate() {
-            let (example, position) = (output / self.window.positions(), output % self.window.positions());
-            let image = example * self.window.image.len();
+            let (example, position) = (output / window.positions(), output % window.positions());
+            let image = example * window.image.len();
             rest.copy_from_slice(gradient);
-            for pixel in self.window.pixels(position) {
-                let sums = &mut spread[image + pixel..][..channels];
-                match self.kind {
-                    Pooling::Average => {
-                        sums.iter_mut()
-                            .zip(&rest)
-                            .for_each(|(sum, gradient)| *sum += gradient * self.share());
-                    }
-                    Pooling::Max => {
-                        let x = &images[image + pixel..][..channels];
-                        let sums = sums.iter_mut().zip(&mut rest);
-                        for ((sum, rest), (x, y)) in sums.zip(x.iter().zip(y)) {
-                            let share = if x == y { *rest } else { 0.0 };
-                            *sum += share;
-                            *rest -= share;
+            for (row, columns) in window.pixels(position) {
+                for column in columns {
+                    let pixel = image + window.image.at(row, column);
+                    let sums = &mut spread[pixel..][..channels];
+                    match kind {
+                        Pooling::Average => {
+                            sums.iter_mut().zip(&rest).for_each(|(sum, gradient)| *sum += gradient * share);
+                        }
+                        Pooling::Max => {
+                            let x = &images[pixel..][..channels];
+                            let sums = sums.iter_mut().zip(&mut rest);
+                            for ((sum, rest), (x, y)) in sums.zip(x.iter().zip(y)) {
+                                let share = if x == y { *rest } else { 0.0 };
+                                *sum += share;
+                                *rest -= share;
+                            }
                         }
                     }
                 }
@@ -94,7 +137,12 @@ impl Pool {
     }
 }
 
+fn share(window: Window) -> f32 {
+    1.0 / (window.size * window.size) as f32
+}
+
 /// The larger of two numbers, and NaN rather than -infinity of a window of NaN.
+#[inline(always)]
 fn larger(y: f32, x: f32) -> f32 {
     if x <= y { y } else { x }
 }

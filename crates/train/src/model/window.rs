@@ -7,6 +7,7 @@ use candle_core::{Device, Result as TensorResult, Tensor};
 
 use crate::data::ImageShape;
 use crate::tensor::with_values;
+use crate::vectorized::vectorized;
 
 /// Square windows over images that lie pixel by pixel, a pixel's channels side by side.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,7 @@ impl Window {
     }
 
     /// The parts of window `position` that lie within the image.
+    #[inline(always)]
     fn runs(&self, position: usize) -> impl Iterator<Item = Run> {
         let Self { image: ImageShape { height, width, channels }, size, stride, padding } = *self;
         let across = self.outputs().1;
@@ -61,11 +63,13 @@ impl Window {
         })
     }
 
-    /// The pixels of window `position`: where each one's channels start in the image. For windows without
-    /// padding.
-    pub(super) fn pixels(&self, position: usize) -> impl Iterator<Item = usize> {
-        let channels = self.image.channels;
-        self.runs(position).flat_map(move |run| run.image.step_by(channels))
+    /// The rows of window `position`, and the columns of each. For windows without padding.
+    #[inline(always)]
+    pub(super) fn pixels(&self, position: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let across = self.outputs().1;
+        let (top, left) = (position / across * self.stride, position % across * self.stride);
+        let columns = left..left + self.size;
+        (top..top + self.size).map(move |row| (row, columns.clone()))
     }
 
     /// Every window of every image as a row: examples x positions x (row, column, channel of the window).
@@ -77,7 +81,7 @@ impl Window {
             for (rows, image) in each.zip(images.chunks_exact(self.image.len())) {
                 for (position, row) in rows.chunks_exact_mut(self.len()).enumerate() {
                     for run in self.runs(position) {
-                        row[run.window..][..run.image.len()].copy_from_slice(&image[run.image]);
+                        copy(&image[run.image.clone()], &mut row[run.window..][..run.image.len()]);
                     }
                 }
             }
@@ -91,17 +95,33 @@ impl Window {
         let examples = rows.dim(0)?;
         let mut images = vec![0.0; examples * self.image.len()];
         with_values(rows, |rows| {
-            let each = rows.chunks_exact(self.positions() * self.len());
-            for (rows, image) in each.zip(images.chunks_exact_mut(self.image.len())) {
-                for (position, row) in rows.chunks_exact(self.len()).enumerate() {
-                    for run in self.runs(position) {
-                        let row = &row[run.window..][..run.image.len()];
-                        image[run.image].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-                    }
-                }
-            }
+            add_windows(*self, rows, &mut images);
         })?;
         Tensor::from_vec(images, (examples, height, width, channels), &Device::Cpu)
+    }
+}
+
+/// Copies as `copy_from_slice`, without a call for the one length that a first layer has many of.
+#[inline(always)]
+fn copy(from: &[f32], to: &mut [f32]) {
+    match (<&[f32; 8]>::try_from(from), <&mut [f32; 8]>::try_from(&mut *to)) {
+        (Ok(from), Ok(to)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
+vectorized! {
+    /// Adds each window's numbers to the pixels that they were.
+    fn add_windows(window: Window, rows: &[f32], images: &mut [f32]) {
+        let each = rows.chunks_exact(window.positions() * window.len());
+        for (rows, image) in each.zip(images.chunks_exact_mut(window.image.len())) {
+            for (position, row) in rows.chunks_exact(window.len()).enumerate() {
+                for run in window.runs(position) {
+                    let row = &row[run.window..][..run.image.len()];
+                    image[run.image].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+                }
+            }
+        }
     }
 }
 
