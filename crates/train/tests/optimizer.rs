@@ -30,6 +30,11 @@ fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
                 first = momentum * first + g;
                 theta -= rate * (g + momentum * first);
             }
+            Rule::Ftrl { radius, .. } => {
+                first += recipe.schedule.share(t, gradients.len()) * g;
+                let moved = recipe.rule.learning_rate() * first;
+                theta = f64::from(start) - moved.clamp(-radius, radius);
+            }
             Rule::Adam { beta1, beta2, epsilon, .. } => {
                 first = beta1 * first + (1.0 - beta1) * g;
                 second = beta2 * second + (1.0 - beta2) * g * g;
@@ -48,6 +53,7 @@ fn rules() -> impl Strategy<Value = Rule> {
             .prop_map(|(learning_rate, momentum)| Rule::Sgd { learning_rate, momentum }),
         (1e-3f64..1.0, momentum())
             .prop_map(|(learning_rate, momentum)| Rule::Nesterov { learning_rate, momentum }),
+        (1e-3f64..1.0, 0.01f64..2.0).prop_map(|(learning_rate, radius)| Rule::Ftrl { learning_rate, radius }),
         (1e-4f64..0.1, 0f64..0.95, 0.5f64..0.999).prop_map(|(learning_rate, beta1, beta2)| Rule::Adam {
             learning_rate,
             beta1,
@@ -72,7 +78,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
         |(rule, decay, warm_up, weight_decay, zero_beyond)| Recipe {
             rule,
             schedule: Schedule { warm_up, decay },
-            weight_decay,
+            weight_decay: if matches!(rule, Rule::Ftrl { .. }) { 0.0 } else { weight_decay },
             zero_beyond,
         },
     )
@@ -82,6 +88,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
 fn scale(recipe: &Recipe, steps: usize) -> f64 {
     let momentum = match recipe.rule {
         Rule::Sgd { momentum, .. } | Rule::Nesterov { momentum, .. } => momentum,
+        Rule::Ftrl { .. } => 0.0,
         Rule::Adam { .. } => 0.9,
     };
     1.0 + 2.0 * recipe.rule.learning_rate() * steps as f64 / (1.0 - momentum)
@@ -140,7 +147,12 @@ proptest! {
     #[test]
     fn the_workload_is_what_the_optimizer_does(recipe in recipes(), steps in 4usize..24) {
         prop_assume!(!matches!(recipe.rule, Rule::Adam { .. }));
-        let recipe = Recipe { zero_beyond: None, ..recipe };
+        // FTRL is linear until it meets its bound.
+        let rule = match recipe.rule {
+            Rule::Ftrl { learning_rate, .. } => Rule::Ftrl { learning_rate, radius: 1e3 },
+            rule => rule,
+        };
+        let recipe = Recipe { zero_beyond: None, rule, ..recipe };
         let workload = recipe.workload(steps);
         workload.check_steps(steps).unwrap();
         let rows = rows(&workload, steps);
@@ -239,6 +251,7 @@ fn settings_outside_their_range_are_refused_by_name() {
             "epsilon of Adam",
         );
         refused(Recipe { zero_beyond: Some(bad), ..plain }, "zero_beyond");
+        refused(Rule::Ftrl { learning_rate: 0.1, radius: bad }.into(), "radius");
     }
     for bad in [1.0, -0.1, f64::NAN] {
         refused(Rule::Sgd { learning_rate: 0.1, momentum: bad }.into(), "momentum");
@@ -249,8 +262,25 @@ fn settings_outside_their_range_are_refused_by_name() {
     for bad in [-0.1, f64::NAN, f64::INFINITY, 2.0] {
         refused(Recipe { weight_decay: bad, ..plain }, "weight_decay");
     }
+    let ftrl = Rule::Ftrl { learning_rate: 0.1, radius: 1.0 };
+    refused(Recipe { weight_decay: 0.1, ..ftrl.into() }, "weight_decay");
     let scheduled = |warm_up, decay| Recipe { schedule: Schedule { warm_up, decay }, ..plain };
     refused(scheduled(8, Decay::Constant), "warm_up");
     refused(scheduled(0, Decay::Linear { last: -0.5 }), "last of the schedule");
     refused(scheduled(0, Decay::Cooldown { share: 0.0, last: 0.0 }), "share of the cooldown");
+}
+
+#[test]
+fn ftrl_is_the_nearest_point_of_its_ball_and_remembers_what_was_cut_off() {
+    let rule = Rule::Ftrl { learning_rate: 0.5, radius: 5.0 };
+    let (start, updates) = ([1f32, -2.0], [[-6f32, -8.0], [-6.0, -8.0], [10.0, 14.0]]);
+    let mut optimizer = Optimizer::new(rule, 2).unwrap();
+    let mut theta = start;
+    // Within the ball it is SGD: half of (6, 8) has length 5. Beyond, the sum (12, 16) is cut to (3, 4), but goes on from where it is.
+    for (update, expected) in updates.iter().zip([[4f32, 2.0], [4.0, 2.0], [2.0, -1.0]]) {
+        optimizer.step(&mut theta, update);
+        for (theta, expected) in theta.iter().zip(expected) {
+            assert!((theta - expected).abs() < 1e-6, "{theta} {expected}");
+        }
+    }
 }

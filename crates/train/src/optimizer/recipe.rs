@@ -64,6 +64,10 @@ impl Recipe {
             let must_be = format!("below 1 / learning_rate = {}", 1.0 / self.rule.learning_rate());
             return Err(InvalidParameter::new("weight_decay", self.weight_decay, must_be));
         }
+        if self.weight_decay > 0.0 && matches!(self.rule, Rule::Ftrl { .. }) {
+            let must_be = "0 with ftrl, whose parameters follow from the sum of the updates alone";
+            return Err(InvalidParameter::new("weight_decay", self.weight_decay, must_be));
+        }
         if let Some(bound) = self.zero_beyond {
             positive("zero_beyond", bound)?;
         }

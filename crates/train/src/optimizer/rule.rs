@@ -19,6 +19,17 @@ pub enum Rule {
         /// In \[0, 1).
         momentum: f64,
     },
+    /// s <- s + g; theta <- theta_0 - learning_rate s, or the nearest point within `radius` of theta_0: follow the regularized
+    /// leader, whose sum does not forget what the bound cut off.
+    ///
+    /// # Source
+    /// Monograph, section 1.10.2, with a ball about the start as the set of parameters.
+    Ftrl {
+        /// Above 0.
+        learning_rate: f64,
+        /// How far, in l2 norm, parameters may be from their start; above 0.
+        radius: f64,
+    },
     /// m <- beta1 m + (1 - beta1) g; v <- beta2 v + (1 - beta2) g^2;
     /// theta <- theta - learning_rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
     ///
@@ -47,6 +58,9 @@ impl Rule {
             Self::Sgd { momentum, .. } | Self::Nesterov { momentum, .. } => {
                 below_one("momentum", momentum)?;
             }
+            Self::Ftrl { radius, .. } => {
+                positive("radius", radius)?;
+            }
             Self::Adam { beta1, beta2, epsilon, .. } => {
                 below_one("beta1", beta1)?;
                 below_one("beta2", beta2)?;
@@ -67,6 +81,7 @@ impl Rule {
         match *self {
             Self::Sgd { learning_rate, .. }
             | Self::Nesterov { learning_rate, .. }
+            | Self::Ftrl { learning_rate, .. }
             | Self::Adam { learning_rate, .. } => learning_rate,
         }
     }
@@ -76,16 +91,17 @@ impl Rule {
         match &mut self {
             Self::Sgd { learning_rate, .. }
             | Self::Nesterov { learning_rate, .. }
+            | Self::Ftrl { learning_rate, .. }
             | Self::Adam { learning_rate, .. } => *learning_rate = rate,
         }
         self
     }
 
-    /// Vectors of the model's dimension that it remembers: (first, second) moments.
+    /// Vectors of the model's dimension that it remembers: (first, second) moments, or the sum and where it began.
     pub(super) fn remembers(self) -> (bool, bool) {
         match self {
             Self::Sgd { momentum, .. } | Self::Nesterov { momentum, .. } => (momentum != 0.0, false),
-            Self::Adam { .. } => (true, true),
+            Self::Ftrl { .. } | Self::Adam { .. } => (true, true),
         }
     }
 }

@@ -91,27 +91,40 @@ impl Optimizer {
         if self.recipe.rule.remembers().0 {
             assert_eq!(self.first.len(), parameters.len(), "as many parameters as at the start");
         }
-        let pairs = parameters.iter_mut().zip(gradient);
         match self.recipe.rule {
             Rule::Sgd { learning_rate, momentum: 0.0 } | Rule::Nesterov { learning_rate, momentum: 0.0 } => {
                 let rate = (share * learning_rate) as f32;
+                let pairs = parameters.iter_mut().zip(gradient);
                 pairs.for_each(|(theta, g)| *theta -= rate * g);
             }
             Rule::Sgd { learning_rate, momentum } => {
                 let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
-                for ((theta, g), v) in pairs.zip(&mut self.first) {
+                for ((theta, g), v) in parameters.iter_mut().zip(gradient).zip(&mut self.first) {
                     *v = momentum * *v + g;
                     *theta -= rate * *v;
                 }
             }
             Rule::Nesterov { learning_rate, momentum } => {
                 let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
-                for ((theta, g), v) in pairs.zip(&mut self.first) {
+                for ((theta, g), v) in parameters.iter_mut().zip(gradient).zip(&mut self.first) {
                     *v = momentum * *v + g;
                     *theta -= rate * (g + momentum * *v);
                 }
             }
+            Rule::Ftrl { learning_rate, radius } => {
+                if self.steps == 1 {
+                    self.second.copy_from_slice(parameters);
+                }
+                let (share, moved) = (share as f32, self.first.iter_mut().zip(gradient));
+                moved.for_each(|(sum, g)| *sum += share * g);
+                let norm =
+                    learning_rate * self.first.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>().sqrt();
+                let rate = if norm > radius { learning_rate * (radius / norm) } else { learning_rate };
+                let starts = parameters.iter_mut().zip(&self.second).zip(&self.first);
+                starts.for_each(|((theta, start), sum)| *theta = start - rate as f32 * sum);
+            }
             Rule::Adam { learning_rate, beta1, beta2, epsilon } => {
+                let pairs = parameters.iter_mut().zip(gradient);
                 let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
                 let rate = (share * learning_rate / corrected(beta1)) as f32;
                 let second_scale = (1.0 / corrected(beta2)) as f32;

@@ -19,7 +19,7 @@ impl Recipe {
     /// ```
     ///
     /// eta are the shares of the schedule. Adam's steps depend on the updates themselves: sums weighted by the schedule stand
-    /// in for it. Nesterov's momentum or weight decay together with a schedule is exact up to 512 steps; in longer runs the
+    /// in for it, and for FTRL, whose sums they are until it meets its bound. Nesterov's momentum or weight decay together with a schedule is exact up to 512 steps; in longer runs the
     /// same schedule with plain momentum and no decay stands in. Which map a strategy is designed for is a matter of loss and
     /// never of privacy.
     ///
@@ -36,7 +36,7 @@ impl Recipe {
         let (momentum, nesterov) = match self.rule {
             Rule::Sgd { momentum, .. } => (momentum, false),
             Rule::Nesterov { momentum, .. } => (momentum, momentum > 0.0),
-            Rule::Adam { .. } => (0.0, false),
+            Rule::Ftrl { .. } | Rule::Adam { .. } => (0.0, false),
         };
         let weight_decay = self.rule.learning_rate() * self.weight_decay;
         if self.schedule.is_constant() && !nesterov {
@@ -84,7 +84,7 @@ impl Recipe {
             Rule::Sgd { learning_rate, .. } | Rule::Nesterov { learning_rate, .. } => {
                 Rule::Sgd { learning_rate, momentum: 0.0 }
             }
-            Rule::Adam { .. } => self.rule,
+            Rule::Ftrl { .. } | Rule::Adam { .. } => self.rule,
         };
         Self { rule, ..*self }.workload(steps)
     }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use antinoise_input::InvalidParameter;
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct OptimizerOptions {
     /// Momentum of sgd and nesterov.
     #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
     momentum: f64,
+    /// How far parameters may be from their start, in l2 norm, with ftrl.
+    #[arg(long, value_name = "R", required_if_eq("name", "ftrl"), value_parser = real, conflicts_with = "resume")]
+    radius: Option<f64>,
     /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]. LAST is the last step's
     /// share of it, SHARE how many of the steps are the cooldown.
     #[arg(long, default_value = "constant", value_parser = Decay::from_str, conflicts_with = "resume")]
@@ -39,6 +43,8 @@ enum OptimizerName {
     Sgd,
     /// The same with Nesterov's momentum.
     Nesterov,
+    /// Follow the regularized leader: as sgd without momentum, kept within --radius of the start.
+    Ftrl,
     /// Adam; with --weight-decay it is AdamW.
     Adam,
 }
@@ -77,7 +83,20 @@ impl OptimizerOptions {
         match self.name {
             OptimizerName::Sgd => Rule::Sgd { learning_rate, momentum },
             OptimizerName::Nesterov => Rule::Nesterov { learning_rate, momentum },
+            OptimizerName::Ftrl => {
+                Rule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
+            }
             OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+        }
+    }
+
+    /// Refuses an option that the optimizer would not heed.
+    pub fn check(&self) -> Result<(), InvalidParameter> {
+        match self.radius {
+            Some(radius) if self.name != OptimizerName::Ftrl => {
+                Err(InvalidParameter::new("radius", radius, "left out without --optimizer ftrl"))
+            }
+            _ => Ok(()),
         }
     }
 

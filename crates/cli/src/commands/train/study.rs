@@ -52,6 +52,7 @@ pub struct Study {
 impl Study {
     /// The study that the options ask for; nothing is written yet.
     pub fn new(arguments: &Arguments) -> Result<Self> {
+        arguments.optimizer.check()?;
         let table = arguments.table.table(&arguments.data)?;
         let dataset = load(&arguments.data, table.as_ref())?;
         let model = build(arguments.model_name(), &dataset)?;
