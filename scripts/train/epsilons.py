@@ -5,8 +5,8 @@
     python3 scripts/train/epsilons.py [--folder target/fashion-mnist] [--epochs 10] [--repeats 3] [--epsilon 1,2,4,8]
 
 The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an edge. Two comparisons: batches
-that are sampled (DP-SGD and what planning chooses there) and batches that come round (independent noise, banded, BLT, dense). Hours on two cores; what is in the folder
-is not trained again, so that a run that was stopped goes on. Prints the table of docs/results/fashion-mnist.md.
+that are sampled (DP-SGD and what planning chooses there) and batches that come round (independent noise, banded, BLT, dense). Hours on two
+cores; what is in the folder is not trained again, so that a run that was stopped goes on. Prints a table.
 """
 import argparse
 import json
@@ -61,6 +61,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--epsilon", default="1,2,4,8")
     options = parser.parse_args()
+    if "," not in options.epsilon:
+        parser.error(f"--epsilon is {options.epsilon} but must be two or more with commas between them")
     found, sampled = {}, {}
     for name, arguments in comparisons(options):
         options.folder.mkdir(parents=True, exist_ok=True)
