@@ -25,7 +25,8 @@ impl Chances {
         let examples = at_least("examples", examples, 1)? as f64;
         let batch_size = positive("batch_size", batch_size)?;
         let left = examples - min_sep as f64 * batch_size;
-        if !(left >= 0.0) {
+        let fits = left >= 0.0;
+        if !fits {
             let most = format!(
                 "at most examples / batch_size = {}: so many batches share no example",
                 examples / batch_size

@@ -108,7 +108,7 @@ impl Pair {
         let columns = self
             .columns
             .iter()
-            .flat_map(|column| [column.len() as f64].into_iter().chain(column.iter().copied()));
+            .flat_map(|column| std::iter::once(column.len() as f64).chain(column.iter().copied()));
         [min_sep as f64, rate, free, join, stay].into_iter().chain(columns)
     }
 
