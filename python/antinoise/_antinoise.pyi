@@ -67,7 +67,7 @@ def plan(
     delta: float,
     epochs: int | None = None,
     steps: int | None = None,
-    setting: Literal["single", "cyclic", "federated", "poisson", "stream"] = "cyclic",
+    setting: Literal["single", "cyclic", "federated", "poisson", "b-min-sep", "stream"] = "cyclic",
     min_sep: int | None = None,
     max_participations: int | None = None,
     clip_norm: float = 1.0,
@@ -175,7 +175,7 @@ class Plan:
     @property
     def adjacency(self) -> _Adjacency: ...
     @property
-    def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins"]: ...
+    def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]: ...
     @property
     def strategy(self) -> str: ...
     @property

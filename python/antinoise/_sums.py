@@ -39,8 +39,8 @@ def check_batch(plan: Plan, step: int, count: int) -> None:
     sampler = plan.sampler
     if sampler["kind"] == "external" or step >= plan.steps:
         return
-    if sampler["kind"] == "balls-in-bins":
-        # Any number may lie in one bin.
+    if sampler["kind"] in ("balls-in-bins", "b-min-sep"):
+        # Any number may lie in one bin, or join at once.
         return
     most = plan.batch_size
     if sampler["kind"] != "stream":

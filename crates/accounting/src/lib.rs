@@ -9,6 +9,7 @@
 //!   [`Composition::epsilon_estimate_from_renyi`] checks it by another method, [`calibrate`] inverts it;
 //! - [`banded_to_sampled_upper`]: banded correlated noise under block-cyclic Poisson sampling, as such phases;
 //! - [`BallsInBins`]: any non-negative correlated noise under balls-in-bins sampling, statistically;
+//! - [`BMinSep`]: banded non-negative correlated noise under b-min-sep sampling, statistically;
 //! - [`group_privacy_upper`] and [`add_or_remove_to_replace_one_upper`]: other units and adjacencies;
 //! - [`PrivacyStatement`]: the claim in words.
 //!
@@ -32,11 +33,12 @@
 //! gdp: Gaussian privacy
 //! zcdp, pld: zero-concentrated privacy; compositions of sampled steps, by privacy loss distributions
 //! renyi, group, calibrate, monte_carlo: another accountant; groups; from privacy to noise; a check by sampling
-//! amplify, balls_in_bins: correlated noise under sampling
+//! amplify, balls_in_bins, b_min_sep: correlated noise under sampling
 //! neighbours, checked: the adjacency and the numerical assumption of a statement
 //! statement: the claim in words
 //! ```
 mod amplify;
+mod b_min_sep;
 mod balls_in_bins;
 pub mod calibrate;
 mod checked;
@@ -54,6 +56,7 @@ mod statement;
 mod zcdp;
 
 pub use amplify::{BlockCyclicPoisson, banded_to_sampled_upper};
+pub use b_min_sep::BMinSep;
 pub use balls_in_bins::BallsInBins;
 pub use checked::NUMERICAL_ASSUMPTION;
 pub use error::{Error, Result};

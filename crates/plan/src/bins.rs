@@ -20,17 +20,20 @@ pub(crate) fn is_affordable(bins: usize, steps: usize) -> bool {
 pub(crate) fn mechanism(encoder: &Encoder, bins: usize, noise_std: f64) -> Result<BallsInBins> {
     let steps = between("steps", encoder.steps(), 1, MOST_STEPS, "the most whose bins are accounted for")?;
     between("bins", bins, 1, MOST_BINS.min(steps), "the steps, and the most bins that are accounted for")?;
-    let dense = encoder.to_dense();
-    let columns: Vec<Vec<f64>> = (0..dense.ncols())
-        .map(|t| {
-            let mut column = dense.column(t).to_vec();
-            let lower = column.split_off(t.min(column.len()));
-            (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
-        })
-        .collect::<Option<_>>()
-        .ok_or_else(|| {
-            let must_be = "one whose C is square and lower triangular, which balls in bins need";
-            InvalidParameter::new("strategy", "another", must_be)
-        })?;
+    let columns = lower_columns(encoder, "balls in bins need")?;
     Ok(BallsInBins::new(&columns, bins, noise_std)?)
+}
+
+/// The columns of C from the diagonal down, where it is lower triangular, as `needed` says who wants it.
+pub(crate) fn lower_columns(encoder: &Encoder, needed: &str) -> Result<Vec<Vec<f64>>> {
+    let (dense, steps) = (encoder.to_dense(), encoder.steps());
+    let lower = |t: usize| {
+        let mut column = dense.column(t).to_vec();
+        let lower = column.split_off(t.min(column.len()));
+        (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
+    };
+    (0..dense.ncols()).map(lower).collect::<Option<_>>().ok_or_else(|| {
+        let must_be = format!("one whose C is square and lower triangular, which {needed}");
+        InvalidParameter::new("strategy", "another", must_be).into()
+    })
 }

@@ -1,12 +1,13 @@
 //! One mechanism for a request: its design, the noise that its privacy needs and what it costs.
 
 use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
+use antinoise_input::InvalidParameter;
 use antinoise_mechanism::loss::{self, Loss};
 use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{Error, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins};
+use crate::{Error, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins, min_sep};
 
 /// How often half a percent more noise is tried for a claim that sampling does not show.
 const MORE_NOISE: u32 = 20;
@@ -96,6 +97,25 @@ impl Candidate {
         Ok(Self { schedule, ..self.clone() }.with_noise_multiplier(noise_multiplier))
     }
 
+    /// The same C where an example that took part sits out as many steps as C has bands but one.
+    pub(crate) fn in_min_sep(&self, request: &Request) -> Result<Self> {
+        if request.adjacency != Adjacency::ZeroOut {
+            let must_be = "zero-out, under which b-min-sep is accounted for";
+            return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
+        }
+        let (encoder, steps) = (self.strategy.encoder()?, self.schedule.steps);
+        let min_sep = encoder.bandwidth();
+        let scheme = Scheme::min_sep(min_sep, steps);
+        let loss = loss::of(&self.strategy, &request.workload, scheme.participation(), request.adjacency)?;
+        let sampled = (request.batch_size, request.examples);
+        let mechanism = min_sep::mechanism(&encoder, min_sep, sampled, loss.sensitivity.value)?;
+        let noise_multiplier = mechanism.noise_factor(request.epsilon, request.delta)?;
+        let schedule = Schedule { steps, scheme };
+        let scale = noise_multiplier * request.clip_norm / batch_size(request, &schedule);
+        let (max_loss, rms_loss) = (loss.max_loss * scale, loss.rms_loss * scale);
+        Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, loss, ..self.clone() })
+    }
+
     /// The same with the noise that its claim was shown for.
     pub(crate) fn shown(self, request: &Request) -> Result<Self> {
         // What is told is what was shown.
@@ -135,7 +155,7 @@ impl Candidate {
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
         let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
         let found = plan(self.noise_multiplier);
-        if !matches!(self.schedule.scheme, Scheme::BallsInBins { .. }) {
+        if !self.schedule.scheme.is_simulated() {
             return found;
         }
         // The claim's own samples may ask for a little more.
@@ -186,8 +206,8 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
                 }
             }
         }
-        // Calibrated beside the design, by `Candidate::in_bins`.
-        Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
+        // Calibrated beside the design, by `Candidate::in_bins` and `Candidate::in_min_sep`.
+        Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => {
             gaussian_noise_multiplier_upper(request.epsilon, request.delta)?
         }
     })

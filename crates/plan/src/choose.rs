@@ -126,7 +126,7 @@ pub fn choose(request: &Request) -> Result<Choice> {
 fn references(request: &Request) -> Vec<Candidate> {
     let other = match request.setting {
         Setting::Cyclic | Setting::Single => Setting::Poisson,
-        Setting::Poisson => Setting::Cyclic,
+        Setting::Poisson | Setting::BMinSep => Setting::Cyclic,
         Setting::Stream | Setting::Federated { .. } => return Vec::new(),
     };
     if request.unit == PrivacyUnit::User {

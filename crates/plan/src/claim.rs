@@ -1,6 +1,6 @@
 //! What is claimed.
 
-use antinoise_accounting::BallsInBins;
+use antinoise_accounting::{BMinSep, BallsInBins};
 use antinoise_mechanism::{Adjacency, PrivacyUnit};
 use serde::{Deserialize, Serialize};
 
@@ -16,12 +16,19 @@ pub enum Accountant {
     /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, and wrong with a stated
     /// probability.
     BallsInBins,
+    /// b-min-sep sampling of banded non-negative correlated noise, by Monte Carlo: amplified, and wrong with a stated
+    /// probability.
+    BMinSep,
 }
 
 impl Accountant {
     /// Of a statistical accountant: the probability that it errs.
     pub fn failure(self) -> Option<f64> {
-        (self == Self::BallsInBins).then_some(BallsInBins::CLAIM_FAILURE)
+        match self {
+            Self::Gdp | Self::SampledGaussian => None,
+            Self::BallsInBins => Some(BallsInBins::CLAIM_FAILURE),
+            Self::BMinSep => Some(BMinSep::CLAIM_FAILURE),
+        }
     }
 }
 

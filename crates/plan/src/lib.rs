@@ -20,6 +20,7 @@
 //! ```layers
 //! error, sampler, claim: what can go wrong; batches; epsilon, delta and what accounts for them
 //! file, range, release, schedule, bins: whole files; single precision; how sums are released; who takes part when; bins
+//! min_sep: b-min-sep sampling, and claims that are shown by sampling
 //! request, plan: what is wanted; what is stated
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
@@ -40,6 +41,7 @@ mod claim;
 mod error;
 mod file;
 mod make;
+mod min_sep;
 mod observed;
 mod plan;
 mod range;

@@ -3,8 +3,9 @@
 use antinoise_accounting::Bracket;
 use antinoise_mechanism::AnyStrategy;
 
+use crate::min_sep::Simulated;
 use crate::verify::VERSION;
-use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan};
+use crate::{Plan, Privacy, Release, ReleaseKind, Request, Result, Schedule, VerifiedPlan};
 
 impl VerifiedPlan {
     /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
@@ -51,9 +52,9 @@ impl VerifiedPlan {
             strategy,
         };
         plan.rounding_factor = plan.needed_rounding_factor(stated, &noise)?;
-        let Bracket { lower, upper } = match schedule.scheme {
-            Scheme::BallsInBins { bins, .. } => plan.bracket_in_bins(bins, request.epsilon)?,
-            _ => plan.account(&schedule.scheme)?,
+        let Bracket { lower, upper } = match plan.simulated(&schedule.scheme)? {
+            Some(mechanism) => plan.simulated_bracket(&mechanism, request.epsilon)?,
+            None => plan.account(&schedule.scheme)?,
         };
         (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
         plan.verify()
@@ -65,8 +66,7 @@ const TIGHT: [f64; 4] = [0.98, 0.95, 0.9, 0.8];
 
 impl Plan {
     /// `epsilon`, which verifying the plan is to show, and how far below it the truth is not.
-    fn bracket_in_bins(&self, bins: usize, epsilon: f64) -> Result<Bracket> {
-        let mechanism = self.in_bins(bins)?;
+    fn simulated_bracket(&self, mechanism: &Simulated, epsilon: f64) -> Result<Bracket> {
         for lower in TIGHT.map(|part| part * epsilon) {
             // As far above delta as other samples are likely to be.
             if mechanism.claimed_delta_lower(lower)? > 1.2 * self.privacy.delta {

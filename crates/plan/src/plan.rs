@@ -1,16 +1,18 @@
 //! The plan itself.
 
 use antinoise_accounting::{
-    BallsInBins, BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled_upper,
+    BMinSep, BallsInBins, BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian,
+    banded_to_sampled_upper,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::running;
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Encoder, Participation, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::unsound;
+use crate::min_sep::{self, Simulated};
 use crate::release::{RunningNoise, SUM_ALLOWANCE};
 use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Scheme, bins};
 
@@ -75,11 +77,17 @@ impl Plan {
             (Accountant::BallsInBins, Sampler::BallsInBins { bins }) => {
                 Ok(Scheme::BallsInBins { bins, participation: self.participation.clone() })
             }
+            (Accountant::BMinSep, Sampler::BMinSep { min_sep }) => {
+                Ok(Scheme::BMinSep { min_sep, participation: self.participation.clone() })
+            }
             (Accountant::SampledGaussian, sampler) => {
                 Err(unsound("accountant", "sampled-gaussian", format!("sampler {sampler:?}")))
             }
             (Accountant::BallsInBins, sampler) => {
                 Err(unsound("accountant", "balls-in-bins", format!("sampler {sampler:?}")))
+            }
+            (Accountant::BMinSep, sampler) => {
+                Err(unsound("accountant", "b-min-sep", format!("sampler {sampler:?}")))
             }
         }
     }
@@ -89,11 +97,11 @@ impl Plan {
         unsound("participation", &self.participation, format!("sampler {:?}", self.sampler))
     }
 
-    /// epsilon at the plan's delta, by the accountant of its `scheme`; of bins, without sampling.
+    /// epsilon at the plan's delta, by the accountant of its `scheme`; where that samples, without.
     pub(crate) fn account(&self, scheme: &Scheme) -> Result<Bracket> {
         let delta = self.privacy.delta;
         match *scheme {
-            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
+            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => {
                 let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
                 Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
             }
@@ -170,11 +178,31 @@ impl Plan {
         self.noise_multiplier * factor
     }
 
-    /// The mechanism in so many bins, its hypotheses checked on the C that runs: noise over the widened clip norm, less what
-    /// double precision does to the past's share.
+    /// The mechanism whose claim is shown by sampling, where this is one.
+    pub(crate) fn simulated(&self, scheme: &Scheme) -> Result<Option<Simulated>> {
+        Ok(match *scheme {
+            Scheme::BallsInBins { bins, .. } => Some(Simulated::Bins(self.in_bins(bins)?)),
+            Scheme::BMinSep { min_sep, .. } => Some(Simulated::MinSep(self.in_min_sep(min_sep)?)),
+            Scheme::Unamplified { .. } | Scheme::Amplified { .. } => None,
+        })
+    }
+
+    /// The mechanism in so many bins, its hypotheses checked on the C that runs.
     pub(crate) fn in_bins(&self, bins: usize) -> Result<BallsInBins> {
+        let (encoder, std) = self.running()?;
+        bins::mechanism(&encoder, bins, std)
+    }
+
+    /// The mechanism under b-min-sep sampling, its hypotheses checked on the C that runs.
+    pub(crate) fn in_min_sep(&self, min_sep: usize) -> Result<BMinSep> {
+        let (encoder, std) = self.running()?;
+        min_sep::mechanism(&encoder, min_sep, (self.batch_size, self.examples), std)
+    }
+
+    /// The C that runs, and its noise over the widened clip norm, less what double precision does to the past's share.
+    fn running(&self) -> Result<(Encoder, f64)> {
         if self.privacy.adjacency != Adjacency::ZeroOut {
-            let wanted = "zero-out, under which bins are accounted for";
+            let wanted = "zero-out, under which claims are shown by sampling";
             return Err(unsound("adjacency", self.privacy.adjacency, wanted));
         }
         let (strategy, kind) = (&*self.strategy, self.release.kind());
@@ -185,7 +213,7 @@ impl Plan {
         // Each product is rounded once.
         let std =
             self.noise_multiplier * self.sensitivity.value * self.rounding_factor * (1.0 - past) / factor;
-        bins::mechanism(&encoder, bins, std * (1.0 - 8.0 * f64::EPSILON))
+        Ok((encoder, std * (1.0 - 8.0 * f64::EPSILON)))
     }
 
     /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is enlarged by

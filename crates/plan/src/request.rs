@@ -36,6 +36,9 @@ pub enum Setting {
     /// Every example joins each batch with the same probability, on its own, or, where the strategy has bands,
     /// those of its group's turns: block-cyclic Poisson sampling, which amplifies.
     Poisson,
+    /// Every example joins each batch with the same probability, on its own, but sits out the next `bands - 1` after one that it took
+    /// part in: b-min-sep sampling, which amplifies more. For strategies with bands.
+    BMinSep,
 }
 
 /// What a plan is made for.
@@ -176,7 +179,7 @@ impl Request {
                 let max_participations = max_participations.unwrap_or(most);
                 (Sampler::External, Participation::MinSep { min_sep, max_participations })
             }
-            Setting::Poisson => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
+            Setting::Poisson | Setting::BMinSep => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
         };
         participation.check(steps)?;
         Ok(Schedule { steps, scheme: Scheme::Unamplified { sampler, participation } })

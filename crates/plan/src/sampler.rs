@@ -31,6 +31,13 @@ pub enum Sampler {
         /// Steps between two turns of an example.
         bins: usize,
     },
+    /// b-min-sep: an example that took part sits out the next `min_sep - 1` steps; else it joins with probability B / (N - (min_sep - 1) B),
+    /// on its own. At first it sits out exactly j steps with probability B/N for each j below `min_sep` but 0, so that every batch has B
+    /// examples on average.
+    BMinSep {
+        /// b: steps between two turns of an example, at least.
+        min_sep: usize,
+    },
     /// Examples are taken once, in their given order: step t takes those from t batch_size up to
     /// (t + 1) batch_size. Nothing is random.
     Stream,
@@ -53,7 +60,7 @@ impl Sampler {
     pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
         match self {
             Self::Cyclic { groups } | Self::BallsInBins { bins: groups } => examples as f64 / groups as f64,
-            Self::Poisson { .. } | Self::Stream | Self::External => batch_size as f64,
+            Self::Poisson { .. } | Self::BMinSep { .. } | Self::Stream | Self::External => batch_size as f64,
         }
     }
 }
@@ -74,8 +81,8 @@ pub struct Batches {
 const ALL: u128 = 1 << 64;
 
 impl Batches {
-    /// The batches of `sampler` over `examples` examples, of expected size `batch_size` where it draws them, in an order
-    /// drawn from `rng`.
+    /// The batches of `sampler` in `steps` steps over `examples` examples, of expected size `batch_size` where it draws them, in an
+    /// order drawn from `rng`.
     ///
     /// # Errors
     /// For [`Sampler::External`], whose batches are not formed here.
@@ -83,12 +90,14 @@ impl Batches {
         sampler: Sampler,
         examples: usize,
         batch_size: usize,
+        steps: usize,
         rng: &mut impl Rng,
     ) -> Result<Self, InvalidParameter> {
         match sampler {
             Sampler::Cyclic { groups } => Ok(Self::cyclic(examples, groups, rng)),
             Sampler::Poisson { groups } => Ok(Self::poisson(examples, batch_size, groups, rng)),
             Sampler::BallsInBins { bins } => Ok(Self::balls_in_bins(examples, bins, rng)),
+            Sampler::BMinSep { min_sep } => Ok(Self::b_min_sep(examples, batch_size, min_sep, steps, rng)),
             Sampler::Stream => Ok(Self::stream(examples, batch_size)),
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
@@ -120,6 +129,38 @@ impl Batches {
             next[bin] += 1;
         }
         Self { order, starts, repeats: true, threshold: ALL }
+    }
+
+    /// b-min-sep batches of expected size `batch_size` in `steps` steps, drawn from `rng` example by example: all of them at once, so that
+    /// any step can be had. `min_sep` batches may have no more examples than there are.
+    pub fn b_min_sep(
+        examples: usize,
+        batch_size: usize,
+        min_sep: usize,
+        steps: usize,
+        rng: &mut impl Rng,
+    ) -> Self {
+        let free = examples - (min_sep - 1) * batch_size;
+        let joins = Coin::new(batch_size, free);
+        let mut of_step = vec![Vec::new(); steps];
+        for example in 0..examples {
+            // Each B of N numbers are a wait of one step more; the rest are none.
+            let wait = 1 + below(examples as u64, rng) as usize / batch_size;
+            let mut next = if wait < min_sep { wait } else { 0 };
+            while next < steps {
+                if joins.toss(rng) {
+                    of_step[next].push(example);
+                    next += min_sep;
+                } else {
+                    next += 1;
+                }
+            }
+        }
+        let starts = std::iter::once(0).chain(of_step.iter().scan(0, |end, batch| {
+            *end += batch.len();
+            Some(*end)
+        }));
+        Self { starts: starts.collect(), order: of_step.concat(), repeats: false, threshold: ALL }
     }
 
     /// Batches of `batch_size` examples in their given order, as many as there are; empty ones from there on.
@@ -168,6 +209,34 @@ impl Batches {
         }
         let group = step % groups;
         &self.order[self.starts[group]..self.starts[group + 1]]
+    }
+}
+
+/// A coin with exactly this chance: 64 random bits decide unless they are those of the chance itself.
+struct Coin {
+    first_bits: u64,
+    rest: u64,
+    of: u64,
+    is_certain: bool,
+}
+
+impl Coin {
+    /// Of `chances` in `of`.
+    fn new(chances: usize, of: usize) -> Self {
+        let (bits, of) = ((chances as u128) << 64, of as u128);
+        let is_certain = bits / of >= ALL;
+        Self { first_bits: (bits / of) as u64, rest: (bits % of) as u64, of: of as u64, is_certain }
+    }
+
+    fn toss(&self, rng: &mut impl Rng) -> bool {
+        if self.is_certain {
+            return true;
+        }
+        match rng.next_u64().cmp(&self.first_bits) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => below(self.of, rng) < self.rest,
+            std::cmp::Ordering::Greater => false,
+        }
     }
 }
 
@@ -276,7 +345,8 @@ mod tests {
     #[test]
     fn a_stream_is_read_once_in_its_order_whatever_the_key() {
         for (examples, batch_size) in [(103, 10), (7, 7), (9, 2), (5, 1)] {
-            let make = |seed| Batches::new(Sampler::Stream, examples, batch_size, &mut rng(seed, 0)).unwrap();
+            let make =
+                |seed| Batches::new(Sampler::Stream, examples, batch_size, 9, &mut rng(seed, 0)).unwrap();
             let all = |batches: &Batches| -> Vec<usize> {
                 (0..2 * examples).flat_map(|t| batches.at(t, &mut rng(t as u64, 0))).collect()
             };
@@ -284,6 +354,64 @@ mod tests {
             assert_eq!(all(&make(1)), (0..whole * batch_size).collect::<Vec<_>>());
             assert_eq!(all(&make(1)), all(&make(2)));
         }
+    }
+
+    /// Every step's batch is B of N on average, from the first one on; turns are b apart at least, and gaps geometric: chi-squared
+    /// with 8 degrees of freedom, false alarm 1e-6 (threshold 42.7).
+    #[test]
+    fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
+        let (examples, batch_size, min_sep, steps) = (300, 30, 4, 24);
+        let runs = 400;
+        let (mut sizes, mut gaps) = (vec![0.0; steps], [0f64; 9]);
+        for seed in 0..runs {
+            let batches = Batches::b_min_sep(examples, batch_size, min_sep, steps, &mut rng(seed, 0));
+            let mut last = vec![None; examples];
+            for (t, size) in sizes.iter_mut().enumerate() {
+                let batch = batches.at(t, &mut rng(1, t as u64));
+                assert!(batch.is_sorted());
+                *size += batch.len() as f64;
+                for example in batch {
+                    if let Some(before) = last[example].replace(t) {
+                        assert!(t - before >= min_sep, "{example}: {before} and {t}");
+                        // Those that had time for any of these gaps.
+                        if before + min_sep + 8 < steps {
+                            gaps[(t - before - min_sep).min(8)] += 1.0;
+                        }
+                    }
+                }
+            }
+            // Whoever did not come again within the time.
+            for before in last.into_iter().flatten().filter(|before| before + min_sep + 8 < steps) {
+                let _: usize = before;
+                gaps[8] += 1.0;
+            }
+        }
+        let deviation = (runs as f64 * 30.0).sqrt();
+        for (t, size) in sizes.iter().enumerate() {
+            assert!((size - runs as f64 * 30.0).abs() < 6.0 * deviation, "step {t}: {size}");
+        }
+        let (p, all): (f64, f64) = (30.0 / (300.0 - 90.0), gaps.iter().sum());
+        let chance = |gap: usize| if gap < 8 { p * (1.0 - p).powi(gap as i32) } else { (1.0 - p).powi(8) };
+        let term = |(gap, count): (usize, &f64)| (count - all * chance(gap)).powi(2) / (all * chance(gap));
+        let chi_squared: f64 = gaps.iter().enumerate().map(term).sum();
+        assert!(chi_squared < 42.7, "{chi_squared}: {gaps:?}");
+    }
+
+    /// With as many steps between turns as there are batches, everyone comes exactly that often.
+    #[test]
+    fn b_min_sep_batches_of_everyone_are_bins_and_those_that_no_one_sits_out_are_poisson() {
+        let bins = Batches::b_min_sep(120, 30, 4, 12, &mut rng(2, 0));
+        for t in 0..8 {
+            assert_eq!(bins.turn(t), bins.turn(t + 4));
+        }
+        let first: usize = (0..4).map(|t| bins.turn(t).len()).sum();
+        assert_eq!(first, 120);
+        let poisson = Batches::b_min_sep(100, 20, 1, 500, &mut rng(3, 0));
+        let both =
+            (1..500).filter(|&t| poisson.turn(t).contains(&7) && poisson.turn(t - 1).contains(&7)).count();
+        // 499 chances of 0.04, six deviations: false alarm 1e-6 for such dependence.
+        assert!((1..60).contains(&both), "{both}");
+        assert!(Batches::b_min_sep(7, 7, 1, 3, &mut rng(4, 0)).turn(2).len() == 7);
     }
 
     #[test]

@@ -27,6 +27,13 @@ pub enum Scheme {
         /// Pi: the schema that each bin keeps and the sensitivity is for.
         participation: Participation,
     },
+    /// b-min-sep sampling, which amplifies any C without negative entries that has no more bands than b.
+    BMinSep {
+        /// b: steps between two turns of an example, at least.
+        min_sep: usize,
+        /// Pi: the schema that the sampler keeps and the sensitivity is for.
+        participation: Participation,
+    },
 }
 
 impl Scheme {
@@ -36,15 +43,16 @@ impl Scheme {
             Self::Unamplified { sampler, .. } => sampler,
             Self::Amplified { groups } => Sampler::Poisson { groups },
             Self::BallsInBins { bins, .. } => Sampler::BallsInBins { bins },
+            Self::BMinSep { min_sep, .. } => Sampler::BMinSep { min_sep },
         }
     }
 
     /// Pi: the schema that the sensitivity is for; single where sampling amplifies.
     pub fn participation(&self) -> &Participation {
         match self {
-            Self::Unamplified { participation, .. } | Self::BallsInBins { participation, .. } => {
-                participation
-            }
+            Self::Unamplified { participation, .. }
+            | Self::BallsInBins { participation, .. }
+            | Self::BMinSep { participation, .. } => participation,
             Self::Amplified { .. } => &Participation::Single,
         }
     }
@@ -55,7 +63,22 @@ impl Scheme {
             Self::Unamplified { .. } => Accountant::Gdp,
             Self::Amplified { .. } => Accountant::SampledGaussian,
             Self::BallsInBins { .. } => Accountant::BallsInBins,
+            Self::BMinSep { .. } => Accountant::BMinSep,
         }
+    }
+
+    /// b-min-sep sampling over so many steps.
+    pub(crate) fn min_sep(min_sep: usize, steps: usize) -> Self {
+        let participation = match steps.div_ceil(min_sep) {
+            1 => Participation::Single,
+            max_participations => Participation::MinSep { min_sep, max_participations },
+        };
+        Self::BMinSep { min_sep, participation }
+    }
+
+    /// Whether its claim is shown by sampling.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self, Self::BallsInBins { .. } | Self::BMinSep { .. })
     }
 
     /// Whether sampling amplifies privacy.

@@ -1,5 +1,6 @@
 //! Which mechanisms are tried for a request.
 
+use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
@@ -41,11 +42,42 @@ struct Trial {
 
 /// The mechanisms that the request names, after independent noise.
 pub(crate) fn named(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+    if request.setting == Setting::BMinSep {
+        return in_min_sep(request, specs);
+    }
     let others = specs.iter().filter(|spec| spec.class != Class::Identity);
     let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
     let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
     let made = all.par_iter().map(|spec| candidate(request, trial(spec))).collect::<Result<Vec<_>>>()?;
     Ok(made.into_iter().map(|found| in_bins(request, &found, f64::INFINITY).unwrap_or(found)).collect())
+}
+
+/// Poisson batches of independent noise, which nobody sits out, and `specs`, which must have bands, under b-min-sep sampling.
+fn in_min_sep(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+    let schedule = request.schedule()?;
+    let independent = Candidate::amplified(request, &schedule, StrategySpec::new(Class::Identity))?;
+    let mut found = vec![independent];
+    for spec in specs.iter().filter(|spec| spec.class != Class::Identity) {
+        if !is_banded(*spec) {
+            let must_be =
+                "one with bands, which b-min-sep sampling needs (identity, banded-toeplitz:B, banded:B)";
+            return Err(InvalidParameter::new("strategy", spec, must_be).into());
+        }
+        let banded = Candidate::amplified(request, &schedule, *spec)?;
+        found.push(banded.in_min_sep(request)?.shown(request)?);
+    }
+    Ok(found)
+}
+
+/// b-min-sep sampling for the number of Toeplitz bands that is best under block-cyclic Poisson sampling, and for twice as many.
+fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
+    let most = most_bands(request, &unsampled(request).schedule()?);
+    let trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: true }).collect();
+    let (tried, failures) = all(request, &trials);
+    let best = least(&tried, request.objective, true).and_then(|best| best.spec.bands);
+    let bands = best.into_iter().flat_map(|best| [best, 2 * best]).filter(|&bands| bands <= most);
+    let specs: Vec<_> = bands.map(toeplitz).collect();
+    Ok((in_min_sep(request, &specs)?, failures))
 }
 
 /// The same in bins, with the noise that its claim was shown for, where that needs less and its loss is at most `most`.
@@ -84,6 +116,9 @@ fn put_in_bins(request: &Request, found: &mut [Candidate]) {
 /// Those that fit the request, independent noise first: at first few numbers of Toeplitz bands, then between the best of them,
 /// and with every entry free; dense strategies, BLTs and trees. And those that could not be made.
 pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
+    if request.setting == Setting::BMinSep {
+        return fitting_min_sep(request);
+    }
     let sampled = request.setting == Setting::Poisson;
     let independent =
         candidate(request, Trial { spec: StrategySpec::new(Class::Identity), amplified: sampled })?;
@@ -116,7 +151,7 @@ fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) ->
 /// The request where nothing is sampled.
 fn unsampled(request: &Request) -> Request {
     match request.setting {
-        Setting::Poisson => request.under(Setting::Cyclic),
+        Setting::Poisson | Setting::BMinSep => request.under(Setting::Cyclic),
         _ => request.clone(),
     }
 }
@@ -173,7 +208,8 @@ fn toeplitz(bands: usize) -> StrategySpec {
 /// Up to the separation, or the groups that a batch allows: columns of a unit's participations are then orthogonal.
 fn most_bands(request: &Request, unsampled: &Schedule) -> usize {
     let (b, _) = unsampled.scheme.participation().separation(unsampled.steps);
-    let groups = if request.setting == Setting::Poisson { request.examples / request.batch_size } else { b };
+    let is_sampled = matches!(request.setting, Setting::Poisson | Setting::BMinSep);
+    let groups = if is_sampled { request.examples / request.batch_size } else { b };
     groups.min(unsampled.steps).min(MOST_BANDS)
 }
 

@@ -9,7 +9,7 @@ use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_
 use crate::{Result, Scheme, VerifiedPlan};
 
 /// The epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same data, with keys of
-/// its own, in any order, each chosen with knowledge of the releases before. Of models whose examples were put in bins it counts none of the
+/// its own, in any order, each chosen with knowledge of the releases before. Of models whose claims are shown by sampling, in bins and b-min-sep, it counts none of the
 /// amplification.
 ///
 /// If you train several models and publish the best one by its results on the private data, count all of them.
@@ -41,7 +41,7 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket>
         }
         match plan.scheme() {
             // Sampling only helps.
-            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } => {
+            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => {
                 let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
                 full.push(gdp.repeat_upper(times as u64)?);
             }

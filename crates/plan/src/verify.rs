@@ -2,13 +2,14 @@
 
 use std::ops::Deref;
 
-use antinoise_accounting::{BallsInBins, Bracket, Gdp};
+use antinoise_accounting::{BMinSep, BallsInBins, Bracket, Gdp};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, non_negative, positive};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, RowNorms};
 use serde::{Deserialize, Serialize};
 
 use crate::error::unsound;
+use crate::min_sep::Simulated;
 use crate::range::in_single_precision;
 use crate::{Error, Plan, Result, Sampler, Scheme};
 
@@ -60,6 +61,18 @@ impl VerifiedPlan {
     /// [`Privacy::epsilon`]: crate::Privacy::epsilon
     pub fn balls_in_bins(&self, bins: usize) -> Result<BallsInBins> {
         self.in_bins(bins)
+    }
+
+    /// The plan's mechanism as if its examples were sampled at least so many steps apart: what [`Privacy::epsilon`] follows from where they
+    /// are.
+    ///
+    /// # Errors
+    /// When there are too many steps, C is not lower triangular, has a negative entry or more bands than `min_sep`, so many batches have more
+    /// examples than there are, or the adjacency is not zero-out.
+    ///
+    /// [`Privacy::epsilon`]: crate::Privacy::epsilon
+    pub fn b_min_sep(&self, min_sep: usize) -> Result<BMinSep> {
+        self.in_min_sep(min_sep)
     }
 }
 
@@ -126,10 +139,10 @@ impl Plan {
         if privacy.failure != failure {
             return Err(unsound("failure", format!("{:?}", privacy.failure), format!("{failure:?}")));
         }
-        let Bracket { lower, upper } = match *scheme {
-            Scheme::BallsInBins { bins, .. } => return self.check_claim_in_bins(bins),
-            _ => self.account(scheme)?,
-        };
+        if let Some(mechanism) = self.simulated(scheme)? {
+            return self.check_simulated_claim(&mechanism);
+        }
+        let Bracket { lower, upper } = self.account(scheme)?;
         // As what is wanted, so that no comparison takes what is no number.
         let (covers, reached) =
             (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
@@ -143,13 +156,13 @@ impl Plan {
     }
 
     /// Both ends of epsilon on samples that follow from the numbers, so that no file can choose them; nothing is allowed for rounding.
-    fn check_claim_in_bins(&self, bins: usize) -> Result<()> {
-        let (mechanism, privacy) = (self.in_bins(bins)?, &self.privacy);
+    fn check_simulated_claim(&self, mechanism: &Simulated) -> Result<()> {
+        let privacy = &self.privacy;
         let unsampled =
             Gdp::from_noise_multiplier_upper(self.noise_multiplier)?.epsilon_upper(privacy.delta)?;
         let needs_no_sampling = privacy.epsilon >= unsampled;
         if !needs_no_sampling {
-            let found = mechanism.claimed_delta(privacy.epsilon)?.upper;
+            let found = mechanism.claimed_delta_upper(privacy.epsilon)?;
             let covers = found <= privacy.delta;
             if !covers {
                 let found = format!("no more than delta {found:e} there, not {:e}", privacy.delta);
@@ -214,6 +227,18 @@ impl Plan {
                 between("groups", groups, 1, self.examples, "examples")?;
                 self.participation_holds_cyclic(groups)
             }
+            Scheme::Unamplified { sampler: Sampler::BMinSep { min_sep }, .. }
+            | Scheme::BMinSep { min_sep, .. } => {
+                let most = self.examples / self.batch_size;
+                between(
+                    "min_sep",
+                    min_sep,
+                    1,
+                    most,
+                    "examples / batch_size: so many batches share no example",
+                )?;
+                self.participation_holds_min_sep(min_sep)
+            }
             Scheme::Unamplified { sampler: Sampler::Poisson { groups }, .. } => {
                 at_least("groups", groups, 1)?;
                 groups == 1 && self.participation == Participation::FullBatch
@@ -243,6 +268,20 @@ impl Plan {
             return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
         }
         Ok(())
+    }
+
+    /// True when the schema has every pattern of turns at least `min_sep` steps apart.
+    fn participation_holds_min_sep(&self, least: usize) -> bool {
+        let turns = self.steps.div_ceil(least);
+        match self.participation {
+            Participation::FullBatch => true,
+            Participation::MinSep { min_sep, max_participations } => {
+                least >= min_sep && turns <= max_participations
+            }
+            Participation::Single | Participation::Cyclic { .. } => turns <= 1,
+            // Listed patterns may leave out some.
+            Participation::Patterns { .. } => false,
+        }
     }
 
     /// True when the schema has every pattern of a unit whose turn comes every `groups` steps.

@@ -74,6 +74,17 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
             "each of {examples} examples is put in one of {bins} bins, uniformly and on its own, once for the whole run; \
              bins take turns (balls in bins)"
         ),
+        Sampler::BMinSep { min_sep } => {
+            let rate = *batch_size as f64 / *examples as f64;
+            let free = *examples - (min_sep - 1) * *batch_size;
+            format!(
+                "each of {examples} examples that took part in none of the last {} steps joins a batch independently with probability \
+                 {}; at first it sits out each number of steps below {min_sep} but 0 with probability {} (b-min-sep)",
+                min_sep - 1,
+                figure(*batch_size as f64 / free as f64),
+                figure(rate)
+            )
+        }
         Sampler::Stream => format!(
             "the first {} of {examples} examples are taken once, {batch_size} a step, in their given order, which may be \
              known: nothing is shuffled or sampled, and no amplification is claimed",
@@ -125,6 +136,13 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
              the release is {}-GDP",
             mu(plan)
         ),
+        Accountant::BMinSep => format!(
+            "amplified by sampling: nobody knows in which steps an example takes part. For a C without negative entries the mixture of \
+             noise around the columns of all its patterns against noise alone is the worst case (arXiv 2602.09338, docs/accounting.md); its delta \
+             is bounded by importance sampling, on samples that follow from the plan's own numbers. Without sampling, as it counts \
+             among several models, the release is {}-GDP",
+            mu(plan)
+        ),
     }
 }
 
@@ -161,7 +179,7 @@ pub(crate) fn checked(plan: &VerifiedPlan) -> String {
             "the constants that bound rounding in the bracket of privacy loss distributions, and that the mathematical \
              library is good to an ulp"
         }
-        Accountant::BallsInBins => {
+        Accountant::BallsInBins | Accountant::BMinSep => {
             "that rounding moves simulated losses by less than a part in 10^9, and that the bits of ChaCha20, which simulated \
              normals are made of, cannot be told from random ones"
         }

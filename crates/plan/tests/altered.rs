@@ -58,7 +58,7 @@ fn leaves(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
 const FLOATS: [f64; 12] =
     [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320, 1e-300, 1e-46, 0.5, 1e10, 1e39, 1e300, 1e308];
 const WHOLE: [i64; 8] = [0, 1, -1, 2, 7, 1 << 40, 1 << 55, i64::MAX];
-const WORDS: [&str; 23] = [
+const WORDS: [&str; 24] = [
     "",
     "x",
     "user",
@@ -69,6 +69,7 @@ const WORDS: [&str; 23] = [
     "sampled-gaussian",
     "cyclic",
     "poisson",
+    "b-min-sep",
     "stream",
     "external",
     "single",
@@ -264,6 +265,7 @@ fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
     };
     match (plan.sampler, &plan.participation) {
         (Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups }, _) => every(groups, plan.steps),
+        (Sampler::BMinSep { min_sep }, _) => every(min_sep, plan.steps),
         (Sampler::Poisson { .. }, _) => every(1, plan.steps),
         (Sampler::Stream, _) => every(plan.steps, 1),
         (Sampler::External, Participation::Single) => every(plan.steps, 1),

@@ -34,7 +34,7 @@ impl Batches {
         let Numbers { steps, examples, batch_size, sampler, .. } = **plan.verified();
         let digest = plan.digest_bytes();
         let mut rng = source.rng(&run, digest, Purpose::DataOrder, 0)?;
-        let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, &mut rng))?;
+        let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, steps, &mut rng))?;
         Ok(Self { sampled, steps, plan: digest, source, run })
     }
 }

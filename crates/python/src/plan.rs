@@ -163,13 +163,14 @@ impl Plan {
         self.plan.privacy.adjacency.to_string()
     }
 
-    /// `gdp`, or `sampled-gaussian` or `balls-in-bins` where sampling amplifies.
+    /// `gdp`, or `sampled-gaussian`, `balls-in-bins` or `b-min-sep` where sampling amplifies.
     #[getter]
     fn accountant(&self) -> &'static str {
         match self.plan.privacy.accountant {
             Accountant::Gdp => "gdp",
             Accountant::SampledGaussian => "sampled-gaussian",
             Accountant::BallsInBins => "balls-in-bins",
+            Accountant::BMinSep => "b-min-sep",
         }
     }
 
@@ -179,20 +180,21 @@ impl Plan {
         self.plan.strategy.class().name()
     }
 
-    /// A dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `stream` or `external`) and, for the first three, `groups` or `bins`.
+    /// A dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `b-min-sep`, `stream` or `external`) and, for the first four, `groups`, `bins` or `min_sep`.
     #[getter]
     fn sampler<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sampler = PyDict::new(py);
-        let (kind, groups) = match self.plan.sampler {
-            Sampler::Cyclic { groups } => ("cyclic", Some(groups)),
-            Sampler::Poisson { groups } => ("poisson", Some(groups)),
-            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(bins)),
+        let (kind, number) = match self.plan.sampler {
+            Sampler::Cyclic { groups } => ("cyclic", Some(("groups", groups))),
+            Sampler::Poisson { groups } => ("poisson", Some(("groups", groups))),
+            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(("bins", bins))),
+            Sampler::BMinSep { min_sep } => ("b-min-sep", Some(("min_sep", min_sep))),
             Sampler::Stream => ("stream", None),
             Sampler::External => ("external", None),
         };
         sampler.set_item("kind", kind)?;
-        if let Some(groups) = groups {
-            sampler.set_item(if kind == "balls-in-bins" { "bins" } else { "groups" }, groups)?;
+        if let Some((name, number)) = number {
+            sampler.set_item(name, number)?;
         }
         Ok(sampler)
     }

@@ -74,13 +74,14 @@ pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<us
         "single" => Setting::Single,
         "cyclic" => Setting::Cyclic,
         "poisson" => Setting::Poisson,
+        "b-min-sep" => Setting::BMinSep,
         "stream" => Setting::Stream,
         "federated" => {
             let min_sep = min_sep
                 .ok_or_else(|| InvalidParameter::new("min_sep", "absent", "given with setting federated"))?;
             return Ok(Setting::Federated { min_sep, max_participations });
         }
-        _ => return Err(unknown("setting", name, "single, cyclic, federated, poisson or stream")),
+        _ => return Err(unknown("setting", name, "single, cyclic, federated, poisson, b-min-sep or stream")),
     };
     let given = [("min_sep", min_sep), ("max_participations", max_participations)];
     match given.into_iter().find_map(|(name, got)| Some((name, got?))) {

@@ -89,7 +89,7 @@ impl Reference<'_> {
         at_least("test_every", self.test_every, 1)?;
         let examples = self.dataset.train.len();
         let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
-        let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, rng)?;
+        let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, self.steps, rng)?;
         let (mut parameters, mut optimizer) =
             (start, Optimizer::of_run(self.recipe, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };

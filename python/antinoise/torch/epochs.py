@@ -57,6 +57,6 @@ def planned_loader(
     sampler.most = 1 + loader.num_workers * (loader.prefetch_factor or 0) + fetched
     sampler.evenly = loader.num_workers == 0
     collate = loader.collate_fn
-    if plan.sampler["kind"] in ("poisson", "balls-in-bins"):
+    if plan.sampler["kind"] in ("poisson", "balls-in-bins", "b-min-sep"):
         collate = CollateEmpty(loader.dataset, collate)
     return DataLoader(loader.dataset, batch_sampler=sampler, collate_fn=collate, **kept)

@@ -1,10 +1,10 @@
 //! The mechanism, and its delta and epsilon on samples from a seed.
 
-use antinoise_input::{InvalidParameter, at_least, in_open_unit, non_negative, positive};
+use antinoise_input::{InvalidParameter, at_least, non_negative, positive};
 
 use super::sample::Sampler;
-use crate::monte_carlo::{Direction, PILOT, Source, half_width};
-use crate::{Error, Gdp, MonteCarlo, Result, StatisticalDelta};
+use crate::monte_carlo::simulation;
+use crate::{MonteCarlo, Result, StatisticalDelta};
 
 /// A lower-triangular non-negative C under balls-in-bins sampling.
 ///
@@ -31,17 +31,6 @@ use crate::{Error, Gdp, MonteCarlo, Result, StatisticalDelta};
 pub struct BallsInBins {
     pub(super) sampler: Sampler,
 }
-
-/// What random numbers are for; those of a figure, or of the first of several that are tested, come last.
-const FOR_TILT: u8 = 0;
-const FOR_PILOT: u8 = 1;
-pub(super) const FIGURE: u8 = 2;
-
-/// What the normals' missing tails beyond 8.5 deviations may move a mean by, as a part of the greatest sample.
-const TAILS: f64 = 1e-12;
-
-/// Epsilons that are tried from the top, relative to the one that the pilot suggests.
-const LADDER: [f64; 8] = [2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.003];
 
 impl BallsInBins {
     /// The mechanism with the columns of C, each from its diagonal entry down, `bins` bins, and noise of
@@ -89,9 +78,7 @@ impl BallsInBins {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn delta(&self, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
-        let epsilon = non_negative("epsilon", epsilon)?;
-        settings.check()?;
-        Ok(self.measure(epsilon, settings, &Source::of_seed(settings.seed), FIGURE))
+        simulation::delta(&self.sampler, epsilon, settings)
     }
 
     /// An epsilon at `delta`: with probability `1 - failure` a true one, and `delta` contains the failure.
@@ -112,14 +99,7 @@ impl BallsInBins {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
-        let delta = in_open_unit("delta", delta)?;
-        settings.check()?;
-        let suggested = self.suggest(delta, settings);
-        let shown = self.climb(settings, LADDER.map(|factor| suggested * factor), |at| at.upper <= delta);
-        shown.ok_or_else(|| Error::OutOfReach {
-            parameter: "epsilon",
-            reason: "sampling does not resolve this delta; lower the failure or raise most_samples".into(),
-        })
+        simulation::epsilon_upper(&self.sampler, delta, settings)
     }
 
     /// The same from the other side: with probability `1 - failure` the truth is not below it.
@@ -135,74 +115,6 @@ impl BallsInBins {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
-        let delta = in_open_unit("delta", delta)?;
-        settings.check()?;
-        let suggested = self.suggest(delta, settings);
-        let shown = self.climb(settings, LADDER.map(|factor| suggested / factor), |at| at.lower >= delta);
-        Ok(shown.unwrap_or(0.0))
-    }
-
-    /// The last epsilon of `ladder` before the first that is not `shown`, each on samples of its own.
-    fn climb(
-        &self,
-        settings: &MonteCarlo,
-        ladder: [f64; LADDER.len()],
-        shown: impl Fn(&StatisticalDelta) -> bool,
-    ) -> Option<f64> {
-        let source = Source::of_seed(settings.seed);
-        let is_shown = |&(rung, epsilon): &(usize, f64)| {
-            shown(&self.measure(epsilon, settings, &source, FIGURE + rung as u8))
-        };
-        ladder.into_iter().enumerate().take_while(is_shown).last().map(|(_, epsilon)| epsilon)
-    }
-
-    /// Where a small sample puts epsilon, between 0 and the value without sampling.
-    fn suggest(&self, delta: f64, settings: &MonteCarlo) -> f64 {
-        let at = |epsilon: f64| {
-            let source = Source::of_seed(settings.seed);
-            let mean = |direction| {
-                let tilt = self.tilt(direction, epsilon, settings, &source);
-                self.sampler.tally(direction, epsilon, tilt, PILOT, &source.for_purpose(FOR_PILOT)).mean()
-            };
-            mean(Direction::Remove).max(mean(Direction::Add))
-        };
-        let unsampled = Gdp::new(self.sampler.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
-        let (mut low, mut high) = (0.0, unsampled.unwrap_or(1e6));
-        for _ in 0..14 {
-            let middle = 0.5 * (low + high);
-            if at(middle) > delta { low = middle } else { high = middle }
-        }
-        high
-    }
-
-    /// delta at `epsilon`, on samples for this purpose.
-    pub(super) fn measure(
-        &self,
-        epsilon: f64,
-        settings: &MonteCarlo,
-        source: &Source,
-        purpose: u8,
-    ) -> StatisticalDelta {
-        let ends = Direction::BOTH.map(|direction| {
-            let tilt = self.tilt(direction, epsilon, settings, source);
-            let tally = |count, purpose| {
-                self.sampler.tally(direction, epsilon, tilt, count, &source.for_purpose(purpose))
-            };
-            let most = self.sampler.largest(direction, epsilon, tilt);
-            let samples = settings.samples(&tally(PILOT, FOR_PILOT), most);
-            let tally = tally(samples, purpose);
-            // Two directions, and two sides each.
-            let width = half_width(&tally, most, 0.25 * settings.failure) + TAILS * most;
-            (tally.mean(), width, samples)
-        });
-        StatisticalDelta::worse_of(ends, settings.failure)
-    }
-
-    /// The tilt of the least upper end, as a small sample of its own tells.
-    fn tilt(&self, direction: Direction, epsilon: f64, settings: &MonteCarlo, source: &Source) -> f64 {
-        let source = source.for_purpose(FOR_TILT);
-        self.sampler.best_tilt(direction, epsilon, settings, |tilt| {
-            self.sampler.tally(direction, epsilon, tilt, PILOT / 8, &source)
-        })
+        simulation::epsilon_lower(&self.sampler, delta, settings)
     }
 }

@@ -17,8 +17,9 @@
 use antinoise_input::largest;
 use rayon::prelude::*;
 
-use crate::monte_carlo::{Direction, Normals, Source, Tally, half_width, tally};
-use crate::{Gdp, MonteCarlo, Result};
+use crate::monte_carlo::simulation::{Simulation, ln_largest_excess};
+use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
+use crate::{Gdp, Result};
 
 /// Samples that are drawn together.
 const LANES: usize = 8;
@@ -76,11 +77,6 @@ impl Sampler {
         std::iter::once(self.scale).chain(self.factor.iter().copied())
     }
 
-    /// max |m_i|: the privacy without sampling.
-    pub fn largest_norm(&self) -> f64 {
-        self.largest_square().sqrt()
-    }
-
     fn square(&self, i: usize) -> f64 {
         self.gram[i * (self.bins + 1)]
     }
@@ -94,68 +90,6 @@ impl Sampler {
         let (bins, scale) = (self.bins as f64, self.scale * self.scale);
         let trace: f64 = (0..self.bins).map(|i| self.square(i)).sum();
         (scale * self.toward_mean.iter().sum::<f64>() / bins, scale * trace / bins)
-    }
-
-    /// Tilts that put the losses about where they are sought.
-    fn tilts(&self, direction: Direction, epsilon: f64) -> impl Iterator<Item = f64> {
-        let (none, best) = match direction {
-            Direction::Remove => {
-                let square = self.largest_square().max(f64::MIN_POSITIVE);
-                (epsilon / square - 0.5, (epsilon + 1.5 * (self.bins as f64).ln()) / square - 0.5)
-            }
-            Direction::Add => {
-                let (square, trace) = self.mean_squares();
-                (0.0, 1.5 * (epsilon - 0.5 * trace) / square.max(f64::MIN_POSITIVE))
-            }
-        };
-        (0..TILTS).map(move |part| (none + (best - none) * part as f64 / (TILTS - 1) as f64).clamp(0.0, 1e6))
-    }
-
-    /// The tilt for which so many samples have the least upper end, as those that `tally` finds tell.
-    pub fn best_tilt(
-        &self,
-        direction: Direction,
-        epsilon: f64,
-        settings: &MonteCarlo,
-        tally: impl Fn(f64) -> Tally,
-    ) -> f64 {
-        let end = |tilt: f64| {
-            let (tally, most) = (tally(tilt), self.largest(direction, epsilon, tilt));
-            let samples = tally.of_as_many(settings.samples(&tally, most));
-            tally.mean() + half_width(&samples, most, 0.25 * settings.failure)
-        };
-        let tried = self.tilts(direction, epsilon).map(|tilt| (end(tilt), tilt));
-        tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |best| best.1)
-    }
-
-    /// The greatest weighted Y there can be.
-    pub fn largest(&self, direction: Direction, epsilon: f64, tilt: f64) -> f64 {
-        let ln_weight = match direction {
-            Direction::Remove => -tilt * epsilon + 0.5 * tilt * (1.0 + tilt) * self.largest_square(),
-            Direction::Add => {
-                let (square, trace) = self.mean_squares();
-                -tilt * (epsilon - 0.5 * trace) + 0.5 * tilt * tilt * square
-            }
-        };
-        // (1 - e^-d) e^{-tilt d} for the loss d beyond epsilon is at most this, as for one Gaussian.
-        let excess = if tilt > 0.0 { -tilt * (1.0 / tilt).ln_1p() - tilt.ln_1p() } else { 0.0 };
-        (ln_weight + excess).exp() * (1.0 + 1e-9)
-    }
-
-    /// `count` weighted samples of Y; the same for the same arguments, however many threads there are.
-    pub fn tally(
-        &self,
-        direction: Direction,
-        epsilon: f64,
-        tilt: f64,
-        count: usize,
-        source: &Source,
-    ) -> Tally {
-        tally(count, source, direction, |normals, tally, count| {
-            for draws in self.draws(normals, count) {
-                self.add(direction, epsilon, tilt, &draws, tally);
-            }
-        })
     }
 
     /// The weighted samples of Y that `draws` give.
@@ -230,6 +164,55 @@ impl Sampler {
             }
             _ => 0.0,
         }
+    }
+}
+
+impl Simulation for Sampler {
+    type Tilt = f64;
+
+    const SHARES_PRECISION: bool = false;
+    const MOST_CLAIM_SAMPLES: usize = 300_000;
+
+    /// max |m_i|: the privacy without sampling.
+    fn largest_norm(&self) -> f64 {
+        self.largest_square().sqrt()
+    }
+
+    /// Tilts that put the losses about where they are sought.
+    fn tilts(&self, direction: Direction, epsilon: f64) -> Vec<f64> {
+        let (none, best) = match direction {
+            Direction::Remove => {
+                let square = self.largest_square().max(f64::MIN_POSITIVE);
+                (epsilon / square - 0.5, (epsilon + 1.5 * (self.bins as f64).ln()) / square - 0.5)
+            }
+            Direction::Add => {
+                let (square, trace) = self.mean_squares();
+                (0.0, 1.5 * (epsilon - 0.5 * trace) / square.max(f64::MIN_POSITIVE))
+            }
+        };
+        let at = |part: usize| none + (best - none) * part as f64 / (TILTS - 1) as f64;
+        (0..TILTS).map(|part| at(part).clamp(0.0, 1e6)).collect()
+    }
+
+    /// The greatest weighted Y there can be.
+    fn largest(&self, direction: Direction, epsilon: f64, &tilt: &f64) -> f64 {
+        let ln_weight = match direction {
+            Direction::Remove => -tilt * epsilon + 0.5 * tilt * (1.0 + tilt) * self.largest_square(),
+            Direction::Add => {
+                let (square, trace) = self.mean_squares();
+                -tilt * (epsilon - 0.5 * trace) + 0.5 * tilt * tilt * square
+            }
+        };
+        (ln_weight + ln_largest_excess(tilt)).exp() * (1.0 + 1e-9)
+    }
+
+    /// `count` weighted samples of Y; the same for the same arguments, however many threads there are.
+    fn tally(&self, direction: Direction, epsilon: f64, &tilt: &f64, count: usize, source: &Source) -> Tally {
+        tally(count, source, direction, |normals, tally, count| {
+            for draws in self.draws(normals, count) {
+                self.add(direction, epsilon, tilt, &draws, tally);
+            }
+        })
     }
 }
 

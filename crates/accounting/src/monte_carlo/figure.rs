@@ -60,8 +60,13 @@ impl MonteCarlo {
 
     /// As many samples as bring the half-width to `precision` of the mean, as far as a pilot can tell.
     pub(crate) fn samples(&self, pilot: &Tally, most: f64) -> usize {
+        self.samples_for(pilot.mean(), pilot, most)
+    }
+
+    /// As many as bring it to `precision` of `mean`.
+    pub(crate) fn samples_for(&self, mean: f64, pilot: &Tally, most: f64) -> usize {
         let ln_failures = (8.0 / self.failure).ln();
-        let wanted = self.precision * pilot.mean();
+        let wanted = self.precision * mean;
         let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
         let for_range = 5.0 * most * ln_failures / wanted;
         let samples = for_variance.max(for_range);

@@ -3,6 +3,7 @@ mod composition;
 mod estimate;
 mod figure;
 mod normals;
+pub(crate) mod simulation;
 mod tally;
 
 pub(crate) use crate::pld::Direction;

@@ -1,6 +1,6 @@
 //! The training, the guesses, and what they prove.
 
-use antinoise_input::{at_least, in_open_unit};
+use antinoise_input::{InvalidParameter, at_least, in_open_unit};
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Sampler;
 use antinoise_train::data::Examples;
@@ -90,6 +90,10 @@ pub fn one_run(
     settings: &OneRun,
 ) -> Result<OneRunReport, Error> {
     in_open_unit("alpha", settings.alpha)?;
+    if matches!(setup.plan.sampler, Sampler::BMinSep { .. }) && settings.canary == Canary::Gradient {
+        let must_be = "another: the ratio of gradient canaries is not computed for b-min-sep; input canaries can be used";
+        return Err(InvalidParameter::new("sampler of the plan", "b-min-sep", must_be).into());
+    }
     at_least("canaries", settings.canaries, 1)?;
     let mut random = Random(settings.seed);
     let (examples, parameters) = (setup.dataset.train.len(), setup.model.parameters());
@@ -150,7 +154,10 @@ fn ratios(
             Sampler::BallsInBins { bins } => {
                 Turns::OneOf((0..bins).map(|bin| (bin..steps).step_by(bins).collect()).collect())
             }
-            Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => Turns::Known(steps_of_turn),
+            // b-min-sep was refused before training.
+            Sampler::BMinSep { .. } | Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => {
+                Turns::Known(steps_of_turn)
+            }
         };
         log_likelihood_ratio(&whitening, &turns, &column[..steps], noise_std)
     };

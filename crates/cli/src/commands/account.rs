@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_accounting::{BallsInBins, Bracket, Gdp, MonteCarlo};
+use antinoise_accounting::{BMinSep, BallsInBins, Bracket, Gdp, MonteCarlo};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Plan, Privacy, Scheme, VerifiedPlan};
+use antinoise_plan::{Plan, Privacy, Sampler, Scheme, VerifiedPlan};
 use clap::Args;
 
 #[cfg(feature = "ledger")]
@@ -143,6 +143,28 @@ struct BinsOptions {
     strategy: Option<StrategySpec>,
 }
 
+/// What a statistical accountant accounts for.
+enum Simulated {
+    Bins(BallsInBins),
+    MinSep(BMinSep),
+}
+
+impl Simulated {
+    fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> antinoise_accounting::Result<f64> {
+        match self {
+            Self::Bins(bins) => bins.epsilon_upper(delta, settings),
+            Self::MinSep(min_sep) => min_sep.epsilon_upper(delta, settings),
+        }
+    }
+
+    fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> antinoise_accounting::Result<f64> {
+        match self {
+            Self::Bins(bins) => bins.epsilon_lower(delta, settings),
+            Self::MinSep(min_sep) => min_sep.epsilon_lower(delta, settings),
+        }
+    }
+}
+
 /// The share of delta that statistical failures may take.
 const FAILURE: f64 = 0.01;
 
@@ -169,7 +191,7 @@ impl Arguments {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
                 Sampling::Poisson { rate, steps: plan.steps, bands: groups }
             }
-            Scheme::BallsInBins { bins, .. } => return self.plan_in_bins(plan, bins),
+            Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => return self.simulated_plan(plan),
             Scheme::Unamplified { .. } => Sampling::None,
         };
         if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
@@ -182,31 +204,36 @@ impl Arguments {
     }
 
     /// At the plan's own delta its own claim; at another one, what sampling shows there.
-    fn plan_in_bins(&self, plan: &VerifiedPlan, bins: usize) -> Result<Report> {
+    fn simulated_plan(&self, plan: &VerifiedPlan) -> Result<Report> {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
         if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
-            let must_be = "left out: of a plan with balls in bins, epsilon at --delta is what is told";
+            let must_be =
+                "left out: of a plan with balls in bins or b-min-sep, epsilon at --delta is what is told";
             return Err(InvalidParameter::new(name, got, must_be).into());
         }
         let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;
-        let of = (bins, plan.steps, plan.strategy.class().name().to_string());
+        let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
         let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
         if delta == plan.privacy.delta {
             let epsilon = Bracket { lower: epsilon_lower, upper: epsilon };
             return Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of);
         }
-        let mechanism = plan.balls_in_bins(bins)?;
+        let mechanism = match plan.sampler {
+            Sampler::BMinSep { min_sep } => Simulated::MinSep(plan.b_min_sep(min_sep)?),
+            Sampler::BallsInBins { bins } => Simulated::Bins(plan.balls_in_bins(bins)?),
+            _ => unreachable!("the schemes of other samplers are not simulated"),
+        };
         let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
         Self::sampled(&mechanism, plan.noise_multiplier, delta, of, unsampled)
     }
 
     /// epsilon at `delta` by sampling, and no more than what is known `without` it.
     fn sampled(
-        mechanism: &BallsInBins,
+        mechanism: &Simulated,
         sigma: f64,
         delta: f64,
-        of: (usize, usize, String),
+        of: (Sampler, usize, String),
         without: f64,
     ) -> Result<Report> {
         // Both ends may fail.
@@ -261,8 +288,9 @@ impl Arguments {
             })?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let largest = largest(columns.iter().map(norm));
-        let mechanism = BallsInBins::new(&columns, bins, sigma * largest)?;
-        Self::sampled(&mechanism, sigma, delta, (bins, steps, spec.to_string()), f64::INFINITY)
+        let mechanism = Simulated::Bins(BallsInBins::new(&columns, bins, sigma * largest)?);
+        let of = (Sampler::BallsInBins { bins }, steps, spec.to_string());
+        Self::sampled(&mechanism, sigma, delta, of, f64::INFINITY)
     }
 }
 

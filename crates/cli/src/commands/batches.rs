@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
     let key = Key::from_file(&arguments.key_file)?;
     let rng = |purpose, step| KeyedRng::new(&key, &arguments.run, purpose, step);
-    let batches = Batches::new(sampler, examples, batch_size, &mut rng(Purpose::DataOrder, 0))?;
+    let batches = Batches::new(sampler, examples, batch_size, steps, &mut rng(Purpose::DataOrder, 0))?;
     let batch = |step: usize| batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
     Ok(Report { run: arguments.run.to_string(), from, batches: (from..from + rows).map(batch).collect() })
 }

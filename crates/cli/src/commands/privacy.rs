@@ -8,6 +8,7 @@ use antinoise_accounting::{
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
+use antinoise_plan::Sampler;
 use clap::Args;
 use serde::Serialize;
 
@@ -127,6 +128,8 @@ pub struct Report {
     failure: Option<f64>,
     /// Balls in bins: how many bins, and the mechanism.
     bins: Option<usize>,
+    /// b-min-sep: fewest steps between two turns, and the mechanism.
+    min_sep: Option<usize>,
     strategy: Option<String>,
     group_size: u64,
     adjacency: String,
@@ -198,24 +201,30 @@ impl Report {
         Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho_upper), ..report })
     }
 
-    /// Epsilon at this delta by a statistical accountant of balls in bins.
+    /// Epsilon at this delta by the statistical accountant of such a sampler.
     pub fn statistical(
         sigma: f64,
         delta: f64,
         epsilon: Bracket,
         failure: f64,
-        (bins, steps, strategy): (usize, usize, String),
+        (sampler, steps, strategy): (Sampler, usize, String),
     ) -> Result<Self> {
         let report = Self::new(epsilon, delta, sigma, Sampling::None, Adjacency::ZeroOut)?;
+        let (accountant, bins, min_sep) = match sampler {
+            Sampler::BMinSep { min_sep } => ("b-min-sep", None, Some(min_sep)),
+            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(bins), None),
+            _ => ("by-sampling", None, None),
+        };
         Ok(Self {
             mu: None,
             rho: None,
             steps: Some(steps),
             failure: Some(failure),
-            bins: Some(bins),
+            bins,
+            min_sep,
             strategy: Some(strategy),
             adjacency: "add-or-remove".into(),
-            accountant: "balls-in-bins",
+            accountant,
             ..report
         })
     }
@@ -243,6 +252,7 @@ impl Report {
             bands,
             failure: None,
             bins: None,
+            min_sep: None,
             strategy: None,
             group_size: 1,
             // A group of examples must not depend on who else is there.
@@ -280,8 +290,13 @@ impl fmt::Display for Report {
                 "bands             {bands}, block-cyclic, at {bands} times that rate in a group's turn"
             )?;
         }
-        if let (Some(bins), Some(steps), Some(strategy)) = (self.bins, self.steps, &self.strategy) {
-            writeln!(f, "sampling          {bins} bins, {steps} steps")?;
+        if let (Some(steps), Some(strategy)) = (self.steps, &self.strategy) {
+            if let Some(bins) = self.bins {
+                writeln!(f, "sampling          {bins} bins, {steps} steps")?;
+            }
+            if let Some(min_sep) = self.min_sep {
+                writeln!(f, "sampling          turns at least {min_sep} apart, {steps} steps")?;
+            }
             writeln!(f, "strategy          {strategy}")?;
         }
         if self.group_size > 1 {

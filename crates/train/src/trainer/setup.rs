@@ -53,7 +53,7 @@ impl Setup<'_> {
         let largest = match sampler {
             Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
             Sampler::Stream => self.plan.batch_size,
-            Sampler::BallsInBins { .. } => examples,
+            Sampler::BallsInBins { .. } | Sampler::BMinSep { .. } => examples,
             Sampler::External => return Err(external().into()),
         };
         let margin = self.model.sum_margin(largest)?;
@@ -77,8 +77,8 @@ impl Setup<'_> {
     }
 
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
-        let Plan { examples, batch_size, sampler, .. } = **self.plan;
-        Batches::new(sampler, examples, batch_size, &mut noise.rng(Purpose::DataOrder, 0))
+        let Plan { examples, batch_size, steps, sampler, .. } = **self.plan;
+        Batches::new(sampler, examples, batch_size, steps, &mut noise.rng(Purpose::DataOrder, 0))
     }
 }
 

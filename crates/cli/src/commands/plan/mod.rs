@@ -117,6 +117,8 @@ pub enum SettingName {
     /// Poisson sampling, which amplifies privacy. For C with several bands, data are split into as many groups; each step
     /// samples from one group, in cyclic order.
     Poisson,
+    /// Poisson sampling from all examples but those of the last batches, as many as C has bands but one, which amplifies privacy more.
+    BMinSep,
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
     /// Units take part when they are available, at least --min-sep steps apart.
@@ -139,6 +141,7 @@ impl Arguments {
         }
         Ok(match self.setting {
             SettingName::Poisson => Setting::Poisson,
+            SettingName::BMinSep => Setting::BMinSep,
             SettingName::Cyclic => Setting::Cyclic,
             SettingName::Single => Setting::Single,
             SettingName::Stream => Setting::Stream,

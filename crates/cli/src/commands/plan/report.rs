@@ -93,6 +93,7 @@ pub fn named(candidate: &Candidate, sampled: bool) -> String {
     let how = match candidate.schedule.scheme {
         Scheme::Unamplified { .. } if sampled => ", cyclic",
         Scheme::BallsInBins { .. } => ", in bins",
+        Scheme::BMinSep { .. } => ", b-min-sep",
         _ => "",
     };
     format!("{}{how}", candidate.spec)

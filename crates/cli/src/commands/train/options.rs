@@ -147,6 +147,8 @@ pub enum TrainSetting {
     Cyclic,
     /// Poisson sampling from one group of examples after the other, which amplifies privacy.
     Poisson,
+    /// Poisson sampling of all examples but those of the last batches, as many as the mechanism has bands but one.
+    BMinSep,
     /// Each example at most once, in batches of shuffled data.
     Single,
     /// One pass over data in their given order, neither shuffled nor sampled.
@@ -197,6 +199,7 @@ impl Arguments {
         let settings = match self.setting {
             TrainSetting::Cyclic => vec![Setting::Cyclic],
             TrainSetting::Poisson => vec![Setting::Poisson],
+            TrainSetting::BMinSep => vec![Setting::BMinSep],
             TrainSetting::Single => vec![Setting::Single],
             TrainSetting::Stream => vec![Setting::Stream],
             TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],

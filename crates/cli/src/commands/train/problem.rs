@@ -75,6 +75,9 @@ impl Tried<'_> {
             (_, true) if matches!(candidate.schedule.scheme, Scheme::BallsInBins { .. }) => {
                 format!("{}+bins", candidate.spec)
             }
+            (_, true) if matches!(candidate.schedule.scheme, Scheme::BMinSep { .. }) => {
+                format!("{}+b-min-sep", candidate.spec)
+            }
             (_, true) => format!("{}+poisson", candidate.spec),
             (_, false) => candidate.spec.to_string(),
         };
