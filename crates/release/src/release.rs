@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use antinoise_accounting::PrivacyStatement;
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_mechanism::Grid;
 use antinoise_noise::{GridStream, StreamBuilder};
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::design::Design;
 use crate::folder::{Folder, Lock};
 use crate::state::State;
-use crate::{Error, Result, Settings};
+use crate::{Error, Query, Result, Settings, Unit};
 
 const SETTINGS: &str = "settings";
 const PLAN: &str = "plan";
@@ -152,15 +153,47 @@ impl Release {
     ///
     /// # Errors
     /// When the release does not have this query.
-    pub fn errors(&self, query: &crate::Query) -> Result<Vec<f64>> {
-        if !self.settings.queries.iter().any(|(asked, _)| asked == query) {
-            return Err(Error::invalid("query", query, "one of the release"));
-        }
-        self.design.errors(query)
+    pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        errors(&self.settings, &self.design, query)
     }
 }
 
+fn errors(settings: &Settings, design: &Design, query: &Query) -> Result<Vec<f64>> {
+    if !settings.queries.iter().any(|(asked, _)| asked == query) {
+        return Err(Error::invalid("query", query, "one of the release"));
+    }
+    design.errors(query)
+}
+
 impl Status {
+    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
+    ///
+    /// # Errors
+    /// When the release does not have this query.
+    pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        errors(&self.settings, &Design::of(&self.settings, self.plan.clone())?, query)
+    }
+
+    /// The privacy claim in words, with the bounds that this crate enforces.
+    pub fn statement(&self) -> PrivacyStatement {
+        let Settings { unit, max_periods, max_rows, periods, .. } = &self.settings;
+        let bound = match unit {
+            Unit::User => {
+                format!("the first {max_rows} rows of a user in a period, in {max_periods} periods at most")
+            }
+            Unit::Event => "each row by itself".into(),
+        };
+        let statement = self.plan.statement();
+        // How many units there are is not known, and nothing depends on it.
+        PrivacyStatement { units: None, ..statement }
+            .with_fact("counted", bound)
+            .with_fact("periods", format!("{periods} at most, all covered together"))
+            .with_fact(
+                "not covered",
+                "the names of keys, and the exact tallies that freezing tells its operator",
+            )
+    }
+
     /// What the release in `folder` promises and how far it is; beside a process that writes into it.
     ///
     /// # Errors

@@ -124,15 +124,16 @@ impl State {
         Ok(Self { path, database })
     }
 
-    /// The same to read alone, beside a writer.
+    /// The same to read alone, beside a writer. What a killed writer left half done is undone first, which writes.
     pub(crate) fn look(folder: &Folder) -> Result<Self> {
         let path = folder.database();
         let refused =
             |_| Error::invalid(path.display().to_string(), "absent", "a release (antinoise release init)");
         std::fs::metadata(&path).map_err(refused)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(&path, flags).map_err(Error::database(&path))?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(Error::database(&path))?;
+        database.pragma_update(None, "query_only", "ON").map_err(Error::database(&path))?;
         let state = Self { path, database };
         state.check()?;
         Ok(state)
