@@ -74,6 +74,13 @@ impl From<antinoise_ledger::Error> for Failure {
     }
 }
 
+#[cfg(feature = "release")]
+impl From<antinoise_release::Error> for Failure {
+    fn from(error: antinoise_release::Error) -> Self {
+        Self::judged(&error, error.is_bad_input())
+    }
+}
+
 impl From<antinoise_noise::Error> for Failure {
     fn from(error: antinoise_noise::Error) -> Self {
         Self::judged(&error, error.is_bad_input())

@@ -26,7 +26,7 @@ mod numbers;
 mod output;
 mod plot;
 mod progress;
-#[cfg(feature = "train")]
+#[cfg(any(feature = "train", feature = "release"))]
 mod report;
 mod signals;
 mod source;
@@ -69,6 +69,8 @@ enum Command {
     Train(Box<commands::train::Arguments>),
     Noise(commands::noise::Arguments),
     Batches(commands::batches::Arguments),
+    #[cfg(feature = "release")]
+    Release(commands::release::Arguments),
     Bench(commands::bench::Arguments),
     Completions(commands::completions::Arguments),
     Man(commands::man::Arguments),
@@ -111,6 +113,8 @@ fn command(cli: &Cli) -> failure::Result<u8> {
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
         Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
+        #[cfg(feature = "release")]
+        Command::Release(arguments) => commands::release::run(arguments, cli.json),
         Command::Bench(arguments) => output::print(&commands::bench::run(arguments)?, cli.json),
         Command::Completions(arguments) => {
             output::print(&commands::completions::run(arguments, Cli::command())?, cli.json)

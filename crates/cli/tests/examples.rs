@@ -111,6 +111,8 @@ fn run_all(commands: &[String]) {
     write_images(&folder.path().join("images"));
     write_table(&folder.path().join("flights.csv"));
     common::write_federated(folder.path());
+    std::fs::create_dir(folder.path().join("docs")).unwrap();
+    std::fs::copy(root().join("docs/visits.csv"), folder.path().join("docs/visits.csv")).unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(binary.to_path_buf())

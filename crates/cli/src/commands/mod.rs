@@ -18,6 +18,8 @@ pub mod noise;
 pub mod observed;
 pub mod plan;
 pub mod privacy;
+#[cfg(feature = "release")]
+pub mod release;
 pub mod show;
 #[cfg(feature = "train")]
 pub mod train;

@@ -3,7 +3,8 @@
 use antinoise_chart::{Axis, Chart, Look, Point, Series};
 
 use super::content::{AtEpsilon, Epsilons};
-use super::page::{WHOLE, document, escaped, section, with_error};
+use super::frame::{WHOLE, escaped, section};
+use super::page::{document, with_error};
 use crate::failure::Result;
 use crate::numbers::{short, short_up};
 

@@ -1,17 +1,26 @@
-//! Reports of several runs: HTML files that need no network.
+//! Reports: HTML files that need no network.
 
+#[cfg(feature = "train")]
 mod content;
+#[cfg(feature = "train")]
 mod epsilons;
+pub mod frame;
+#[cfg(feature = "train")]
 mod page;
-#[cfg(test)]
+#[cfg(all(test, feature = "train"))]
 mod tests;
 
+#[cfg(feature = "train")]
 use antinoise_input::InvalidParameter;
+#[cfg(feature = "train")]
 pub use content::{Accuracy, AtEpsilon, Epsilons, Report, Run};
+#[cfg(feature = "train")]
 pub use epsilons::TOGETHER;
 
+#[cfg(feature = "train")]
 use crate::failure::Result;
 
+#[cfg(feature = "train")]
 impl Report {
     /// The report as HTML, with its figures as SVG and its style inside.
     ///
@@ -25,6 +34,7 @@ impl Report {
     }
 }
 
+#[cfg(feature = "train")]
 impl Epsilons {
     /// Accuracy against epsilon as HTML, with its figure as SVG and its style inside.
     ///

@@ -1,15 +1,15 @@
-//! The page around the figures.
+//! The page of several runs.
 
 use std::fmt::Write;
 
-use antinoise_chart::{Axis, Chart, Figure, Look, Point, SERIES, Series, theme};
+use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
 use antinoise_input::four_decimals;
 
 use super::content::{Accuracy, Report, Run};
+use super::frame::{self, Frame, Sizes, WHOLE, escaped, section};
 use crate::failure::Result;
 use crate::numbers::{same_privacy, short};
 
-const STYLE: &str = include_str!("page.css");
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;
 
@@ -18,19 +18,19 @@ pub(super) fn html(report: &Report) -> Result<String> {
     Ok(document(&report.title, &(lead(report) + &cards(report)), &body))
 }
 
-/// The page around `head`, which follows its title, and `body`.
+/// The page of a training around `head`, which follows its title, and `body`.
 pub(super) fn document(title: &str, head: &str, body: &str) -> String {
-    let (title, theme) = (escaped(title), theme());
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}: private training</title>\n<style>\n{theme}{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header>\n<p class=\"eyebrow\">Private training with correlated noise</p>\n\
-         <h1>{title}</h1>\n{head}</header>\n{body}\
-         <footer><p>Written by antinoise. Test accuracy is measured on examples that were not trained \
-         on; they are not protected by the privacy statement. Each run is the best of its learning rates by that \
-         accuracy; no error has that choice in it.</p></footer>\n</main>\n</body>\n</html>\n",
+    frame::document(
+        &Frame {
+            kind: "private training",
+            eyebrow: "Private training with correlated noise",
+            title,
+            footer: "Written by antinoise. Test accuracy is measured on examples that were not trained \
+                     on; they are not protected by the privacy statement. Each run is the best of its learning rates by that \
+                     accuracy; no error has that choice in it.",
+        },
+        head,
+        body,
     )
 }
 
@@ -79,10 +79,6 @@ fn cards(report: &Report) -> String {
     format!("<div class=\"cards\">\n{cards}</div>\n")
 }
 
-/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for narrow ones, where
-/// text that is scaled down with its figure could not be read.
-pub(super) type Sizes = [(u32, u32); 2];
-pub(super) const WHOLE: Sizes = [(720, 240), (340, 220)];
 const HALF: Sizes = [(400, 200), (340, 200)];
 
 fn figures(report: &Report) -> Result<String> {
@@ -138,24 +134,6 @@ fn accuracies(run: &Run) -> Vec<Point> {
 
 fn by_lag(column: &[f64]) -> Vec<Point> {
     (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).map(Point::from).collect()
-}
-
-/// A figure under its title.
-pub(super) fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
-    let mut pictures = String::new();
-    if chart.is_empty() {
-        pictures += "<p class=\"note\">Nothing was measured.</p>";
-    } else {
-        for ((width, plot_height), class) in sizes.into_iter().zip(["wide", "narrow"]) {
-            let figure = Figure { width, plot_height, paper: false, rows: vec![vec![chart.clone().into()]] };
-            let label = title.replace("<sup>", "^").replace("</sup>", "");
-            let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
-            pictures += &figure.svg()?.replacen("<svg ", &opened, 1);
-        }
-    }
-    Ok(format!(
-        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{pictures}\n</section>\n"
-    ))
 }
 
 /// A run a column: a screen that is narrow has room for a few.
@@ -241,28 +219,4 @@ fn epsilon(run: &Run) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
-}
-
-pub(super) fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            other => html.push(other),
-        }
-    }
-    html
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escaped("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
-    }
 }

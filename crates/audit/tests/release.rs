@@ -1,0 +1,74 @@
+//! The audit of a continual release, through its folder: frozen and published period by period.
+
+use antinoise_audit::{Claim, Data, Error, Settings, UnderAudit, audit};
+use antinoise_release::{Period, Release, Unit};
+use antinoise_train::clip::clipped_sum;
+use tempfile::TempDir;
+
+const STEPS: usize = 10;
+/// A unit's gradient, clipped to so many rows: as fine as counts can be beside the grid.
+const ROWS: usize = 1 << 20;
+
+/// A release whose counts are the coordinates of clipped sums, rounded, and taken so many times.
+struct Counted {
+    times: f64,
+    step: i64,
+    release: Option<(Release, TempDir)>,
+    last: Vec<f64>,
+}
+
+fn begun(dim: usize) -> (Release, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = (0..dim).map(|key| key.to_string()).collect();
+    let settings = antinoise_release::Settings {
+        max_periods: 3,
+        max_rows: ROWS,
+        epsilon: 20.0,
+        ..antinoise_release::Settings::new(keys, STEPS, Unit::User)
+    };
+    (Release::create(folder.path(), &settings).unwrap(), folder)
+}
+
+impl UnderAudit for Counted {
+    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let sum = clipped_sum(&data.model, &data.parameters, &data.examples, batch, ROWS as f64)?.gradient;
+        Ok(sum.into_iter().map(|x| (self.times * x).round_ties_even()).collect())
+    }
+
+    fn begin(&mut self, _run: u64, dim: usize) -> Result<(), Error> {
+        self.release = Some(begun(dim));
+        (self.step, self.last) = (0, vec![0.0; dim]);
+        Ok(())
+    }
+
+    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let counts: Vec<i64> = self.sum(data, batch)?.into_iter().map(|x| x as i64).collect();
+        let (release, _) = self.release.as_mut().expect("a run was begun");
+        let period = Period::Number(self.step);
+        self.step += 1;
+        release.freeze_counts(&period, &counts).unwrap();
+        let sums: Vec<f64> = release.publish().unwrap().iter().map(|row| row.value.value()).collect();
+        let released = sums.iter().zip(&self.last).map(|(sum, last)| sum - last).collect();
+        self.last = sums;
+        Ok(released)
+    }
+}
+
+fn audited(times: f64) -> antinoise_audit::Report {
+    let settings = Settings { runs: 4, units: 32, examples: 200, ..Settings::new(1e-3, STEPS) };
+    // Any number of keys has the same plan, but for what rounding may add.
+    let claim = Claim::of_plan(begun(200).0.plan()).unwrap();
+    let mut mechanism = Counted { times, step: 0, release: None, last: Vec::new() };
+    audit(&claim, &mut mechanism, &settings).unwrap()
+}
+
+#[test]
+fn a_release_is_accepted_and_one_with_doubled_contributions_is_rejected() {
+    let report = audited(1.0);
+    assert!(report.accepted, "{report:#?}");
+    assert!(report.mu_lower > 0.3 * report.mu_stated, "an audit that sees nothing: {report:#?}");
+    let report = audited(2.0);
+    assert!(!report.accepted, "{report:#?}");
+    let rejected = |name: &str| report.tests.iter().any(|test| test.rejected && test.name.contains(name));
+    assert!(rejected("movement by one example"), "{report:#?}");
+}

@@ -1,0 +1,92 @@
+//! Curves of what was published, with bands for their 95% intervals.
+
+use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
+use antinoise_release::{Period, Published};
+
+/// The charts of a query: its figures over time, or, of a histogram, by bucket after the last period.
+pub fn chart(query: &str, published: &[Published]) -> Chart {
+    let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
+    if rows.iter().any(|row| !row.bucket.is_empty()) {
+        by_bucket(query, &rows)
+    } else {
+        over_time(query, &rows)
+    }
+}
+
+/// The keys of the largest last figures, as many as there are colours, in the order of the table.
+pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
+    let Some(last) = rows.last() else { return Vec::new() };
+    let mut ends: Vec<&Published> = rows.iter().copied().filter(|row| row.period == last.period).collect();
+    ends.sort_by(|x, y| y.value.value().total_cmp(&x.value.value()));
+    let mut keys: Vec<&str> = Vec::new();
+    for row in ends {
+        if !keys.contains(&row.key.as_str()) && keys.len() < SERIES {
+            keys.push(&row.key);
+        }
+    }
+    keys
+}
+
+fn over_time(query: &str, rows: &[&Published]) -> Chart {
+    let mut periods: Vec<&Period> = Vec::new();
+    for row in rows {
+        if periods.last() != Some(&&row.period) {
+            periods.push(&row.period);
+        }
+    }
+    let numbered = periods.iter().all(|period| matches!(period, Period::Number(_)));
+    let x = |period: &Period, place: usize| match period {
+        Period::Number(number) => *number as f64,
+        Period::Text(_) => place as f64 + 1.0,
+    };
+    let title = match (numbered, periods.first(), periods.last()) {
+        (false, Some(first), Some(last)) => format!("period ({first} to {last})"),
+        _ => "period".into(),
+    };
+    let series = shown(rows).into_iter().map(|key| {
+        let points = rows.iter().filter(|row| row.key == key).enumerate();
+        Series::new(key, Look::Line, points.map(|(place, row)| point(x(&row.period, place), row)))
+    });
+    Chart {
+        title: String::new(),
+        x: Axis::linear(title).whole(),
+        y: Axis::linear(unit(query)).covering(0.0),
+        series: series.collect(),
+    }
+}
+
+fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
+    let last = rows.last().map(|row| &row.period);
+    let ends: Vec<&Published> = rows.iter().copied().filter(|row| Some(&row.period) == last).collect();
+    let mut buckets: Vec<&str> = Vec::new();
+    for row in &ends {
+        if !buckets.contains(&row.bucket.as_str()) {
+            buckets.push(&row.bucket);
+        }
+    }
+    let series = shown(rows).into_iter().map(|key| {
+        let points = ends.iter().filter(|row| row.key == key).enumerate();
+        Series::new(key, Look::Points, points.map(|(place, row)| point(place as f64, row)))
+    });
+    Chart {
+        title: String::new(),
+        x: Axis::named("value", buckets.clone()),
+        y: Axis::linear(unit(query)).covering(0.0),
+        series: series.collect(),
+    }
+}
+
+/// A figure with half of its interval to each side.
+fn point(x: f64, row: &Published) -> Point {
+    let half = 0.5 * (row.upper.value() - row.lower.value());
+    Point { x, y: row.value.value(), error: Some(half) }
+}
+
+fn unit(query: &str) -> &'static str {
+    match query.split(':').next() {
+        Some("sum") => "sum of clipped values since the first period",
+        Some("window") => "events in the window",
+        Some("decay") => "events, weighted by age",
+        _ => "events since the first period",
+    }
+}

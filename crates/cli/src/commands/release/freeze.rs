@@ -1,0 +1,209 @@
+//! `antinoise release freeze`.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::{Columns, Format, Found, Handling, Late, Period, Release, Unit};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+
+/// Count the events of a period, within the bounds of the release, once and for all.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  printf 'time,user,shop\\n2026-03-01,ada,north\\n' > day.csv
+  antinoise release init shops --keys north,south --periods 365 \\
+      --epsilon 1 --delta 1e-6 --unit user --max-periods 60
+  antinoise release freeze shops 2026-03-01 --events day.csv \\
+      --time time --user user --key shop
+  echo '{\"time\":\"2026-03-02\",\"user\":\"ada\",\"shop\":\"south\"}' | \\
+      antinoise release freeze shops 2026-03-02 --events - \\
+      --format jsonl --time time --user user --key shop
+
+PERIOD is text with which the times of the period begin (2026-03-01, or 2026-03 for
+a month), or a whole number t, which holds times from t to below t + 1; where periods
+are numbers and times are dates, all rows of the file are of the period. Periods come
+in their order, and each is frozen once; some may be left out.
+
+What is printed is exact, and not private: it is for whoever runs the release."
+)]
+pub struct Arguments {
+    /// Folder of the release.
+    dir: PathBuf,
+    /// The period, or several, each a pass over the events.
+    #[arg(value_name = "PERIOD", required = true)]
+    periods: Vec<Period>,
+    /// CSV with a header, or one JSON object a line (.jsonl, .ndjson); - for standard input.
+    #[arg(long, value_name = "FILE")]
+    events: PathBuf,
+    /// How the events are written [default: by the file's name, else csv].
+    #[arg(long, value_enum)]
+    format: Option<FormatName>,
+    /// Column of the time.
+    #[arg(long, value_name = "COL")]
+    time: String,
+    /// Column of the user; needed where users are protected.
+    #[arg(long, value_name = "COL")]
+    user: Option<String>,
+    /// Column of the key.
+    #[arg(long, value_name = "COL")]
+    key: String,
+    /// Column of the value; needed for sums and histograms.
+    #[arg(long, value_name = "COL")]
+    value: Option<String>,
+    /// What is done with rows of a time before the period.
+    #[arg(long, value_enum, default_value = "leave")]
+    late: LateName,
+    /// What is done with rows whose key is none of the release's.
+    #[arg(long, value_enum, default_value = "refuse")]
+    unknown: UnknownName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatName {
+    /// Comma-separated, with a header.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LateName {
+    /// Leave them out, and tell how many there were.
+    Leave,
+    /// Count them in this period.
+    Next,
+    /// Refuse the file.
+    Refuse,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum UnknownName {
+    /// Refuse the file.
+    Refuse,
+    /// Leave them out, and tell how many there were.
+    Leave,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    frozen: Vec<Frozen>,
+    /// These numbers are exact.
+    private: bool,
+}
+
+/// What became of the rows as one period saw them.
+#[derive(Debug, Serialize)]
+struct Frozen {
+    period: Period,
+    #[serde(flatten)]
+    found: Found,
+}
+
+/// Rows from one sign of life to the next.
+const ROWS: u64 = 1 << 16;
+
+/// Freezes the periods.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let mut release = Release::open(&arguments.dir)?;
+    let columns = arguments.columns(&release)?;
+    let (format, handling) = (arguments.format(), arguments.handling());
+    let (progress, mut rows) = (Progress::endless("counting events"), 0u64);
+    let mut frozen = Vec::new();
+    for period in &arguments.periods {
+        let mut freezing = release.freeze(period)?;
+        let found = freezing.read(arguments.input()?, format, &columns, handling, || {
+            rows += 1;
+            if rows.is_multiple_of(ROWS) {
+                progress.advance(ROWS);
+            }
+        })?;
+        freezing.commit()?;
+        frozen.push(Frozen { period: period.clone(), found });
+    }
+    Ok(Report { frozen, private: false })
+}
+
+impl Arguments {
+    fn input(&self) -> Result<Box<dyn Read>> {
+        if self.events.as_os_str() != "-" {
+            let opened = File::open(&self.events).map_err(|error| {
+                let path = self.events.display();
+                Failure::input(format!("events is {path} but must be a file that can be read: {error}"))
+            })?;
+            return Ok(Box::new(opened));
+        }
+        if self.periods.len() > 1 {
+            let must_be = "a file where there are several periods, each of which reads it";
+            return Err(InvalidParameter::new("events", "standard input", must_be).into());
+        }
+        Ok(Box::new(std::io::stdin().lock()))
+    }
+
+    fn columns(&self, release: &Release) -> Result<Columns> {
+        let (settings, absent) = (release.settings(), |name: &str, why: &str| -> Failure {
+            InvalidParameter::new(name, "absent", format!("the name of a column: {why}")).into()
+        });
+        if settings.unit == Unit::User && self.user.is_none() {
+            return Err(absent("user", "users are protected"));
+        }
+        if settings.needs_value() && self.value.is_none() {
+            return Err(absent("value", "the release has sums or histograms"));
+        }
+        Ok(Columns {
+            time: self.time.clone(),
+            user: self.user.clone().filter(|_| settings.unit == Unit::User),
+            key: self.key.clone(),
+            value: self.value.clone().filter(|_| settings.needs_value()),
+        })
+    }
+
+    fn format(&self) -> Format {
+        let is_json = self.events.extension().is_some_and(|end| end == "jsonl" || end == "ndjson");
+        match self.format {
+            Some(FormatName::Jsonl) => Format::JsonLines,
+            None if is_json => Format::JsonLines,
+            Some(FormatName::Csv) | None => Format::Csv,
+        }
+    }
+
+    fn handling(&self) -> Handling {
+        Handling {
+            late: match self.late {
+                LateName::Leave => Late::Leave,
+                LateName::Next => Late::Include,
+                LateName::Refuse => Late::Refuse,
+            },
+            leave_unknown_keys: self.unknown == UnknownName::Leave,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Frozen { period, found: Found { tally, late, later } } in &self.frozen {
+            write!(f, "{period}: {} rows counted", tally.counted)?;
+            for (count, what) in [
+                (tally.beyond_max_rows, "beyond --max-rows"),
+                (tally.beyond_max_periods, "of users beyond --max-periods"),
+                (tally.unknown_keys, "of unknown keys"),
+                (*late, "of earlier periods"),
+                (*later, "of later periods"),
+            ] {
+                if count > 0 {
+                    write!(f, ", {count} {what}")?;
+                }
+            }
+            writeln!(f)?;
+        }
+        writeln!(f, "These numbers are exact: they are not for publication.")
+    }
+}

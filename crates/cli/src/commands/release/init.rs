@@ -1,0 +1,117 @@
+//! `antinoise release init`.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::{Query, Release, Settings, Unit};
+use clap::Args;
+
+use super::status::Report;
+use crate::failure::Result;
+use crate::numbers::{count, real};
+
+/// Begin a release: choose its mechanism, take a key, and write both into a folder.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  antinoise release init shops --keys north,south --periods 365 \\
+      --epsilon 1 --delta 1e-6 --unit user --max-periods 60
+  antinoise release init delays --keys EWR,JFK --periods 52 --epsilon 1 \\
+      --delta 1e-6 --unit user --max-periods 4 --max-rows 3 \\
+      --query counts --query sum:0,180 --query histogram:0,15,60
+  antinoise release init week --keys all --periods 1000 --epsilon 1 \\
+      --delta 1e-6 --unit event --query window:7
+
+Keys are public: they are the same whatever the data are. With --unit user, at most
+MAX_ROWS rows of a user are counted in a period, the first ones, and a user is
+counted in at most MAX_PERIODS periods; all of it is protected together. With --unit
+event, each row is protected by itself.
+
+Queries that count (counts, window, decay) share their noisy increments. Otherwise
+each further kind has its share of the budget: of Q kinds with equal weights, each
+has sqrt(Q) times the noise that it would have alone."
+)]
+pub struct Arguments {
+    /// Folder of the release, which is made.
+    dir: PathBuf,
+    /// The public categories: a file with one a line, or a list with commas.
+    #[arg(long, value_name = "FILE|LIST")]
+    keys: String,
+    /// The most periods that are ever published.
+    #[arg(long, value_name = "N", value_parser = count)]
+    periods: usize,
+    /// Privacy of all periods together.
+    #[arg(long, value_name = "E", value_parser = real)]
+    epsilon: f64,
+    /// The same.
+    #[arg(long, value_name = "D", value_parser = real)]
+    delta: f64,
+    /// Whose data are protected: user or event.
+    #[arg(long, default_value = "user")]
+    unit: Unit,
+    /// The most periods in which a user is counted [default: 1 for events].
+    #[arg(long, value_name = "K", value_parser = count, required_if_eq("unit", "user"))]
+    max_periods: Option<usize>,
+    /// The most rows of a user that are counted in a period.
+    #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
+    max_rows: usize,
+    /// What is published of each key, several times if several are: counts, sum:LO,HI, window:W, decay:G or
+    /// histogram:E1,E2,... [default: counts].
+    #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
+    query: Vec<Query>,
+    /// The weights of the queries, in their order: twice the weight, half the noise [default: 1 each].
+    #[arg(long, value_name = "W,W,...", value_delimiter = ',', value_parser = real)]
+    weights: Vec<f64>,
+    /// Raise negative figures of what cannot be negative to 0. Of a count that is 0, this adds 0.4 standard deviations
+    /// on average.
+    #[arg(long)]
+    non_negative: bool,
+    /// Raise figures of what cannot fall to the largest of before. They are then above the truth on average, by up to
+    /// a few standard deviations over many periods in which nothing happens.
+    #[arg(long)]
+    monotone: bool,
+}
+
+/// Begins the release.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let release = Release::create(&arguments.dir, &arguments.settings()?)?;
+    drop(release);
+    Report::of(&arguments.dir)
+}
+
+impl Arguments {
+    fn settings(&self) -> Result<Settings> {
+        let queries = if self.query.is_empty() { vec![Query::Counts] } else { self.query.clone() };
+        if !self.weights.is_empty() && self.weights.len() != queries.len() {
+            let must_be = format!("one for each of {} queries", queries.len());
+            return Err(InvalidParameter::new("weights", self.weights.len(), must_be).into());
+        }
+        let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
+        Ok(Settings {
+            epsilon: self.epsilon,
+            delta: self.delta,
+            max_periods: self.max_periods.unwrap_or(1),
+            max_rows: self.max_rows,
+            queries: queries.into_iter().enumerate().map(|(i, query)| (query, weight(i))).collect(),
+            non_negative: self.non_negative,
+            monotone: self.monotone,
+            ..Settings::new(keys(&self.keys)?, self.periods, self.unit)
+        })
+    }
+}
+
+/// A file's lines where there is such a file, else a list.
+fn keys(given: &str) -> Result<Vec<String>> {
+    let path = Path::new(given);
+    let named = |words: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+        words.map(str::trim).filter(|word| !word.is_empty()).map(String::from).collect()
+    };
+    if !path.is_file() {
+        return Ok(named(&mut given.split(',')));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        InvalidParameter::new("keys", path.display(), format!("a file that can be read: {error}"))
+    })?;
+    Ok(named(&mut text.lines()))
+}

@@ -1,0 +1,50 @@
+//! `antinoise release`: counts over a stream, published period by period.
+
+mod adopt;
+mod figure;
+mod freeze;
+mod init;
+mod page;
+mod publish;
+mod query;
+mod report;
+mod status;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Result;
+use crate::output;
+
+/// Publish private counts, sums and histograms over a stream, period by period.
+///
+/// One (epsilon, delta) covers all periods together. Noise is correlated: each period cancels part of the noise of the
+/// periods before, so that running counts stay accurate.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Init(init::Arguments),
+    Freeze(freeze::Arguments),
+    Publish(publish::Arguments),
+    Status(status::Arguments),
+    Query(query::Arguments),
+    Report(report::Arguments),
+    Adopt(adopt::Arguments),
+}
+
+/// Does what was asked for, and prints it.
+pub fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    match &arguments.action {
+        Action::Init(arguments) => output::print(&init::run(arguments)?, json),
+        Action::Freeze(arguments) => output::print(&freeze::run(arguments)?, json),
+        Action::Publish(arguments) => output::print(&publish::run(arguments)?, json),
+        Action::Status(arguments) => output::print(&status::run(arguments)?, json),
+        Action::Query(arguments) => output::print(&query::run(arguments)?, json),
+        Action::Report(arguments) => output::print(&report::run(arguments)?, json),
+        Action::Adopt(arguments) => output::print(&adopt::run(arguments)?, json),
+    }
+}

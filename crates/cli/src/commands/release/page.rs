@@ -1,0 +1,67 @@
+//! The page of a release.
+
+use antinoise_release::{Published, Status};
+
+use super::figure;
+use super::publish::written;
+use crate::failure::Result;
+use crate::numbers::short_up;
+use crate::report::frame::{Frame, WHOLE, document, escaped, section};
+
+/// The page of what was published so far.
+pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
+    let privacy = &status.plan.privacy;
+    let lead = format!(
+        "<p class=\"lead\">{} of {} periods are published. All of them together have (&epsilon;,&thinsp;&delta;) = \
+         ({},&thinsp;{:e}) for one {}.</p>\n",
+        status.published,
+        status.settings.periods,
+        short_up(privacy.epsilon, 5),
+        privacy.delta,
+        status.settings.unit,
+    );
+    let mut body = String::new();
+    for (query, _) in &status.settings.queries {
+        let query = query.to_string();
+        let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
+        let (shown, all) = (figure::shown(&rows).len(), status.settings.keys.len());
+        let of = if shown < all { format!(" The {shown} largest of {all} keys.") } else { String::new() };
+        let caption = format!("Published figures with their 95% intervals.{of}");
+        body += &section(&escaped(&query), &caption, WHOLE, figure::chart(&query, published))?;
+    }
+    body += &table(published);
+    body += &format!(
+        "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\"><p>{}</p></div>\n</section>\n",
+        escaped(&status.statement().to_string())
+    );
+    let frame = Frame {
+        kind: "continual release",
+        eyebrow: "Continual release with correlated noise",
+        title: name,
+        footer: "Written by antinoise. Each interval holds its truth in 95% of releases, by itself; all of them together \
+                 hold less often.",
+    };
+    Ok(document(&frame, &lead, &body))
+}
+
+/// The figures after the last period.
+fn table(published: &[Published]) -> String {
+    let Some(last) = published.last() else { return String::new() };
+    let row = |row: &Published| {
+        format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            escaped(&row.key),
+            escaped(format!("{} {}", row.query, row.bucket).trim()),
+            written(row.value),
+            written(row.lower),
+            written(row.upper),
+        )
+    };
+    let rows: String = published.iter().filter(|row| row.period == last.period).map(row).collect();
+    format!(
+        "<section class=\"panel\">\n<h2>After {}</h2>\n<table>\n<thead><tr><td></td><th scope=\"col\">query</th>\
+         <th scope=\"col\">value</th><th scope=\"col\">lower</th><th scope=\"col\">upper</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</section>\n",
+        escaped(&last.period.to_string())
+    )
+}

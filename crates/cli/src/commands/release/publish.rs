@@ -1,0 +1,72 @@
+//! `antinoise release publish`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_release::{Figure, Published, Release};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::numbers::short;
+use crate::output;
+
+/// Publish every period that was frozen: the figures of each key, with their 95% intervals.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  printf 'time,user,shop\\n2026-03-01,ada,north\\n' > day.csv
+  antinoise release init shops --keys north,south --periods 365 \\
+      --epsilon 1 --delta 1e-6 --unit user --max-periods 60
+  antinoise release freeze shops 2026-03-01 --events day.csv \\
+      --time time --user user --key shop
+  antinoise release publish shops
+
+A period's figures are made once. A publication that is killed is made again with the
+same figures. They are added to the table published of DIR/release.db.")]
+pub struct Arguments {
+    /// Folder of the release.
+    dir: PathBuf,
+}
+
+/// What the command prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    published: Vec<Published>,
+}
+
+/// Publishes.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    Ok(Report { published: Release::open(&arguments.dir)?.publish()? })
+}
+
+/// A figure as people read it.
+pub fn written(figure: Figure) -> String {
+    match figure {
+        Figure::Whole(number) => number.to_string(),
+        Figure::Real(number) => short(number, 6),
+    }
+}
+
+/// Figures as a table, the first columns only where they tell something.
+pub fn table(published: &[Published]) -> String {
+    let rows: Vec<Vec<String>> = published
+        .iter()
+        .map(|row| {
+            let query = format!("{} {}", row.query, row.bucket);
+            let figures = [row.value, row.lower, row.upper].map(written);
+            let mut cells = vec![row.period.to_string(), row.key.clone(), query.trim().to_string()];
+            cells.extend(figures);
+            cells
+        })
+        .collect();
+    output::table(&["period", "key", "query", "value", "lower", "upper"], &rows)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.published.is_empty() {
+            return writeln!(f, "nothing was frozen since the last publication");
+        }
+        write!(f, "{}", table(&self.published))
+    }
+}

@@ -1,0 +1,83 @@
+//! The page around figures.
+
+use antinoise_chart::{Chart, Figure, theme};
+
+use crate::failure::Result;
+
+const STYLE: &str = include_str!("page.css");
+
+/// What a page says of itself.
+pub struct Frame<'a> {
+    /// What the title of its window ends in.
+    pub kind: &'a str,
+    /// What stands above its title.
+    pub eyebrow: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// What stands at its end.
+    pub footer: &'a str,
+}
+
+/// The page around `head`, which follows its title, and `body`.
+pub fn document(frame: &Frame<'_>, head: &str, body: &str) -> String {
+    let (title, theme) = (escaped(frame.title), theme());
+    let Frame { kind, eyebrow, footer, .. } = frame;
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}: {kind}</title>\n<style>\n{theme}{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <header>\n<p class=\"eyebrow\">{eyebrow}</p>\n\
+         <h1>{title}</h1>\n{head}</header>\n{body}\
+         <footer><p>{footer}</p></footer>\n</main>\n</body>\n</html>\n",
+    )
+}
+
+/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for narrow ones, where
+/// text that is scaled down with its figure could not be read.
+pub type Sizes = [(u32, u32); 2];
+/// Of a figure that is as wide as the page.
+pub const WHOLE: Sizes = [(720, 240), (340, 220)];
+
+/// A figure under its title.
+pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
+    let mut pictures = String::new();
+    if chart.is_empty() {
+        pictures += "<p class=\"note\">Nothing was measured.</p>";
+    } else {
+        for ((width, plot_height), class) in sizes.into_iter().zip(["wide", "narrow"]) {
+            let figure = Figure { width, plot_height, paper: false, rows: vec![vec![chart.clone().into()]] };
+            let label = title.replace("<sup>", "^").replace("</sup>", "");
+            let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
+            pictures += &figure.svg()?.replacen("<svg ", &opened, 1);
+        }
+    }
+    Ok(format!(
+        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{pictures}\n</section>\n"
+    ))
+}
+
+/// `text` as HTML shows it.
+pub fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escaped("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
+    }
+}

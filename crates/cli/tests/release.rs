@@ -1,0 +1,173 @@
+//! `antinoise release`: its contract, and kills at any moment between freezing and publishing.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Kills, spread over six periods.
+const KILLS: u64 = 204;
+
+fn antinoise(folder: &Path, arguments: &[&str]) -> Output {
+    let binary = env!("CARGO_BIN_EXE_antinoise");
+    Command::new(binary).args(arguments).current_dir(folder).output().expect("the binary runs")
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = antinoise(folder, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
+}
+
+fn refused(folder: &Path, arguments: &[&str], named: &str) {
+    let output = antinoise(folder, arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(named), "{named:?} is not in {stderr}");
+}
+
+const EVENTS: [&str; 9] =
+    ["--events", "events.csv", "--time", "day", "--user", "user", "--key", "shop", "--unknown=leave"];
+
+fn init(folder: &Path, dir: &str) {
+    let rows = |i: usize| format!("{},u{},{},{}\n", i % 6, i * 7 % 23, ["a", "b", "c", "?"][i % 4], i % 50);
+    let rows: String = (0..600).map(rows).collect();
+    std::fs::write(folder.join("events.csv"), format!("day,user,shop,value\n{rows}")).unwrap();
+    let options =
+        ["--periods", "6", "--epsilon", "2", "--delta", "1e-6", "--unit", "user", "--max-periods", "3"];
+    json(folder, &[&["release", "init", dir, "--keys", "a,b,c", "--max-rows", "2"][..], &options].concat());
+}
+
+fn freeze(folder: &Path, dir: &str, period: &str) -> Value {
+    json(folder, &[&["release", "freeze", dir, period][..], &EVENTS].concat())
+}
+
+#[test]
+fn what_is_published_is_in_json_in_sql_and_on_a_page() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    let mut told = Vec::new();
+    for period in ["0", "1", "2"] {
+        let frozen = freeze(folder, "shops", period);
+        assert_eq!(frozen["frozen"][0]["period"], period.parse::<i64>().unwrap());
+        let published = json(folder, &["release", "publish", "shops"]);
+        told.extend(published["published"].as_array().unwrap().clone());
+    }
+    assert_eq!(told.len(), 9);
+    for row in &told {
+        assert!(row["value"].is_i64() && row["lower"].as_i64() <= row["value"].as_i64(), "{row}");
+    }
+    let sql = "SELECT period, key, value, lower, upper, query, bucket FROM published";
+    assert_eq!(json(folder, &["release", "query", "shops", sql])["rows"].as_array().unwrap(), &told);
+    let direct = rusqlite::Connection::open(folder.join("shops/release.db")).unwrap();
+    let count = |sql: &str| -> i64 { direct.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!(count("SELECT COUNT(*) FROM published"), 9);
+    assert_eq!(count("SELECT COUNT(*) FROM periods WHERE frozen IS NOT NULL"), 0);
+    let status = json(folder, &["release", "status", "shops"]);
+    assert_eq!((status["frozen"].as_u64(), status["published"].as_u64()), (Some(3), Some(3)));
+    assert!(status["epsilon"].as_f64().unwrap() <= 2.0);
+    json(folder, &["release", "report", "shops", "--out", "page.html", "--plot", "curves.svg"]);
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    assert!(
+        page.contains("<svg") && page.contains("differential privacy of one user") && !page.contains("src=")
+    );
+    assert!(std::fs::read_to_string(folder.join("curves.svg")).unwrap().starts_with("<svg"));
+    #[cfg(unix)]
+    for file in ["secret", "release.db"] {
+        use std::os::unix::fs::PermissionsExt;
+        let found = std::fs::metadata(folder.join("shops").join(file)).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_by_name() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    let again =
+        ["release", "init", "shops", "--keys", "a", "--periods", "6", "--epsilon", "2", "--delta", "1e-6"];
+    refused(folder, &[&again[..], &["--unit", "event"]].concat(), "holds a release");
+    refused(folder, &[&again[..], &["--unit", "user"]].concat(), "--max-periods");
+    refused(folder, &[&again[..], &["--unit", "event", "--query", "sum:3"]].concat(), "--query");
+    refused(folder, &[&again[..], &["--unit", "event", "--weights", "1,2"]].concat(), "--weights is 2");
+    refused(folder, &["release", "publish", "nowhere"], "absent");
+    let freeze =
+        ["release", "freeze", "shops", "1", "--events", "events.csv", "--time", "day", "--key", "shop"];
+    refused(folder, &freeze, "--user is absent");
+    refused(folder, &[&freeze[..], &["--user", "user"]].concat(), "one of the release's keys");
+    refused(folder, &[&freeze[..], &["--user", "name"]].concat(), "column \"name\" is absent");
+    refused(folder, &["release", "query", "shops", "DELETE FROM published"], "sql is");
+    assert_eq!(json(folder, &["release", "status", "shops"])["frozen"], 0);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Runs a command and kills it after so long.
+#[cfg(unix)]
+fn killed(folder: &Path, arguments: &[&str], after: Duration) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_antinoise"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    // SIGKILL; it may have ended before.
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// `kill -9` at moments spread over freezing and publishing: whatever was done, the same figures are published bit for bit, every
+/// user is within the bounds, and no period is published twice.
+#[cfg(unix)]
+#[test]
+fn a_killed_release_publishes_the_same_bits() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "whole");
+    // A copy from before anything was frozen, with the same key: what it publishes may not differ. It is adopted.
+    copy(&folder.join("whole"), &folder.join("killed"));
+    json(folder, &["release", "adopt", "killed"]);
+    for period in ["0", "1", "2", "3", "4", "5"] {
+        freeze(folder, "whole", period);
+        json(folder, &["release", "publish", "whole"]);
+    }
+    let all = |dir: &str| json(folder, &["release", "query", dir, "SELECT * FROM published"])["rows"].clone();
+    let wanted = all("whole");
+    let (mut random, mut periods) = (1u64, ["0", "1", "2", "3", "4", "5"].iter());
+    for period in &mut periods {
+        for _ in 0..KILLS / 6 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let after = Duration::from_micros(500 + (random >> 33) % 30_000);
+            let status = json(folder, &["release", "status", "killed"]);
+            let done = status["frozen"].as_u64().unwrap() > period.parse::<u64>().unwrap();
+            let arguments = match done {
+                true => vec!["release", "publish", "killed"],
+                false => [&["release", "freeze", "killed", period][..], &EVENTS].concat(),
+            };
+            killed(folder, &arguments, after);
+        }
+        if json(folder, &["release", "status", "killed"])["frozen"].as_u64().unwrap()
+            <= period.parse().unwrap()
+        {
+            freeze(folder, "killed", period);
+        }
+        json(folder, &["release", "publish", "killed"]);
+    }
+    assert_eq!(all("killed"), wanted);
+    let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
+    let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert!(number("SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY user)") <= 3);
+    assert!(number("SELECT MAX(rows) FROM participations") <= 2);
+    assert_eq!(number("SELECT COUNT(*) FROM published"), 18);
+}

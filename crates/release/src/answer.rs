@@ -1,0 +1,77 @@
+//! SQL on what was published, and on nothing else.
+
+use std::path::Path;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+
+use crate::folder::Folder;
+use crate::state::{Published, State};
+use crate::{Error, Result};
+
+/// What a query of the published table found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// Rows of numbers, words and nothing.
+    pub rows: Vec<Vec<serde_json::Value>>,
+}
+
+/// All that the release in `folder` published, in the order in which it was.
+///
+/// # Errors
+/// When there is no release, or it cannot be read.
+pub fn published(folder: &Path) -> Result<Vec<Published>> {
+    State::look(&Folder::new(folder))?.published()
+}
+
+/// Runs `sql`, one SELECT, on the table `published(period, key, value, lower, upper, query, bucket)` of the release in `folder`. It is run on a copy
+/// in memory of that table alone: who was counted when is not in its reach.
+///
+/// # Errors
+/// When there is no release, or SQLite refuses the statement.
+pub fn query(folder: &Path, sql: &str) -> Result<Answer> {
+    let refused = |must_be: String| Error::invalid("sql", format!("{sql:?}"), must_be);
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+    if !["select", "with", "values"].contains(&word.to_ascii_lowercase().as_str()) {
+        return Err(refused("one SELECT on the table published".into()));
+    }
+    let copy = copied(&published(folder)?).map_err(|error| refused(error.to_string()))?;
+    let run = || -> rusqlite::Result<Answer> {
+        let mut statement = copy.prepare(sql)?;
+        let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
+        let count = columns.len();
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<Vec<serde_json::Value>> {
+            (0..count).map(|column| Ok(told(row.get(column)?))).collect()
+        };
+        let rows = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+        Ok(Answer { columns, rows })
+    };
+    run().map_err(|error| refused(format!("one SELECT on the table published ({error})")))
+}
+
+fn copied(published: &[Published]) -> rusqlite::Result<Connection> {
+    let mut copy = Connection::open_in_memory()?;
+    let change = copy.transaction()?;
+    change.execute("CREATE TABLE published (period, key, value, lower, upper, query, bucket)", [])?;
+    {
+        let mut insert = change.prepare("INSERT INTO published VALUES (?, ?, ?, ?, ?, ?, ?)")?;
+        for row in published {
+            let Published { period, key, value, lower, upper, query, bucket } = row;
+            insert.execute(params![period, key, value, lower, upper, query, bucket])?;
+        }
+    }
+    change.commit()?;
+    Ok(copy)
+}
+
+fn told(value: Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Integer(number) => number.into(),
+        Value::Real(number) => number.into(),
+        Value::Text(text) => text.into(),
+        Value::Blob(bytes) => antinoise_input::hex(&bytes).into(),
+    }
+}

@@ -1,0 +1,112 @@
+//! One plan for all queries of a release, verified, and the map from its noise to the error of each published figure.
+
+use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
+use antinoise_noise::{NoiseStream, StreamBuilder};
+use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
+
+use crate::layout::Layout;
+use crate::{Error, Query, Result, Settings, Unit};
+
+/// Vectors of past noise that a strategy may keep for each cell: they are written with every publication.
+const VECTORS: usize = 16;
+const BYTES: u64 = 8;
+/// What rounding to the grid may add to the clip norm, by the plan's choice of spacing.
+const INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
+
+/// The plan of a release, and how its queries lie on the plan's vector.
+#[derive(Debug, Clone)]
+pub(crate) struct Design {
+    pub(crate) layout: Layout,
+    pub(crate) plan: VerifiedPlan,
+    pub(crate) spacing: f64,
+}
+
+impl Design {
+    /// The plan of least loss for `settings`.
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        let layout = Layout::new(settings);
+        let plan = choose(&request(settings, &layout))?.plan;
+        Self::of(settings, plan)
+    }
+
+    /// The design that `plan` was made for; refused where its numbers do not cover the settings.
+    pub(crate) fn of(settings: &Settings, plan: VerifiedPlan) -> Result<Self> {
+        settings.check()?;
+        let layout = Layout::new(settings);
+        let wanted = request(settings, &layout);
+        let schema = wanted.schedule()?.scheme;
+        let privacy = &plan.privacy;
+        let covers = plan.scheme() == schema
+            && plan.steps == settings.periods
+            && plan.clip_norm >= wanted.clip_norm
+            && (privacy.unit, privacy.adjacency) == (wanted.unit, wanted.adjacency)
+            && privacy.epsilon <= settings.epsilon * (1.0 + 1e-6)
+            && privacy.delta <= settings.delta;
+        if !covers {
+            let must_be = "one whose periods, schema, bound and privacy are those of the release";
+            return Err(Error::invalid("plan of the release", "another", must_be));
+        }
+        plan.check_dim(layout.cells())?;
+        let Some(grid) = plan.release.grid()? else {
+            return Err(Error::invalid("release of the plan", "plain", "grid: counts are whole numbers"));
+        };
+        let spacing = grid.spacing();
+        if layout.parts.iter().any(|part| part.points(spacing) < 1) {
+            let must_be = "so fine that every row has a point";
+            return Err(Error::invalid("grid spacing of the plan", spacing, must_be));
+        }
+        Ok(Self { layout, plan, spacing })
+    }
+
+    /// The builder of the noise of all cells.
+    pub(crate) fn noise(&self) -> Result<StreamBuilder> {
+        let recursion: Recursion = self.plan.strategy.recursion()?;
+        let (steps, cells) = (self.plan.steps, self.layout.cells());
+        Ok(NoiseStream::builder(recursion, steps, cells, self.plan.noise_std()))
+    }
+
+    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
+    pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        let unit = self.layout.part(&query.measure()).unit(self.spacing);
+        let of_point = self.plan.noise_std() / self.spacing;
+        let rows = self.plan.strategy.row_errors(&query.workload())?;
+        Ok(rows.into_iter().map(|row| row * of_point * unit).collect())
+    }
+}
+
+/// What the plan is asked for. Users come by themselves in up to `max_periods` periods, one after the other if they like; a unit of a single period
+/// takes part once.
+fn request(settings: &Settings, layout: &Layout) -> Request {
+    let min_sep = if settings.max_periods == 1 { settings.periods } else { 1 };
+    let setting = Setting::Federated { min_sep, max_participations: Some(settings.max_periods) };
+    let (workload, clip_norm) = (workload(settings), layout.clip_norm(settings.max_rows));
+    let vectors = match workload {
+        Workload::Window { width } => width.clamp(VECTORS, settings.periods.max(VECTORS)),
+        _ => VECTORS,
+    };
+    let cells = layout.cells();
+    let fine = INCREASE * clip_norm / layout.coarsest_spacing();
+    let dim = cells.max((fine * fine).ceil() as usize);
+    Request {
+        unit: match settings.unit {
+            Unit::User => PrivacyUnit::User,
+            Unit::Event => PrivacyUnit::Example,
+        },
+        epsilon: settings.epsilon,
+        delta: settings.delta,
+        workload,
+        clip_norm,
+        // A grid for more cells than there are is finer, and no less private.
+        dim,
+        memory: Some((vectors as u64).saturating_mul(BYTES).saturating_mul(dim as u64)),
+        ..Request::new(1, 1, Length::Steps(settings.periods), setting)
+    }
+}
+
+/// What the strategy is designed for: the one linear map that is asked for, and prefix sums where there are several.
+fn workload(settings: &Settings) -> Workload {
+    let mut workloads = settings.queries.iter().map(|(query, _)| query.workload());
+    let first = workloads.next().unwrap_or_default();
+    if workloads.all(|other| other == first) { first } else { Workload::Prefix }
+}

@@ -1,0 +1,87 @@
+//! Why a release could not be made, read or continued.
+
+use std::path::{Path, PathBuf};
+
+use antinoise_input::InvalidParameter;
+use rusqlite::ErrorCode;
+
+/// The error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter, an event or a file that cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] InvalidParameter),
+    /// No mechanism, or a plan that does not hold.
+    #[error(transparent)]
+    Plan(#[from] antinoise_plan::Error),
+    /// Errors of a strategy that could not be computed.
+    #[error(transparent)]
+    Mechanism(#[from] antinoise_mechanism::Error),
+    /// Noise that could not be made, saved or resumed.
+    #[error(transparent)]
+    Noise(#[from] antinoise_noise::Error),
+    /// A file that could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+    /// A change that could not be written, or a page that could not be read.
+    #[error("{}: {source}", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+}
+
+impl Error {
+    /// True when the caller's input, which includes the files, is the cause.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) => true,
+            Self::Plan(error) => error.is_bad_input(),
+            Self::Mechanism(error) => error.is_bad_input(),
+            Self::Noise(error) => error.is_bad_input(),
+            Self::Io { source, .. } => {
+                matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
+            }
+            Self::Database { .. } => false,
+        }
+    }
+
+    pub(crate) fn invalid(
+        parameter: impl Into<String>,
+        got: impl std::fmt::Display,
+        must_be: impl Into<String>,
+    ) -> Self {
+        InvalidParameter::new(parameter, got, must_be).into()
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        |source| Self::Io { path, source }
+    }
+
+    /// SQLite's error for the database at `path`, explained where the file is the cause.
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
+        move |source| {
+            let refused = |got: &str, must_be: &str| Self::invalid(path.display().to_string(), got, must_be);
+            match source.sqlite_error_code() {
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                    refused("in use by another process", "free: one process at a time may use a release")
+                }
+                Some(ErrorCode::NotADatabase) => refused("another file", "the database of a release"),
+                Some(ErrorCode::DatabaseCorrupt) => refused("damaged", "as it was written"),
+                _ => Self::Database { path: path.to_path_buf(), source },
+            }
+        }
+    }
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

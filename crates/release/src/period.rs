@@ -1,0 +1,113 @@
+//! Names of periods, their order, and which events lie in them.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+use serde::{Serialize, Serializer};
+
+/// A period's name: a whole number, or text whose order is that of time, such as the beginning of ISO 8601 times.
+///
+/// ```
+/// use antinoise_release::{Period, Place};
+/// let day: Period = "2026-03-01".parse()?;
+/// assert_eq!(day.place("2026-03-01T17:45:00")?, Place::Here);
+/// assert_eq!(day.place("2026-02-28T23:59:59")?, Place::Late);
+/// assert_eq!("17".parse::<Period>()?.place("18.5")?, Place::Later);
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Period {
+    /// t, which holds the times from t to below t + 1.
+    Number(i64),
+    /// The times that begin so.
+    Text(String),
+}
+
+/// Where an event's time lies, as a period sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before it.
+    Late,
+    /// In it.
+    Here,
+    /// After it.
+    Later,
+}
+
+const LONGEST: usize = 64;
+
+impl Period {
+    /// Where `time` lies. A number's times are numbers, or text: whoever numbers periods and writes dates has made a file for each.
+    ///
+    /// # Errors
+    /// When the time is empty or NaN, or a number where the period is text.
+    pub fn place(&self, time: &str) -> Result<Place, InvalidParameter> {
+        let time = time.trim();
+        let refused = |must_be: &str| InvalidParameter::new("time of an event", format!("{time:?}"), must_be);
+        let number = time.parse::<f64>().ok();
+        let order = match (self, number) {
+            _ if time.is_empty() => return Err(refused("a number or text such as 2026-03-01")),
+            (_, Some(number)) if !number.is_finite() => return Err(refused("finite")),
+            (Self::Number(period), Some(number)) => number.floor().total_cmp(&(*period as f64)),
+            (Self::Number(_), None) => Ordering::Equal,
+            (Self::Text(period), _) if time.starts_with(period.as_str()) => Ordering::Equal,
+            (Self::Text(_), Some(_)) => return Err(refused("text that begins as the names of periods do")),
+            (Self::Text(period), None) => time.cmp(period.as_str()),
+        };
+        Ok(match order {
+            Ordering::Less => Place::Late,
+            Ordering::Equal => Place::Here,
+            Ordering::Greater => Place::Later,
+        })
+    }
+
+    /// Whether it comes after `other`; none where a number meets text.
+    pub(crate) fn is_after(&self, other: &Self) -> Option<bool> {
+        match (self, other) {
+            (Self::Number(this), Self::Number(other)) => Some(this > other),
+            (Self::Text(this), Self::Text(other)) => Some(this > other && !this.starts_with(other.as_str())),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Period {
+    type Err = InvalidParameter;
+
+    fn from_str(text: &str) -> Result<Self, InvalidParameter> {
+        if let Ok(number) = text.parse::<i64>() {
+            let exact = number.unsigned_abs() <= 1 << 53;
+            return if exact {
+                Ok(Self::Number(number))
+            } else {
+                Err(InvalidParameter::new("period", number, "a number from -2^53 to 2^53"))
+            };
+        }
+        let visible = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
+        if visible && text.parse::<f64>().is_err() {
+            return Ok(Self::Text(text.into()));
+        }
+        let must_be = "a whole number, or 1 to 64 bytes of text with which times begin, such as 2026-03-01";
+        Err(InvalidParameter::new("period", format!("{text:?}"), must_be))
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is wanted of a release.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use serde::{Deserialize, Serialize};
+
+use crate::{Query, Result};
+
+/// Whose contribution the statement protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A user: all rows that a user has in all periods, of which at most so many rows and periods are counted.
+    User,
+    /// An event: one row. A user with many rows is protected less.
+    Event,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::User { "user" } else { "event" })
+    }
+}
+
+impl FromStr for Unit {
+    type Err = InvalidParameter;
+
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidParameter> {
+        match text {
+            "user" => Ok(Self::User),
+            "event" => Ok(Self::Event),
+            _ => Err(InvalidParameter::new("unit", format!("{text:?}"), "user or event")),
+        }
+    }
+}
+
+/// What is wanted of a release: everything in it is public.
+///
+/// ```
+/// use antinoise_release::{Settings, Unit};
+/// let keys = ["north", "south"].map(String::from).to_vec();
+/// let settings = Settings { max_periods: 7, ..Settings::new(keys, 30, Unit::User) };
+/// assert_eq!((settings.epsilon, settings.max_rows), (1.0, 1));
+/// settings.check()?;
+/// # Ok::<(), antinoise_release::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The most periods that are ever published.
+    pub periods: usize,
+    /// Privacy of the whole release. Default 1.
+    pub epsilon: f64,
+    /// The same. Default 1e-6.
+    pub delta: f64,
+    /// Whose data are protected.
+    pub unit: Unit,
+    /// The most periods in which a user is counted; 1 for events. Default 1.
+    pub max_periods: usize,
+    /// The most rows of a user that are counted in a period; 1 for events. Default 1.
+    pub max_rows: usize,
+    /// What is published of every key, each with its weight: of two queries that do not share their increments, the one of twice the weight has half the
+    /// noise, relative to the most that a row adds. Default counts.
+    pub queries: Vec<(Query, f64)>,
+    /// Raises negative values of queries that cannot be negative to 0. Default false.
+    pub non_negative: bool,
+    /// Raises values of queries that cannot fall to the largest of before. Default false.
+    pub monotone: bool,
+    /// The categories, known in advance.
+    pub keys: Vec<String>,
+}
+
+/// Keys and queries are rows of a table that is published.
+const LONGEST_KEY: usize = 256;
+/// Cells of all keys and queries together.
+pub(crate) const MOST_CELLS: usize = 1 << 24;
+/// So that a unit's rows, in whole points of a grid, are exact in 64 bits and in double precision.
+const MOST_ROWS: usize = 1 << 24;
+
+impl Settings {
+    /// Settings with the defaults told at the fields.
+    pub fn new(keys: Vec<String>, periods: usize, unit: Unit) -> Self {
+        Self {
+            periods,
+            epsilon: 1.0,
+            delta: 1e-6,
+            unit,
+            max_periods: 1,
+            max_rows: 1,
+            queries: vec![(Query::Counts, 1.0)],
+            non_negative: false,
+            monotone: false,
+            keys,
+        }
+    }
+
+    /// Whether an event must have a value.
+    pub fn needs_value(&self) -> bool {
+        self.queries.iter().any(|(query, _)| query.needs_value())
+    }
+
+    /// Refuses what cannot be released.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub fn check(&self) -> Result<()> {
+        at_least("periods", self.periods, 1)?;
+        positive("epsilon", self.epsilon)?;
+        in_open_unit("delta", self.delta)?;
+        between("max_periods", self.max_periods, 1, self.periods, "periods")?;
+        between("max_rows", self.max_rows, 1, MOST_ROWS, "2^24")?;
+        if self.unit == Unit::Event {
+            for (name, value) in [("max_periods", self.max_periods), ("max_rows", self.max_rows)] {
+                if value != 1 {
+                    let must_be = "1 for --unit event: an event is one row of one period";
+                    return Err(InvalidParameter::new(name, value, must_be).into());
+                }
+            }
+        }
+        self.check_keys()?;
+        self.check_queries()
+    }
+
+    fn check_keys(&self) -> Result<()> {
+        at_least("number of keys", self.keys.len(), 1)?;
+        let mut seen = HashSet::new();
+        for key in &self.keys {
+            let visible = !key.is_empty() && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control);
+            if !visible || !seen.insert(key) {
+                let must_be = "distinct names of 1 to 256 bytes that can be seen";
+                return Err(InvalidParameter::new("keys", format!("with {key:?}"), must_be).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_queries(&self) -> Result<()> {
+        at_least("number of queries", self.queries.len(), 1)?;
+        let mut cells = 0usize;
+        for (i, (query, weight)) in self.queries.iter().enumerate() {
+            query.check()?;
+            positive("weight of a query", *weight)?;
+            if self.queries[..i].iter().any(|(other, _)| other == query) {
+                return Err(InvalidParameter::new("query", format!("{query} twice"), "given once").into());
+            }
+            cells = cells.saturating_add(self.keys.len().saturating_mul(query.measure().buckets()));
+        }
+        between("cells of all keys and queries", cells, 1, MOST_CELLS, "2^24")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Events from CSV or JSON lines, one at a time: memory does not grow with them.
+
+use std::io::{BufRead, BufReader, Read};
+
+use antinoise_input::InvalidParameter;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::freeze::{Fate, Freezing, Tally};
+use crate::period::Place;
+use crate::{Error, Result};
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated, with a header.
+    Csv,
+    /// One JSON object a line.
+    JsonLines,
+}
+
+/// Which columns, or fields, hold what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// When the event happened; see [`Period::place`](crate::Period::place).
+    pub time: String,
+    /// Whose it is; not read where the unit is the event.
+    pub user: Option<String>,
+    /// Its category.
+    pub key: String,
+    /// What is summed or sorted into buckets.
+    pub value: Option<String>,
+}
+
+/// What is done with rows that do not belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handling {
+    /// Rows of the time before the period.
+    pub late: Late,
+    /// Whether rows of unknown keys are left out, and not refused.
+    pub leave_unknown_keys: bool,
+}
+
+/// What is done with a late row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// The whole file is refused.
+    Refuse,
+    /// It is left out, and counted among those.
+    Leave,
+    /// It is counted in this period, the next one that is published.
+    Include,
+}
+
+/// What became of the rows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Found {
+    /// What became of the rows that were added.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Rows of before the period, left out or included as asked.
+    pub late: u64,
+    /// Rows of after it, left out: they wait for their own period.
+    pub later: u64,
+}
+
+/// A row's columns.
+struct Row<'a> {
+    time: &'a str,
+    user: &'a str,
+    key: &'a str,
+    value: Option<&'a str>,
+}
+
+impl Freezing<'_> {
+    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row.
+    ///
+    /// # Errors
+    /// When a row cannot be read, has an empty time or user, a value that is no number where one is needed, is late, or has an unknown key, each
+    /// with its line; or when there are rows, and none of them is of this period or before.
+    pub fn read(
+        &mut self,
+        input: impl Read,
+        format: Format,
+        columns: &Columns,
+        handling: Handling,
+        mut each: impl FnMut(),
+    ) -> Result<Found> {
+        let mut found = Found::default();
+        let add = |line: u64, row: Row<'_>| {
+            each();
+            let added = self.add_row(&row, handling, &mut found);
+            added.map_err(|error| match error {
+                Error::Invalid(mut error) => {
+                    error.parameter = format!("{} (line {line})", error.parameter);
+                    Error::Invalid(error)
+                }
+                other => other,
+            })
+        };
+        match format {
+            Format::Csv => read_csv(input, columns, add)?,
+            Format::JsonLines => read_json(input, columns, add)?,
+        }
+        found.tally = self.tally();
+        if found.later > 0 && found.tally.rows == 0 && found.late == 0 {
+            let must_be = "one in which some of the events lie: all of them are later";
+            return Err(Error::invalid("period", self.period(), must_be));
+        }
+        Ok(found)
+    }
+
+    fn add_row(&mut self, row: &Row<'_>, handling: Handling, found: &mut Found) -> Result<()> {
+        match (self.period().place(row.time)?, handling.late) {
+            (Place::Here, _) => {}
+            (Place::Later, _) => {
+                found.later += 1;
+                return Ok(());
+            }
+            (Place::Late, Late::Refuse) => {
+                let must_be = format!("not before the period {}", self.period());
+                return Err(Error::invalid("time of an event", row.time, must_be));
+            }
+            (Place::Late, late) => {
+                found.late += 1;
+                if late == Late::Leave {
+                    return Ok(());
+                }
+            }
+        }
+        let number = |text: &str| -> std::result::Result<f64, InvalidParameter> {
+            let refused = || InvalidParameter::new("value of an event", format!("{text:?}"), "a number");
+            text.trim().parse().map_err(|_| refused())
+        };
+        let fate = self.add(row.user, row.key, row.value.map(number).transpose()?)?;
+        if fate == Fate::UnknownKey && !handling.leave_unknown_keys {
+            let must_be = "one of the release's keys (--unknown leave leaves such rows out)";
+            return Err(Error::invalid("key of an event", format!("{:?}", row.key), must_be));
+        }
+        Ok(())
+    }
+}
+
+fn read_csv(
+    input: impl Read,
+    columns: &Columns,
+    mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let refused = |error: csv::Error| Error::invalid("events", "text that cannot be read", error.to_string());
+    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
+    let header = reader.headers().map_err(refused)?.clone();
+    let place = |name: &str| -> Result<usize> {
+        let mut found = header.iter().enumerate().filter(|(_, column)| column.trim() == name);
+        match (found.next(), found.next()) {
+            (Some((place, _)), None) => Ok(place),
+            (found, _) => {
+                let got = if found.is_none() { "absent" } else { "there twice" };
+                let columns: Vec<&str> = header.iter().collect();
+                let must_be = format!("one of the columns {}", columns.join(", "));
+                Err(Error::invalid(format!("column {name:?}"), got, must_be))
+            }
+        }
+    };
+    let (time, key) = (place(&columns.time)?, place(&columns.key)?);
+    let user = columns.user.as_deref().map(place).transpose()?;
+    let value = columns.value.as_deref().map(place).transpose()?;
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(refused)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let cell = |place: usize| record.get(place).unwrap_or("");
+        let (user, value) = (user.map_or("", cell), value.map(cell));
+        add(line, Row { time: cell(time), user, key: cell(key), value })?;
+    }
+    Ok(())
+}
+
+fn read_json(
+    input: impl Read,
+    columns: &Columns,
+    mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut reader = BufReader::with_capacity(1 << 18, input);
+    let mut text = String::new();
+    for line in 1.. {
+        text.clear();
+        let refused = |got: String| {
+            Error::invalid(
+                format!("events (line {line})"),
+                got,
+                "one JSON object with the columns that were named",
+            )
+        };
+        if reader.read_line(&mut text).map_err(|error| refused(error.to_string()))? == 0 {
+            break;
+        }
+        if text.trim().is_empty() {
+            continue;
+        }
+        let object: Value = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        let field = |name: &str| match object.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Number(number)) => Ok(number.to_string()),
+            Some(other) => Err(refused(format!("with {name} {other}"))),
+            None => Err(refused(format!("without {name}"))),
+        };
+        let (time, key) = (field(&columns.time)?, field(&columns.key)?);
+        let user = columns.user.as_deref().map(field).transpose()?.unwrap_or_default();
+        let value = columns.value.as_deref().map(field).transpose()?;
+        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref() })?;
+    }
+    Ok(())
+}

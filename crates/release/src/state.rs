@@ -1,0 +1,318 @@
+//! The SQLite file: what was frozen and not yet published, what was published, and who was counted when.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::folder::{Folder, check_owner_only};
+use crate::{Error, Period, Result};
+
+/// "anre".
+const APPLICATION: i64 = 0x616e_7265;
+/// The version of the tables below.
+const VERSION: i64 = 1;
+const TABLES: [&str; 5] = [
+    // The plan, the settings, and what tells this release from others.
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    // Who was counted in which period, and how many of their rows.
+    "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID",
+    // Increments in points: frozen until they are published, noisy from then on.
+    "CREATE TABLE periods (step INTEGER PRIMARY KEY, period NOT NULL, frozen BLOB, noisy BLOB)",
+    // What queries remember of the noisy increments of all periods so far.
+    "CREATE TABLE running (name TEXT PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE published (period NOT NULL, key TEXT NOT NULL, value NOT NULL, lower NOT NULL, upper NOT NULL, query TEXT NOT NULL, bucket TEXT NOT NULL)",
+];
+/// Users are looked up in the order of their events.
+const CACHE_KIB: i64 = 128 * 1024;
+
+/// The database of a release, open to write.
+#[derive(Debug)]
+pub(crate) struct State {
+    path: PathBuf,
+    database: Connection,
+}
+
+/// A published figure.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Published {
+    /// The period after which it is so.
+    pub period: Period,
+    /// The key.
+    pub key: String,
+    /// The figure: a whole number for counts.
+    pub value: Figure,
+    /// The 95% interval's lower end.
+    pub lower: Figure,
+    /// Its upper end.
+    pub upper: Figure,
+    /// What is published, as it was asked for.
+    pub query: String,
+    /// The bucket of a histogram; empty for other queries.
+    pub bucket: String,
+}
+
+/// A number that is whole where the query counts.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// Of a count.
+    Whole(i64),
+    /// Of a sum or of weighted counts.
+    Real(f64),
+}
+
+impl Figure {
+    /// The number.
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Whole(number) => number as f64,
+            Self::Real(number) => number,
+        }
+    }
+}
+
+impl ToSql for Figure {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Whole(number) => (*number).into(),
+            Self::Real(number) => (*number).into(),
+        })
+    }
+}
+
+impl ToSql for Period {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Number(number) => (*number).into(),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+/// A period that waits to be published.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) step: usize,
+    pub(crate) period: Period,
+    pub(crate) frozen: Vec<i64>,
+}
+
+impl State {
+    /// The database of `folder`, open to write; tables are made where it is empty.
+    pub(crate) fn open(folder: &Folder) -> Result<Self> {
+        let path = folder.database();
+        check_owner_only(&path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = || -> rusqlite::Result<Connection> {
+            let database = Connection::open_with_flags(&path, flags)?;
+            database.busy_timeout(std::time::Duration::from_secs(5))?;
+            for (name, value) in [
+                ("trusted_schema", "OFF"),
+                ("cell_size_check", "ON"),
+                // What was frozen is overwritten once it is published.
+                ("secure_delete", "ON"),
+                ("journal_mode", "DELETE"),
+                ("synchronous", "EXTRA"),
+            ] {
+                database.pragma_update(None, name, value)?;
+            }
+            database.pragma_update(None, "cache_size", -CACHE_KIB)?;
+            Ok(database)
+        };
+        let database = opened().map_err(Error::database(&path))?;
+        Ok(Self { path, database })
+    }
+
+    /// The same to read alone, beside a writer. What a killed writer left half done is undone first, which writes.
+    pub(crate) fn look(folder: &Folder) -> Result<Self> {
+        let path = folder.database();
+        let refused =
+            |_| Error::invalid(path.display().to_string(), "absent", "a release (antinoise release init)");
+        std::fs::metadata(&path).map_err(refused)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let database = Connection::open_with_flags(&path, flags).map_err(Error::database(&path))?;
+        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(Error::database(&path))?;
+        database.pragma_update(None, "query_only", "ON").map_err(Error::database(&path))?;
+        let state = Self { path, database };
+        state.check()?;
+        Ok(state)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
+        Error::database(&self.path)
+    }
+
+    /// Whether nothing was written yet.
+    pub(crate) fn is_empty(&self) -> Result<bool> {
+        let count = "SELECT COUNT(*) FROM sqlite_schema";
+        let found = self.database.query_row(count, [], |row| row.get::<_, i64>(0)).map_err(self.failed())?;
+        Ok(found == 0)
+    }
+
+    /// Makes the tables with these facts in them, all or nothing.
+    pub(crate) fn create(&mut self, facts: &[(&str, &str)]) -> Result<()> {
+        self.change(|change| {
+            for sql in TABLES {
+                change.execute(sql, [])?;
+            }
+            for (name, value) in facts {
+                change.execute("INSERT INTO facts VALUES (?, ?)", params![name, value])?;
+            }
+            change.pragma_update(None, "application_id", APPLICATION)?;
+            change.pragma_update(None, "user_version", VERSION)
+        })
+    }
+
+    /// Refuses a database that is none of a release, or of another version.
+    pub(crate) fn check(&self) -> Result<()> {
+        let number = |name: &str| self.database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let application = number("application_id").map_err(self.failed())?;
+        let version = number("user_version").map_err(self.failed())?;
+        let name = self.path.display().to_string();
+        match (application, version) {
+            (APPLICATION, VERSION) => Ok(()),
+            (APPLICATION, other) => Err(Error::invalid(name, format!("of version {other}"), "of version 1")),
+            _ => Err(Error::invalid(name, "another database, or one that was not begun", "a release")),
+        }
+    }
+
+    /// All or nothing, and on the disk when it returns.
+    pub(crate) fn change<T>(
+        &mut self,
+        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let failed = Error::database(&self.path);
+        let begun = self.database.transaction_with_behavior(TransactionBehavior::Immediate);
+        let change = begun.map_err(&failed)?;
+        let made = make(&change).map_err(&failed)?;
+        change.commit().map_err(&failed)?;
+        Ok(made)
+    }
+
+    pub(crate) fn fact(&self, name: &str) -> Result<String> {
+        let sql = "SELECT value FROM facts WHERE name = ?";
+        let found = self.database.query_row(sql, [name], |row| row.get(0)).optional();
+        found.map_err(self.failed())?.ok_or_else(|| self.damaged(format!("no {name}")))
+    }
+
+    pub(crate) fn set_fact(&mut self, name: &str, value: &str) -> Result<()> {
+        self.change(|change| {
+            change.execute("UPDATE facts SET value = ? WHERE name = ?", [value, name]).map(|_| ())
+        })
+    }
+
+    pub(crate) fn damaged(&self, how: impl std::fmt::Display) -> Error {
+        Error::invalid(self.path.display().to_string(), format!("damaged ({how})"), "as it was written")
+    }
+
+    /// How many periods were frozen, and how many of them published.
+    pub(crate) fn progress(&self) -> Result<(usize, usize)> {
+        let sql = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1), COALESCE(SUM(frozen IS NULL), 0),
+                   COALESCE(MIN(CASE WHEN frozen IS NOT NULL THEN step END), COUNT(*)) FROM periods";
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<[i64; 5]> {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])
+        };
+        let [count, first, last, published, waiting] =
+            self.database.query_row(sql, [], read).map_err(self.failed())?;
+        if first != 0 || last != count - 1 || waiting != published {
+            return Err(self.damaged(format!("{count} periods, the last of step {last}")));
+        }
+        Ok((count as usize, published as usize))
+    }
+
+    /// The period that was frozen last.
+    pub(crate) fn last_period(&self) -> Result<Option<Period>> {
+        let sql = "SELECT period FROM periods ORDER BY step DESC LIMIT 1";
+        let found = self.database.query_row(sql, [], |row| row.get::<_, Value>(0)).optional();
+        found.map_err(self.failed())?.map(|value| self.period(value)).transpose()
+    }
+
+    fn period(&self, value: Value) -> Result<Period> {
+        match value {
+            Value::Integer(number) => Ok(Period::Number(number)),
+            Value::Text(text) => Ok(Period::Text(text)),
+            other => Err(self.damaged(format!("a period {other:?}"))),
+        }
+    }
+
+    /// Tells `each` of every user who was counted in `most` periods or more: one pass over the table, in its order.
+    pub(crate) fn spent_users(&self, most: usize, mut each: impl FnMut(&str)) -> Result<()> {
+        let sql = "SELECT user FROM participations GROUP BY user HAVING COUNT(*) >= ?";
+        let mut statement = self.database.prepare(sql).map_err(self.failed())?;
+        let mut rows = statement.query([most as i64]).map_err(self.failed())?;
+        while let Some(row) = rows.next().map_err(self.failed())? {
+            let user = row.get_ref(0).map_err(self.failed())?;
+            each(user.as_str().map_err(|error| self.damaged(error))?);
+        }
+        Ok(())
+    }
+
+    /// The frozen period that is published next, of so many cells.
+    pub(crate) fn waiting(&self, cells: usize) -> Result<Option<Waiting>> {
+        let sql = "SELECT step, period, frozen FROM periods WHERE frozen IS NOT NULL ORDER BY step LIMIT 1";
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<(i64, Value, Vec<u8>)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        };
+        let found = self.database.query_row(sql, [], read).optional().map_err(self.failed())?;
+        let Some((step, period, frozen)) = found else { return Ok(None) };
+        let (period, frozen) = (self.period(period)?, self.integers(&frozen, cells)?);
+        Ok(Some(Waiting { step: step as usize, period, frozen }))
+    }
+
+    /// The noisy increments of a step, of so many cells.
+    pub(crate) fn noisy(&self, step: usize, cells: usize) -> Result<Vec<i64>> {
+        let sql = "SELECT noisy FROM periods WHERE step = ?";
+        let found = self.database.query_row(sql, [step as i64], |row| row.get::<_, Vec<u8>>(0));
+        self.integers(&found.map_err(self.failed())?, cells)
+    }
+
+    /// What a query remembers, of so many cells; zeros at the beginning.
+    pub(crate) fn running(&self, name: &str, cells: usize) -> Result<Vec<i64>> {
+        let sql = "SELECT cells FROM running WHERE name = ?";
+        let found = self.database.query_row(sql, [name], |row| row.get::<_, Vec<u8>>(0)).optional();
+        match found.map_err(self.failed())? {
+            None => Ok(vec![0; cells]),
+            Some(bytes) => self.integers(&bytes, cells),
+        }
+    }
+
+    fn integers(&self, bytes: &[u8], cells: usize) -> Result<Vec<i64>> {
+        if bytes.len() != 8 * cells {
+            return Err(self.damaged(format!("{} bytes for {cells} cells", bytes.len())));
+        }
+        let word = |word: &[u8]| i64::from_le_bytes(word.try_into().expect("8 bytes"));
+        Ok(bytes.chunks_exact(8).map(word).collect())
+    }
+
+    /// All that was published, in the order in which it was.
+    pub(crate) fn published(&self) -> Result<Vec<Published>> {
+        let sql = "SELECT period, key, value, lower, upper, query, bucket FROM published ORDER BY rowid";
+        type Row = (Value, String, [Value; 3], String, String);
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<Row> {
+            Ok((row.get(0)?, row.get(1)?, [row.get(2)?, row.get(3)?, row.get(4)?], row.get(5)?, row.get(6)?))
+        };
+        let mut statement = self.database.prepare(sql).map_err(self.failed())?;
+        let rows = statement.query_map([], read).map_err(self.failed())?;
+        let figure = |value: Value| match value {
+            Value::Integer(number) => Ok(Figure::Whole(number)),
+            Value::Real(number) => Ok(Figure::Real(number)),
+            other => Err(self.damaged(format!("a figure {other:?}"))),
+        };
+        rows.map(|row| {
+            let (period, key, [value, lower, upper], query, bucket) = row.map_err(self.failed())?;
+            let (value, lower, upper) = (figure(value)?, figure(lower)?, figure(upper)?);
+            Ok(Published { period: self.period(period)?, key, value, lower, upper, query, bucket })
+        })
+        .collect()
+    }
+}
+
+/// Points as they are stored.
+pub(crate) fn bytes(points: &[i64]) -> Vec<u8> {
+    points.iter().flat_map(|point| point.to_le_bytes()).collect()
+}

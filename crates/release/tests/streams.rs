@@ -1,0 +1,269 @@
+//! What is published is the naive sums plus the noise that C^-1 written out makes, nobody is counted beyond the bounds, and neighbours are as near
+//! as stated.
+
+use std::collections::HashMap;
+
+use antinoise_release::{Fate, Figure, Period, Query, Release, Settings, Unit};
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+/// An event: period, user, key and value.
+type Event = (usize, usize, usize, f64);
+
+fn settings(periods: usize, max_periods: usize, max_rows: usize, queries: &[&str]) -> Settings {
+    let queries = queries.iter().map(|query| (query.parse().unwrap(), 1.0)).collect();
+    let keys = ["a", "b", "c"].map(String::from).to_vec();
+    Settings { max_periods, max_rows, queries, epsilon: 5.0, ..Settings::new(keys, periods, Unit::User) }
+}
+
+fn freeze(release: &mut Release, step: usize, events: &[Event]) {
+    let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
+    for &(_, user, key, value) in events.iter().filter(|event| event.0 == step) {
+        period.add(&format!("user {user}"), ["a", "b", "c"][key], Some(value)).unwrap();
+    }
+    period.commit().unwrap();
+}
+
+/// The rows that are counted, by their definition.
+fn kept(events: &[Event], periods: usize, max_periods: usize, max_rows: usize) -> Vec<Event> {
+    let (mut kept, mut took_part) = (Vec::new(), HashMap::<usize, Vec<usize>>::new());
+    for step in 0..periods {
+        let mut rows = HashMap::<usize, usize>::new();
+        for event in events.iter().filter(|event| event.0 == step) {
+            let of_user = took_part.entry(event.1).or_default();
+            let counted = rows.entry(event.1).or_default();
+            let is_new = !of_user.contains(&step);
+            if is_new && of_user.len() == max_periods || *counted == max_rows {
+                continue;
+            }
+            if is_new {
+                of_user.push(step);
+            }
+            *counted += 1;
+            kept.push(*event);
+        }
+    }
+    kept
+}
+
+fn frozen(folder: &std::path::Path, step: usize) -> Vec<i64> {
+    let database = Connection::open(folder.join("release.db")).unwrap();
+    let sql = "SELECT frozen FROM periods WHERE step = ?";
+    let bytes: Vec<u8> = database.query_row(sql, [step as i64], |row| row.get(0)).unwrap();
+    bytes.chunks_exact(8).map(|word| i64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+fn stream() -> impl Strategy<Value = (usize, usize, usize, Vec<Event>)> {
+    (1usize..6).prop_flat_map(|periods| {
+        let event = (0..periods, 0usize..5, 0usize..3, -30.0..30.0f64);
+        (Just(periods), 1..=periods, 1usize..4, prop::collection::vec(event, 0..60))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Random streams under random bounds: the ledger holds nobody beyond them, and what is kept is what the definition keeps.
+    #[test]
+    fn nobody_is_counted_beyond_the_bounds((periods, max_periods, max_rows, events) in stream()) {
+        let folder = tempfile::tempdir().unwrap();
+        let queries = ["counts", "histogram:-10,0,10"];
+        let mut release = Release::create(folder.path(), &settings(periods, max_periods, max_rows, &queries)).unwrap();
+        let kept = kept(&events, periods, max_periods, max_rows);
+        for step in 0..periods {
+            freeze(&mut release, step, &events);
+            let cells = frozen(folder.path(), step);
+            // Equal weights: a row adds as many points to its count as to its bucket.
+            let point = cells.iter().copied().filter(|cell| *cell > 0).min().unwrap_or(1);
+            let of_key = |key| kept.iter().filter(|event| event.0 == step && event.2 == key).count() as i64;
+            let rows: i64 = (0..3).map(of_key).sum();
+            prop_assert_eq!(cells[..3].iter().sum::<i64>(), cells[3..].iter().sum::<i64>());
+            prop_assert_eq!(cells[..3].iter().sum::<i64>() % rows.max(1), 0);
+            if rows > 0 {
+                let per_row = cells[..3].iter().sum::<i64>() / rows;
+                prop_assert!(point % per_row == 0);
+                for key in 0..3 {
+                    prop_assert_eq!(cells[key], per_row * of_key(key));
+                }
+            }
+        }
+        let database = Connection::open(folder.path().join("release.db")).unwrap();
+        let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
+        let most = number("SELECT COALESCE(MAX(n), 0) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY user)");
+        prop_assert!(most <= max_periods as i64);
+        prop_assert!(number("SELECT COALESCE(MAX(rows), 0) FROM participations") <= max_rows as i64);
+        prop_assert_eq!(number("SELECT COALESCE(SUM(rows), 0) FROM participations"), kept.len() as i64);
+    }
+
+    /// Two streams that differ in one user: every period's vectors are as near as the plan's clip norm says, they differ in as many periods as
+    /// stated at most, and in no other cell than the user's.
+    #[test]
+    fn neighbours_are_as_near_as_stated((periods, max_periods, max_rows, events) in stream(), out in 0usize..5) {
+        let queries = ["counts", "sum:-20,10", "histogram:-10,0,10"];
+        let wanted = settings(periods, max_periods, max_rows, &queries);
+        let without: Vec<Event> = events.iter().copied().filter(|event| event.1 != out).collect();
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut releases = [&folders[0], &folders[1]].map(|folder| Release::create(folder.path(), &wanted).unwrap());
+        let spacing = releases[0].plan().release.grid().unwrap().unwrap().spacing();
+        let mut moved = 0;
+        for step in 0..periods {
+            freeze(&mut releases[0], step, &events);
+            freeze(&mut releases[1], step, &without);
+            let [with, less] = [&folders[0], &folders[1]].map(|folder| frozen(folder.path(), step));
+            let squares: f64 = with.iter().zip(&less).map(|(x, y)| ((x - y) as f64 * spacing).powi(2)).sum();
+            prop_assert!(squares.sqrt() <= releases[0].plan().clip_norm);
+            moved += usize::from(squares > 0.0);
+        }
+        prop_assert!(moved <= max_periods);
+    }
+}
+
+/// The bound is attained: a user whose rows all lie in one cell of each query.
+#[test]
+fn the_bound_is_attained() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release =
+        Release::create(folder.path(), &settings(2, 2, 3, &["counts", "sum:-1,1", "histogram:0"])).unwrap();
+    freeze(&mut release, 0, &[(0, 0, 1, 1.0); 9]);
+    let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+    let norm =
+        frozen(folder.path(), 0).iter().map(|cell| (*cell as f64 * spacing).powi(2)).sum::<f64>().sqrt();
+    let clip_norm = release.plan().clip_norm;
+    assert!(norm <= clip_norm && norm > clip_norm * (1.0 - 1e-2), "{norm} {clip_norm}");
+}
+
+/// All queries, with and without several periods of a user: what is published is A (G + C^-1 Z), from the key alone.
+#[test]
+fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
+    let queries = ["counts", "window:3", "decay:0.5", "sum:-5,20", "histogram:-10,0,10"];
+    for max_periods in [1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let periods = 12;
+        let wanted = settings(periods, max_periods, 2, &queries);
+        let mut release = Release::create(folder.path(), &wanted).unwrap();
+        let events: Vec<Event> =
+            (0..200).map(|i| (i % 12, i * 7 % 40, i % 3, (i % 61) as f64 - 30.0)).collect();
+        let kept = kept(&events, periods, max_periods, 2);
+        let mut noises = Vec::new();
+        let mut published = Vec::new();
+        for step in 0..periods {
+            freeze(&mut release, step, &events);
+            let cells = frozen(folder.path(), step);
+            let rows = release.publish().unwrap();
+            let database = Connection::open(folder.path().join("release.db")).unwrap();
+            let noisy: Option<Vec<u8>> = database
+                .query_row("SELECT noisy FROM periods WHERE step = ?", [step as i64], |row| row.get(0))
+                .unwrap();
+            let noisy: Vec<i64> = noisy
+                .unwrap()
+                .chunks_exact(8)
+                .map(|word| i64::from_le_bytes(word.try_into().unwrap()))
+                .collect();
+            noises.push(noisy.iter().zip(cells).map(|(noisy, cell)| noisy - cell).collect::<Vec<i64>>());
+            published.push(rows);
+        }
+        check_noise(&release, &noises);
+        let value = |event: &Event, low: f64, high: f64| event.3.clamp(low, high);
+        let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+        for (step, rows) in published.iter().enumerate() {
+            for row in rows {
+                let key = ["a", "b", "c"].iter().position(|key| *key == row.key).unwrap();
+                let query: Query = row.query.parse().unwrap();
+                let (first, weight): (usize, Box<dyn Fn(usize) -> f64>) = match &query {
+                    Query::Counts => (key, Box::new(|_| 1.0)),
+                    Query::Window { width } => {
+                        let width = *width;
+                        (key, Box::new(move |at| f64::from(at + width > step)))
+                    }
+                    Query::Decay { factor } => {
+                        let factor = *factor;
+                        (key, Box::new(move |at| factor.powi((step - at) as i32)))
+                    }
+                    Query::Sum { .. } => (3 + key, Box::new(|_| 1.0)),
+                    Query::Histogram { .. } => {
+                        let buckets = ["below -10", "-10 to 0", "0 to 10", "10 or above"];
+                        let bucket = buckets.iter().position(|name| *name == row.bucket).unwrap();
+                        (6 + 4 * key + bucket, Box::new(|_| 1.0))
+                    }
+                };
+                let adds = |event: &Event| match &query {
+                    Query::Sum { low, high } => value(event, *low, *high),
+                    Query::Histogram { edges } => {
+                        let bucket = edges.iter().filter(|edge| **edge <= event.3).count();
+                        f64::from(6 + 4 * key + bucket == first)
+                    }
+                    _ => 1.0,
+                };
+                let truth: f64 = kept
+                    .iter()
+                    .filter(|event| event.2 == key && event.0 <= step)
+                    .map(|event| weight(event.0) * adds(event))
+                    .sum();
+                // Three parts of equal weights 1: a row has 1 / spacing points of the most it adds.
+                let most =
+                    if let Query::Sum { low, high } = &query { low.abs().max(high.abs()) } else { 1.0 };
+                let unit = most / (1.0 / spacing).floor();
+                let noise: f64 = (0..=step).map(|at| weight(at) * noises[at][first] as f64 * unit).sum();
+                let allowed = match row.value {
+                    Figure::Whole(_) => 0.5 + 1e-6,
+                    Figure::Real(_) => kept.len() as f64 * unit + 1e-6,
+                };
+                let found = row.value.value();
+                assert!((found - truth - noise).abs() <= allowed, "{row:?}: {truth} + {noise}");
+            }
+        }
+    }
+}
+
+/// The noise of all cells is C^-1 times independent normals of the plan's deviation, C^-1 written out: solved for them, they have the plan's
+/// mean square and are not correlated from step to step.
+fn check_noise(release: &Release, noises: &[Vec<i64>]) {
+    let plan = release.plan();
+    let (steps, cells) = (noises.len(), noises[0].len());
+    let recursion = plan.strategy.recursion().unwrap().one_seed_a_step(steps).unwrap();
+    let column = |step: usize| {
+        let mut unit = vec![0.0; steps];
+        unit[step] = 1.0;
+        recursion.apply(steps, &unit)
+    };
+    let inverse: Vec<Vec<f64>> = (0..steps).map(column).collect();
+    let scale = plan.release.grid().unwrap().unwrap().spacing() / plan.noise_std();
+    let (mut squares, mut products) = (0.0, 0.0);
+    for cell in 0..cells {
+        let mut seeds: Vec<f64> = Vec::new();
+        for step in 0..steps {
+            let before: f64 = seeds.iter().zip(&inverse).map(|(seed, column)| seed * column[step]).sum();
+            seeds.push((noises[step][cell] as f64 * scale - before) / inverse[step][step]);
+        }
+        squares += seeds.iter().map(|seed| seed * seed).sum::<f64>();
+        products += seeds.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
+    }
+    // 216 normals: six standard deviations, passed by chance with probability 2e-9.
+    let count = (cells * steps) as f64;
+    assert!((squares / count - 1.0).abs() < 6.0 * (2.0 / count).sqrt(), "{}", squares / count);
+    assert!((products / count).abs() < 6.0 / count.sqrt(), "{}", products / count);
+}
+
+/// Rows out of order within a period, and rows that are left out, have the fates that they are told.
+#[test]
+fn rows_are_told_their_fate() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = Release::create(folder.path(), &settings(3, 1, 2, &["counts"])).unwrap();
+    let mut period = release.freeze(&Period::Number(1)).unwrap();
+    let fates: Vec<Fate> = [("x", "a"), ("y", "b"), ("x", "b"), ("x", "a"), ("x", "none")]
+        .map(|(user, key)| period.add(user, key, None).unwrap())
+        .to_vec();
+    assert_eq!(fates, [Fate::Counted, Fate::Counted, Fate::Counted, Fate::BeyondMaxRows, Fate::UnknownKey]);
+    period.commit().unwrap();
+    let mut period = release.freeze(&Period::Number(2)).unwrap();
+    assert_eq!(period.add("x", "a", None).unwrap(), Fate::BeyondMaxPeriods);
+    assert_eq!(period.add("z", "a", None).unwrap(), Fate::Counted);
+    assert_eq!(frozen_after(period, folder.path()), [1, 0, 0]);
+}
+
+fn frozen_after(period: antinoise_release::Freezing<'_>, folder: &std::path::Path) -> Vec<i64> {
+    period.commit().unwrap();
+    let cells = frozen(folder, 1);
+    let point = cells.iter().copied().max().unwrap().max(1);
+    cells.iter().map(|cell| cell / point).collect()
+}
