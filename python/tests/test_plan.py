@@ -79,7 +79,7 @@ def test_settings():
         (dict(steps=3), "steps is 3 but must be left out with epochs"),
         (dict(batch_size=241), "batch_size is 241 but must be from 1 to examples = 240"),
         (dict(epsilon=0), "epsilon is 0"),
-        (dict(setting="other"), 'setting is "other" but must be single, cyclic, federated, poisson or stream'),
+        (dict(setting="other"), 'setting is "other" but must be single, cyclic, federated, poisson, b-min-sep or stream'),
         (dict(setting="federated"), "min_sep is absent but must be given with setting federated"),
         (dict(min_sep=3), "min_sep is 3 but must be left out: only setting federated takes it"),
         (dict(release="exact"), 'release is "exact" but must be grid or plain'),

@@ -10,7 +10,7 @@ use antinoise_input::InvalidParameter;
 use rusqlite::params;
 use serde::Serialize;
 
-use crate::state::bytes;
+use crate::state::{GIVEN, bytes};
 use crate::{Error, Period, Release, Result, Unit};
 
 /// What became of the rows of a period. These are exact numbers about the data: they are for whoever runs the release, and no part of what is private.
@@ -48,7 +48,9 @@ pub struct Freezing<'r> {
     keys: HashMap<String, usize>,
     period: Period,
     step: usize,
-    increments: Vec<i64>,
+    pub(crate) increments: Vec<i64>,
+    /// Whether they were bounded and counted elsewhere.
+    pub(crate) given: bool,
     /// Those of the row that is being added.
     points: Vec<(usize, i64)>,
     /// The rows that each user has so far; `SPENT` for those who are not counted any more.
@@ -86,7 +88,18 @@ impl Release {
                 users.insert(user.into(), SPENT);
             })?;
         }
-        Ok(Freezing { release: self, keys, period: period.clone(), step, increments, points, users, tally })
+        let given = false;
+        Ok(Freezing {
+            release: self,
+            keys,
+            period: period.clone(),
+            step,
+            increments,
+            given,
+            points,
+            users,
+            tally,
+        })
     }
 }
 
@@ -164,51 +177,17 @@ impl Freezing<'_> {
             self.users.into_iter().filter(|(_, rows)| *rows != SPENT && *rows > 0).collect();
         // In the order of the table, which then grows in few places.
         users.sort_unstable();
+        let given = self.given;
         let (step, period, increments) = (self.step as i64, &self.period, bytes(&self.increments));
         self.release.state.change(|change| {
             let sql = "INSERT INTO periods (step, period, frozen) VALUES (?, ?, ?)";
             change.execute(sql, params![step, period, increments])?;
+            if given {
+                change.execute("INSERT OR REPLACE INTO facts VALUES (?, 'yes')", [GIVEN])?;
+            }
             let mut insert = change.prepare("INSERT INTO participations VALUES (?, ?, ?)")?;
             users.iter().try_for_each(|(user, rows)| insert.execute(params![user, step, rows]).map(|_| ()))
         })?;
         Ok(self.tally)
-    }
-}
-
-impl Release {
-    /// Freezes increments that were bounded and counted elsewhere: one for each key, of a release of counts (and windows and decays) alone. The bound is
-    /// the caller's to keep: no unit moves the vector of a period by more than `max_rows` in l2 norm, or is in more than `max_periods` periods.
-    ///
-    /// ```
-    /// use antinoise_release::{Release, Settings, Unit};
-    /// let folder = tempfile::tempdir()?;
-    /// let settings = Settings::new(vec!["a".into(), "b".into()], 2, Unit::User);
-    /// let mut release = Release::create(folder.path(), &settings)?;
-    /// release.freeze_counts(&"1".parse()?, &[12_000, 0])?;
-    /// assert!((release.publish()?[0].value.value() - 12_000.0).abs() < 500.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Release::freeze`]; when there are sums or histograms, or not as many counts as keys.
-    pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
-        let (layout, spacing) = (&self.design.layout, self.design.spacing);
-        let [part] = &layout.parts[..] else {
-            return Err(Error::invalid("queries of the release", "several measures", "counts alone"));
-        };
-        if self.settings.needs_value() || counts.len() != layout.keys {
-            let got = format!("{} counts", counts.len());
-            return Err(Error::invalid(
-                "counts",
-                got,
-                format!("one for each of {} keys, of counts", layout.keys),
-            ));
-        }
-        let points = part.points(spacing);
-        let scaled: Option<Vec<i64>> = counts.iter().map(|count| count.checked_mul(points)).collect();
-        let scaled = scaled.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))?;
-        let mut freezing = self.freeze(period)?;
-        freezing.increments = scaled;
-        freezing.commit().map(|_| ())
     }
 }

@@ -36,9 +36,11 @@
 //! release: a release that is open
 //! freeze, publish: the events of a period; its noise, and what is told of it
 //! source: events from files
+//! counts: what was bounded and counted elsewhere
 //! ```
 
 mod answer;
+mod counts;
 mod design;
 mod error;
 mod folder;

@@ -50,6 +50,8 @@ pub struct Status {
     pub settings: Settings,
     /// The plan that it runs.
     pub plan: VerifiedPlan,
+    /// Whether counts of a period came in as they were, bounded by whoever made them.
+    pub given: bool,
     /// Periods that were frozen.
     pub frozen: usize,
     /// Periods of these that were published.
@@ -177,21 +179,37 @@ impl Status {
     /// The privacy claim in words, with the bounds that this crate enforces.
     pub fn statement(&self) -> PrivacyStatement {
         let Settings { unit, max_periods, max_rows, periods, .. } = &self.settings;
-        let bound = match unit {
-            Unit::User => {
-                format!("the first {max_rows} rows of a user in a period, in {max_periods} periods at most")
-            }
-            Unit::Event => "each row by itself".into(),
+        let (rows, named) = match unit {
+            Unit::User => (
+                format!("the first {max_rows} rows of a user in a period, in {max_periods} periods at most"),
+                "every row names the user whose data it is; who has two names is two users",
+            ),
+            Unit::Event => ("each row by itself".into(), "every row is an event of its own"),
         };
-        let statement = self.plan.statement();
-        // How many units there are is not known, and nothing depends on it.
-        PrivacyStatement { units: None, ..statement }
-            .with_fact("counted", bound)
-            .with_fact("periods", format!("{periods} at most, all covered together"))
-            .with_fact(
-                "not covered",
-                "the names of keys, and the exact tallies that freezing tells its operator",
-            )
+        let neighbours = "data sets are neighbours when one has all rows of the other but those of one unit";
+        let public = "keys, queries and the ends of periods do not depend on the data";
+        let key = "the secret file stays secret, and no copy of it makes noise for other data: whoever has it can subtract the noise";
+        let mut assumptions: Vec<String> = [named, neighbours, public, key].map(String::from).into();
+        if self.given {
+            assumptions.push(
+                "counts that came in as they were keep the same bounds: that is their maker's word".into(),
+            );
+        }
+        PrivacyStatement {
+            sampler: "none: events are counted as they come, and the release itself keeps to this schema".into(),
+            observer: "it holds against whoever sees all that is published, period by period, and knows all data but one \
+                       unit's"
+                .into(),
+            assumptions,
+            not_covered: vec![
+                "the exact tallies and messages that freezing tells its operator, and every other use of the same data".into(),
+            ],
+            // How many units there are is not known, and nothing depends on it.
+            units: None,
+            ..self.plan.statement()
+        }
+        .with_fact("counted", rows)
+        .with_fact("periods", format!("{periods} at most, all covered together"))
     }
 
     /// What the release in `folder` promises and how far it is; beside a process that writes into it.
@@ -203,7 +221,7 @@ impl Status {
         let settings = read(&state.fact(SETTINGS)?)?;
         let plan = Plan::from_toml(&state.fact(PLAN)?)?;
         let (frozen, published) = state.progress()?;
-        Ok(Self { settings, plan, frozen, published })
+        Ok(Self { settings, plan, given: state.counts_were_given()?, frozen, published })
     }
 }
 

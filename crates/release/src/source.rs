@@ -146,32 +146,38 @@ fn read_csv(
     columns: &Columns,
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
-    let refused = |error: csv::Error| Error::invalid("events", "text that cannot be read", error.to_string());
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
-    let header = reader.headers().map_err(refused)?.clone();
-    let place = |name: &str| -> Result<usize> {
-        let mut found = header.iter().enumerate().filter(|(_, column)| column.trim() == name);
-        match (found.next(), found.next()) {
-            (Some((place, _)), None) => Ok(place),
-            (found, _) => {
-                let got = if found.is_none() { "absent" } else { "there twice" };
-                let columns: Vec<&str> = header.iter().collect();
-                let must_be = format!("one of the columns {}", columns.join(", "));
-                Err(Error::invalid(format!("column {name:?}"), got, must_be))
-            }
-        }
-    };
+    let header = reader.headers().map_err(csv_refused)?.clone();
+    let place = |name: &str| csv_column(&header, name);
     let (time, key) = (place(&columns.time)?, place(&columns.key)?);
     let user = columns.user.as_deref().map(place).transpose()?;
     let value = columns.value.as_deref().map(place).transpose()?;
     let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(refused)? {
+    while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
         add(line, Row { time: cell(time), user, key: cell(key), value })?;
     }
     Ok(())
+}
+
+/// Where the column `name` is, which is there once.
+pub(crate) fn csv_column(header: &csv::StringRecord, name: &str) -> Result<usize> {
+    let mut found = header.iter().enumerate().filter(|(_, column)| column.trim() == name);
+    match (found.next(), found.next()) {
+        (Some((place, _)), None) => Ok(place),
+        (found, _) => {
+            let got = if found.is_none() { "absent" } else { "there twice" };
+            let columns: Vec<&str> = header.iter().collect();
+            let must_be = format!("one of the columns {}", columns.join(", "));
+            Err(Error::invalid(format!("column {name:?}"), got, must_be))
+        }
+    }
+}
+
+pub(crate) fn csv_refused(error: csv::Error) -> Error {
+    Error::invalid("events", "text that cannot be read", error.to_string())
 }
 
 fn read_json(

@@ -12,6 +12,8 @@ use crate::{Error, Period, Result};
 const APPLICATION: i64 = 0x616e_7265;
 /// The version of the tables below.
 const VERSION: i64 = 1;
+/// The fact of a release that counts were given to.
+pub(crate) const GIVEN: &str = "counts were given";
 const TABLES: [&str; 5] = [
     // The plan, the settings, and what tells this release from others.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -198,6 +200,13 @@ impl State {
         let sql = "SELECT value FROM facts WHERE name = ?";
         let found = self.database.query_row(sql, [name], |row| row.get(0)).optional();
         found.map_err(self.failed())?.ok_or_else(|| self.damaged(format!("no {name}")))
+    }
+
+    /// Whether a period's counts came in as they were.
+    pub(crate) fn counts_were_given(&self) -> Result<bool> {
+        let sql = "SELECT COUNT(*) FROM facts WHERE name = ?";
+        let found: i64 = self.database.query_row(sql, [GIVEN], |row| row.get(0)).map_err(self.failed())?;
+        Ok(found > 0)
     }
 
     pub(crate) fn set_fact(&mut self, name: &str, value: &str) -> Result<()> {

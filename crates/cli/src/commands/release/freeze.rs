@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Columns, Format, Found, Handling, Late, Period, Release, Unit};
@@ -26,6 +26,8 @@ use crate::progress::Progress;
   echo '{\"time\":\"2026-03-02\",\"user\":\"ada\",\"shop\":\"south\"}' | \\
       antinoise release freeze shops 2026-03-02 --events - \\
       --format jsonl --time time --user user --key shop
+  printf 'key,count\\nnorth,120\\nsouth,80\\n' | \\
+      antinoise release freeze shops 2026-03-03 --counts -
 
 PERIOD is text with which the times of the period begin (2026-03-01, or 2026-03 for
 a month), or a whole number t, which holds times from t to below t + 1; where periods
@@ -41,20 +43,24 @@ pub struct Arguments {
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
     /// CSV with a header, or one JSON object a line (.jsonl, .ndjson); - for standard input.
-    #[arg(long, value_name = "FILE")]
-    events: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "counts")]
+    events: Option<PathBuf>,
+    /// Instead of events, counts that were bounded and made elsewhere: CSV with the columns key and count; - for standard input. That no
+    /// user is in them more often than the release says is then your word, and the statement says so.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown"])]
+    counts: Option<PathBuf>,
     /// How the events are written [default: by the file's name, else csv].
     #[arg(long, value_enum)]
     format: Option<FormatName>,
     /// Column of the time.
-    #[arg(long, value_name = "COL")]
-    time: String,
+    #[arg(long, value_name = "COL", required_unless_present = "counts")]
+    time: Option<String>,
     /// Column of the user; needed where users are protected.
     #[arg(long, value_name = "COL")]
     user: Option<String>,
     /// Column of the key.
-    #[arg(long, value_name = "COL")]
-    key: String,
+    #[arg(long, value_name = "COL", required_unless_present = "counts")]
+    key: Option<String>,
     /// Column of the value; needed for sums and histograms.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
@@ -104,8 +110,9 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 struct Frozen {
     period: Period,
+    /// `None` where counts were given.
     #[serde(flatten)]
-    found: Found,
+    found: Option<Found>,
 }
 
 /// Rows from one sign of life to the next.
@@ -114,36 +121,54 @@ const ROWS: u64 = 1 << 16;
 /// Freezes the periods.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut release = Release::open(&arguments.dir)?;
-    let columns = arguments.columns(&release)?;
-    let (format, handling) = (arguments.format(), arguments.handling());
-    let (progress, mut rows) = (Progress::endless("counting events"), 0u64);
-    let mut frozen = Vec::new();
-    for period in &arguments.periods {
-        let mut freezing = release.freeze(period)?;
-        let found = freezing.read(arguments.input()?, format, &columns, handling, || {
-            rows += 1;
-            if rows.is_multiple_of(ROWS) {
-                progress.advance(ROWS);
-            }
-        })?;
-        freezing.commit()?;
-        frozen.push(Frozen { period: period.clone(), found });
-    }
+    let frozen = match (&arguments.counts, &arguments.events) {
+        (Some(counts), _) => vec![arguments.freeze_counts(&mut release, counts)?],
+        (None, Some(events)) => arguments.freeze_events(&mut release, events)?,
+        (None, None) => return Err(InvalidParameter::new("events", "absent", "given, or counts").into()),
+    };
     Ok(Report { frozen, private: false })
 }
 
 impl Arguments {
-    fn input(&self) -> Result<Box<dyn Read>> {
-        if self.events.as_os_str() != "-" {
-            let opened = File::open(&self.events).map_err(|error| {
-                let path = self.events.display();
-                Failure::input(format!("events is {path} but must be a file that can be read: {error}"))
+    fn freeze_counts(&self, release: &mut Release, counts: &Path) -> Result<Frozen> {
+        let [period] = &self.periods[..] else {
+            return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --counts").into());
+        };
+        let counts = release.read_counts(self.input("counts", counts)?)?;
+        release.freeze_counts(period, &counts)?;
+        Ok(Frozen { period: period.clone(), found: None })
+    }
+
+    fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
+        let columns = self.columns(release)?;
+        let (format, handling) = (self.format(events), self.handling());
+        let (progress, mut rows) = (Progress::endless("counting events"), 0u64);
+        let mut frozen = Vec::new();
+        for period in &self.periods {
+            let mut freezing = release.freeze(period)?;
+            let found = freezing.read(self.input("events", events)?, format, &columns, handling, || {
+                rows += 1;
+                if rows.is_multiple_of(ROWS) {
+                    progress.advance(ROWS);
+                }
+            })?;
+            freezing.commit()?;
+            frozen.push(Frozen { period: period.clone(), found: Some(found) });
+        }
+        Ok(frozen)
+    }
+
+    fn input(&self, name: &str, path: &Path) -> Result<Box<dyn Read>> {
+        if path.as_os_str() != "-" {
+            let opened = File::open(path).map_err(|error| {
+                let path = path.display();
+                Failure::input(format!("{name} is {path} but must be a file that can be read: {error}"))
             })?;
             return Ok(Box::new(opened));
         }
         if self.periods.len() > 1 {
             let must_be = "a file where there are several periods, each of which reads it";
-            return Err(InvalidParameter::new("events", "standard input", must_be).into());
+            return Err(InvalidParameter::new(name, "standard input", must_be).into());
         }
         Ok(Box::new(std::io::stdin().lock()))
     }
@@ -159,15 +184,15 @@ impl Arguments {
             return Err(absent("value", "the release has sums or histograms"));
         }
         Ok(Columns {
-            time: self.time.clone(),
+            time: self.time.clone().unwrap_or_default(),
             user: self.user.clone().filter(|_| settings.unit == Unit::User),
-            key: self.key.clone(),
+            key: self.key.clone().unwrap_or_default(),
             value: self.value.clone().filter(|_| settings.needs_value()),
         })
     }
 
-    fn format(&self) -> Format {
-        let is_json = self.events.extension().is_some_and(|end| end == "jsonl" || end == "ndjson");
+    fn format(&self, events: &Path) -> Format {
+        let is_json = events.extension().is_some_and(|end| end == "jsonl" || end == "ndjson");
         match self.format {
             Some(FormatName::Jsonl) => Format::JsonLines,
             None if is_json => Format::JsonLines,
@@ -189,7 +214,11 @@ impl Arguments {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Frozen { period, found: Found { tally, late, later } } in &self.frozen {
+        for Frozen { period, found } in &self.frozen {
+            let Some(Found { tally, late, later }) = found else {
+                writeln!(f, "{period}: counts taken as they are")?;
+                continue;
+            };
             write!(f, "{period}: {} rows counted", tally.counted)?;
             for (count, what) in [
                 (tally.beyond_max_rows, "beyond --max-rows"),

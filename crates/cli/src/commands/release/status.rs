@@ -61,7 +61,7 @@ impl Report {
     /// What the release in `dir` says of itself.
     pub fn of(dir: &Path) -> Result<Self> {
         let status = Status::of(dir)?;
-        let Status { settings, plan, frozen, published } = &status;
+        let Status { settings, plan, frozen, published, .. } = &status;
         let Settings { periods, unit, max_periods, max_rows, .. } = settings;
         let mut queries = Vec::new();
         for (query, _) in &settings.queries {

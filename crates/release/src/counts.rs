@@ -1,0 +1,91 @@
+//! Counts of a period that were bounded and made elsewhere, in a warehouse say.
+
+use std::io::Read;
+
+use crate::source::{csv_column, csv_refused};
+use crate::{Error, Period, Release, Result};
+
+impl Release {
+    /// Freezes increments that were bounded and counted elsewhere: one for each key, of a release of counts (and windows and decays) alone. The bound is
+    /// the caller's to keep: no unit moves the vector of a period by more than `max_rows` in l2 norm, or is in more than `max_periods` periods. From then on
+    /// the statement says so.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let settings = Settings::new(vec!["a".into(), "b".into()], 2, Unit::User);
+    /// let mut release = Release::create(folder.path(), &settings)?;
+    /// release.freeze_counts(&"1".parse()?, &[12_000, 0])?;
+    /// assert!((release.publish()?[0].value.value() - 12_000.0).abs() < 500.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Release::freeze`]; when there are sums or histograms, or not as many counts as keys.
+    pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
+        let (layout, spacing) = (&self.design.layout, self.design.spacing);
+        let [part] = &layout.parts[..] else {
+            return Err(Error::invalid("queries of the release", "several measures", "counts alone"));
+        };
+        if self.settings.needs_value() || counts.len() != layout.keys {
+            let got = format!("{} counts", counts.len());
+            return Err(Error::invalid(
+                "counts",
+                got,
+                format!("one for each of {} keys, of counts", layout.keys),
+            ));
+        }
+        let points = part.points(spacing);
+        let scaled: Option<Vec<i64>> = counts.iter().map(|count| count.checked_mul(points)).collect();
+        let scaled = scaled.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))?;
+        let mut freezing = self.freeze(period)?;
+        freezing.increments = scaled;
+        freezing.given = true;
+        freezing.commit().map(|_| ())
+    }
+
+    /// The counts in a CSV file with the columns `key` and `count`, in the order of the release's keys; those that are not in it are 0.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let settings = Settings::new(vec!["a".into(), "b".into()], 2, Unit::User);
+    /// let release = Release::create(folder.path(), &settings)?;
+    /// assert_eq!(release.read_counts("count,key\n12,b\n".as_bytes())?, [0, 12]);
+    /// assert!(release.read_counts("key,count\nc,1\n".as_bytes()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a column is absent, a key is none of the release's or there twice, or a count is no whole number from 0 on.
+    pub fn read_counts(&self, input: impl Read) -> Result<Vec<i64>> {
+        let mut reader = csv::Reader::from_reader(input);
+        let header = reader.headers().map_err(csv_refused)?.clone();
+        let (key_column, count_column) = (csv_column(&header, "key")?, csv_column(&header, "count")?);
+        let keys = &self.settings.keys;
+        let mut counts: Vec<Option<i64>> = vec![None; keys.len()];
+        let places: std::collections::HashMap<&str, usize> =
+            keys.iter().map(String::as_str).zip(0..).collect();
+        for row in reader.into_records() {
+            let row = row.map_err(csv_refused)?;
+            let line = row.position().map_or(0, csv::Position::line);
+            let (key, text) = (row.get(key_column).unwrap_or(""), row.get(count_column).unwrap_or("").trim());
+            let place = places.get(key).filter(|place| counts[**place].is_none()).ok_or_else(|| {
+                Error::invalid(
+                    format!("key (line {line})"),
+                    format!("{key:?}"),
+                    "one of the release's keys, once",
+                )
+            })?;
+            let count = text.parse().ok().filter(|count| *count >= 0).ok_or_else(|| {
+                Error::invalid(
+                    format!("count (line {line})"),
+                    format!("{text:?}"),
+                    "a whole number from 0 on",
+                )
+            })?;
+            counts[*place] = Some(count);
+        }
+        Ok(counts.into_iter().map(Option::unwrap_or_default).collect())
+    }
+}
