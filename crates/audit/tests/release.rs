@@ -55,7 +55,7 @@ impl UnderAudit for Counted {
 }
 
 fn audited(times: f64) -> antinoise_audit::Report {
-    let settings = Settings { runs: 4, units: 32, examples: 200, ..Settings::new(1e-3, STEPS) };
+    let settings = Settings { runs: 16, units: 64, examples: 200, ..Settings::new(1e-5, STEPS) };
     // Any number of keys has the same plan, but for what rounding may add.
     let claim = Claim::of_plan(begun(200).0.plan()).unwrap();
     let mut mechanism = Counted { times, step: 0, release: None, last: Vec::new() };
@@ -66,7 +66,7 @@ fn audited(times: f64) -> antinoise_audit::Report {
 fn a_release_is_accepted_and_one_with_doubled_contributions_is_rejected() {
     let report = audited(1.0);
     assert!(report.accepted, "{report:#?}");
-    assert!(report.mu_lower > 0.3 * report.mu_stated, "an audit that sees nothing: {report:#?}");
+    assert!(report.mu_lower > 0.5 * report.mu_stated, "an audit that sees nothing: {report:#?}");
     let report = audited(2.0);
     assert!(!report.accepted, "{report:#?}");
     let rejected = |name: &str| report.tests.iter().any(|test| test.rejected && test.name.contains(name));

@@ -33,8 +33,8 @@ use crate::progress::Progress;
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --bands 8
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
-  antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 16 \\
-      --steps 64 --strategy blt:2
+  antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 8 \\
+      --steps 32 --strategy blt:2
   antinoise account --mu 0.5 --delta 1e-5
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting poisson --out plan.toml
