@@ -9,6 +9,8 @@ use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::owner;
+
 /// What comes between a file's name and the numbers of its writer.
 const MARK: &str = ".tmp-";
 /// Names that are tried before giving up.
@@ -180,9 +182,8 @@ fn is_own_file(path: &Path) -> bool {
 fn options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     if access == Access::Owner {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        owner::alone(&mut options);
     }
     options
 }

@@ -1,10 +1,8 @@
 //! The SQLite file: checks of its owner and of its tables, and the lock that keeps other processes out.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, owner};
 use rusqlite::{Connection, OpenFlags, Transaction};
 
 use crate::{Error, Result};
@@ -35,14 +33,7 @@ pub(crate) fn settle(database: &Connection) -> rusqlite::Result<()> {
 
 /// Makes an empty file for its owner alone, if there is none.
 pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::io(path)(error)),
-        _ => Ok(()),
-    }
+    owner::make_if_absent(path).map_err(Error::io(path))
 }
 
 /// The database in `path`, which exists. This connection holds its lock until it ends, however the process ends. The file
@@ -86,20 +77,7 @@ fn refuse_others(path: &Path) -> Result<()> {
     if !found.is_file() {
         return Err(Error::refused(path, "no regular file", "a ledger"));
     }
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::MetadataExt::mode(&found) & 0o7777;
-        if mode & 0o077 != 0 {
-            let must_be = "0600, its owner's alone";
-            return Err(InvalidParameter::new(
-                format!("mode of {}", path.display()),
-                format!("{mode:04o}"),
-                must_be,
-            )
-            .into());
-        }
-    }
-    Ok(())
+    Ok(owner::check(path, &found)?)
 }
 
 fn create_or_check(path: &Path, database: &Connection) -> Result<()> {

@@ -65,7 +65,7 @@ pub use error::{Error, Result};
 pub use file::write_atomically;
 pub use observed::ObservedPrivacy;
 pub use plan::Plan;
-pub use release::{Release, ReleaseKind, SUM_ALLOWANCE};
+pub use release::{Release, ReleaseKind, SUM_ALLOWANCE, dim_for_spacing};
 pub use request::{Length, Request, Setting};
 pub use sampler::{Batches, Sampler};
 pub use schedule::{Schedule, Scheme};

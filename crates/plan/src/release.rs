@@ -47,6 +47,21 @@ const MOST_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
 /// be sure to stay below 2^52.
 const FINEST_OF_ALL: f64 = 1.0 / (1u64 << 46) as f64;
 
+/// The dimension from which on the grid for sums of `clip_norm` is as fine as `spacing`, or finer; but for noise so large that a grid
+/// so fine would not be decided.
+///
+/// ```
+/// use antinoise_plan::{Length, Release, Request, Setting, choose, dim_for_spacing};
+/// let mut request = Request::new(1, 1, Length::Steps(8), Setting::Federated { min_sep: 8, max_participations: Some(1) });
+/// request.dim = dim_for_spacing(1.0, 1e-3);
+/// let Release::Grid { spacing, .. } = choose(&request)?.plan.release else { panic!("a grid is the default") };
+/// assert!(spacing <= 1e-3);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn dim_for_spacing(clip_norm: f64, spacing: f64) -> usize {
+    (INCREASE * clip_norm / spacing).powi(2).ceil() as usize
+}
+
 impl Release {
     /// What [`ReleaseKind`] it is.
     pub fn kind(self) -> ReleaseKind {

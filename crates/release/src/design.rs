@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
-use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose, dim_for_spacing};
 
 use crate::layout::Layout;
 use crate::{Error, Query, Result, Settings, Unit};
@@ -10,8 +10,6 @@ use crate::{Error, Query, Result, Settings, Unit};
 /// Vectors of past noise that a strategy may keep for each cell: they are written with every publication.
 const VECTORS: usize = 16;
 const BYTES: u64 = 8;
-/// What rounding to the grid may add to the clip norm, by the plan's choice of spacing.
-const INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
 
 /// The plan of a release, and how its queries lie on the plan's vector.
 #[derive(Debug, Clone)]
@@ -86,8 +84,7 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
         _ => VECTORS,
     };
     let cells = layout.cells();
-    let fine = INCREASE * clip_norm / layout.coarsest_spacing();
-    let dim = cells.max((fine * fine).ceil() as usize);
+    let dim = cells.max(dim_for_spacing(clip_norm, layout.coarsest_spacing()));
     Request {
         unit: match settings.unit {
             Unit::User => PrivacyUnit::User,

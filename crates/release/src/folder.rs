@@ -1,26 +1,17 @@
 //! The folder of a release: one writer at a time, its secret for its owner alone, and no copies.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
+use antinoise_input::lock::Lock;
+use antinoise_input::owner;
 use antinoise_noise::{Grid, GridStream, Key, StreamBuilder};
 
 use crate::{Error, Result};
-
-/// How long a lock that is held is asked for again: a process that starts another one lends it its open files for a moment.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The paths of a release.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
-}
-
-/// The right to write into a folder, until it is dropped or the process ends.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _held: File,
 }
 
 impl Folder {
@@ -30,11 +21,7 @@ impl Folder {
 
     /// Makes the folder, for its owner alone, where there is none.
     pub(crate) fn make(&self) -> Result<()> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.path).map_err(Error::io(&self.path))
+        owner::make_folder(&self.path).map_err(Error::io(&self.path))
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -48,37 +35,17 @@ impl Folder {
     /// Locks the folder, which exists.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let path = self.path.join(".lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        owner_only(&mut options);
-        let file = options.open(&path).map_err(Error::io(&path))?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { _held: file }),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(PATIENCE / 100);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let must_be = "free: one process at a time may write into a release";
-                    let name = format!("folder {}", self.path.display());
-                    return Err(Error::invalid(name, "in use by another process", must_be));
-                }
-                Err(TryLockError::Error(error)) => return Err(Error::io(&path)(error)),
-            }
-        }
+        Lock::take(&path).map_err(Error::io(&path))?.ok_or_else(|| {
+            let must_be = "free: one process at a time may write into a release";
+            let name = format!("folder {}", self.path.display());
+            Error::invalid(name, "in use by another process", must_be)
+        })
     }
 
     /// An empty database, for its owner alone, where there is none.
     pub(crate) fn make_database(&self) -> Result<()> {
         let path = self.database();
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        owner_only(&mut options);
-        match options.open(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::io(&path)(error)),
-            _ => Ok(()),
-        }
+        owner::make_if_absent(&path).map_err(Error::io(&path))
     }
 
     /// What tells the database from a copy of it: a copy is another file of the file system.
@@ -113,26 +80,11 @@ impl Folder {
     }
 }
 
-fn owner_only(options: &mut OpenOptions) {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    #[cfg(not(unix))]
-    let _ = options;
-}
-
 /// Refuses anything but a regular file that only its owner may read and write.
 pub(crate) fn check_owner_only(path: &Path) -> Result<()> {
     let found = std::fs::symlink_metadata(path).map_err(Error::io(path))?;
     if !found.is_file() {
         return Err(Error::invalid(path.display().to_string(), "no regular file", "a file of a release"));
     }
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::MetadataExt::mode(&found) & 0o777;
-        if mode & 0o077 != 0 {
-            let name = format!("mode of {}", path.display());
-            return Err(Error::invalid(name, format!("{mode:04o}"), "0600, its owner's alone"));
-        }
-    }
-    Ok(())
+    Ok(owner::check(path, &found)?)
 }

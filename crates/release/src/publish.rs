@@ -33,14 +33,12 @@ impl Release {
     /// # Errors
     /// When they cannot be written; what was published before remains.
     pub fn publish(&mut self) -> Result<Vec<Published>> {
-        let errors: Vec<Vec<f64>> = self
-            .settings
-            .queries
-            .iter()
-            .map(|(query, _)| self.design.errors(query))
-            .collect::<Result<_>>()?;
-        let mut published = Vec::new();
+        let (mut errors, mut published) = (Vec::new(), Vec::new());
         while let Some(waiting) = self.state.waiting(self.design.layout.cells())? {
+            if errors.is_empty() {
+                let queries = self.settings.queries.iter();
+                errors = queries.map(|(query, _)| self.design.errors(query)).collect::<Result<Vec<_>>>()?;
+            }
             let deviations: Vec<f64> = errors.iter().map(|errors| errors[waiting.step]).collect();
             published.extend(self.publish_one(waiting, &deviations)?);
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use antinoise_accounting::PrivacyStatement;
+use antinoise_input::lock::Lock;
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_mechanism::Grid;
 use antinoise_noise::{GridStream, StreamBuilder};
@@ -10,7 +11,7 @@ use antinoise_plan::{Plan, VerifiedPlan};
 use sha2::{Digest, Sha256};
 
 use crate::design::Design;
-use crate::folder::{Folder, Lock};
+use crate::folder::Folder;
 use crate::state::State;
 use crate::{Error, Query, Result, Settings, Unit};
 

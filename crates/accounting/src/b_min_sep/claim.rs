@@ -1,7 +1,5 @@
 //! A claim that a stranger may have written, shown by sampling that nobody could choose.
 
-use sha2::{Digest, Sha256};
-
 use super::mechanism::BMinSep;
 use crate::monte_carlo::Source;
 use crate::monte_carlo::simulation::{self, Simulation};
@@ -34,7 +32,7 @@ impl BMinSep {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn claimed_delta(&self, epsilon: f64) -> Result<StatisticalDelta> {
-        self.claimed(epsilon, false)
+        simulation::claimed(&self.pair, epsilon, false)
     }
 
     /// A lower bound on delta at `epsilon`, on such samples, but fewer: how tight a claim is.
@@ -49,18 +47,7 @@ impl BMinSep {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn claimed_delta_lower(&self, epsilon: f64) -> Result<f64> {
-        Ok(self.claimed(epsilon, true)?.lower)
-    }
-
-    fn claimed(&self, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
-        simulation::claimed(&self.pair, epsilon, is_rough, |epsilon, precision| {
-            let mut hash = Sha256::new();
-            hash.update(b"antinoise b-min-sep 1");
-            for number in self.pair.numbers().chain([epsilon, precision]) {
-                hash.update(number.to_le_bytes());
-            }
-            Source::of_key(hash.finalize().into())
-        })
+        Ok(simulation::claimed(&self.pair, epsilon, true)?.lower)
     }
 
     /// What the noise has to be multiplied by for [`BMinSep::claimed_delta`] at `epsilon` to be at most `delta`, as far as

@@ -102,16 +102,6 @@ impl Pair {
         Self::of(self.columns.iter().map(times).collect(), self.chances)
     }
 
-    /// All that the figures depend on.
-    pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        let Chances { min_sep, rate, free, join, stay } = self.chances;
-        let columns = self
-            .columns
-            .iter()
-            .flat_map(|column| std::iter::once(column.len() as f64).chain(column.iter().copied()));
-        [min_sep as f64, rate, free, join, stay].into_iter().chain(columns)
-    }
-
     pub fn steps(&self) -> usize {
         self.columns.len()
     }
@@ -261,6 +251,16 @@ impl Simulation for Pair {
 
     const SHARES_PRECISION: bool = true;
     const MOST_CLAIM_SAMPLES: usize = 100_000;
+    const CLAIM: &'static str = "antinoise b-min-sep 1";
+
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        let Chances { min_sep, rate, free, join, stay } = self.chances;
+        let columns = self
+            .columns
+            .iter()
+            .flat_map(|column| std::iter::once(column.len() as f64).chain(column.iter().copied()));
+        [min_sep as f64, rate, free, join, stay].into_iter().chain(columns)
+    }
 
     /// The largest norm of a pattern's mean.
     fn largest_norm(&self) -> f64 {

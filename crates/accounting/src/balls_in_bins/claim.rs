@@ -1,7 +1,5 @@
 //! A claim that a stranger may have written, shown by sampling that nobody could choose.
 
-use sha2::{Digest, Sha256};
-
 use super::mechanism::BallsInBins;
 use crate::monte_carlo::simulation::{self, Simulation};
 use crate::monte_carlo::{Normals, Source};
@@ -36,7 +34,7 @@ impl BallsInBins {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn claimed_delta(&self, epsilon: f64) -> Result<StatisticalDelta> {
-        self.claimed(epsilon, false)
+        simulation::claimed(&self.sampler, epsilon, false)
     }
 
     /// A lower bound on delta at `epsilon`, on such samples, but fewer: how tight a claim is.
@@ -51,18 +49,7 @@ impl BallsInBins {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn claimed_delta_lower(&self, epsilon: f64) -> Result<f64> {
-        Ok(self.claimed(epsilon, true)?.lower)
-    }
-
-    fn claimed(&self, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
-        simulation::claimed(&self.sampler, epsilon, is_rough, |epsilon, precision| {
-            let mut hash = Sha256::new();
-            hash.update(b"antinoise balls in bins 1");
-            for number in self.sampler.numbers().chain([epsilon, precision]) {
-                hash.update(number.to_le_bytes());
-            }
-            Source::of_key(hash.finalize().into())
-        })
+        Ok(simulation::claimed(&self.sampler, epsilon, true)?.lower)
     }
 
     /// What the noise has to be multiplied by for [`BallsInBins::claimed_delta`] at `epsilon` to be at most `delta`, as far as

@@ -72,11 +72,6 @@ impl Sampler {
         Self { scale: self.scale * factor, ..self.clone() }
     }
 
-    /// The means' numbers, all that the figures depend on.
-    pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        std::iter::once(self.scale).chain(self.factor.iter().copied())
-    }
-
     fn square(&self, i: usize) -> f64 {
         self.gram[i * (self.bins + 1)]
     }
@@ -172,6 +167,12 @@ impl Simulation for Sampler {
 
     const SHARES_PRECISION: bool = false;
     const MOST_CLAIM_SAMPLES: usize = 300_000;
+    const CLAIM: &'static str = "antinoise balls in bins 1";
+
+    /// The means' numbers.
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        std::iter::once(self.scale).chain(self.factor.iter().copied())
+    }
 
     /// max |m_i|: the privacy without sampling.
     fn largest_norm(&self) -> f64 {

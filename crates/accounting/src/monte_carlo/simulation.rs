@@ -2,6 +2,8 @@
 
 use antinoise_input::{in_open_unit, non_negative, positive};
 
+use sha2::{Digest, Sha256};
+
 use super::{Direction, MonteCarlo, PILOT, Source, StatisticalDelta, Tally, half_width};
 use crate::root::crossing;
 use crate::{Error, Gdp, Result, gaussian_noise_multiplier_upper};
@@ -37,6 +39,11 @@ pub(crate) trait Simulation: Sync {
     const SHARES_PRECISION: bool;
     /// Most samples of a claim in a direction.
     const MOST_CLAIM_SAMPLES: usize;
+    /// What tells the samples of its claims from those of others.
+    const CLAIM: &'static str;
+
+    /// All numbers that its figures depend on.
+    fn numbers(&self) -> impl Iterator<Item = f64>;
 
     /// The largest norm of a mean, in units of the noise: the privacy without sampling.
     fn largest_norm(&self) -> f64;
@@ -190,15 +197,16 @@ fn claim<S: Simulation>(_: &S, precision: f64) -> MonteCarlo {
 }
 
 /// delta at `epsilon` on samples from `source`, which is given epsilon and the precision and makes them from the claim alone.
-pub(crate) fn claimed<S: Simulation>(
-    of: &S,
-    epsilon: f64,
-    is_rough: bool,
-    source: impl FnOnce(f64, f64) -> Source,
-) -> Result<StatisticalDelta> {
+pub(crate) fn claimed<S: Simulation>(of: &S, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     let precision = if is_rough { ROUGH_PRECISION } else { CLAIM_PRECISION };
-    let found = measure(of, epsilon, &claim(of, precision), &source(epsilon, precision), FIGURE);
+    let mut hash = Sha256::new();
+    hash.update(S::CLAIM);
+    for number in of.numbers().chain([epsilon, precision]) {
+        hash.update(number.to_le_bytes());
+    }
+    let source = Source::of_key(hash.finalize().into());
+    let found = measure(of, epsilon, &claim(of, precision), &source, FIGURE);
     let upper = (found.upper * (1.0 + EVALUATION)).min(1.0);
     Ok(StatisticalDelta { lower: found.lower * (1.0 - EVALUATION), upper, ..found })
 }

@@ -1,6 +1,6 @@
 //! Files for their owner's eyes: whole or absent, and overwritten before they are removed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
@@ -11,22 +11,6 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 
 const PORTION: usize = 1 << 16;
-
-/// Makes `folder` and those above it that are absent, for their owner alone.
-pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(Error::io(folder))
-}
-
-/// What is created with these options is its owner's alone.
-pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
 
 /// Writes `contents` for their owner's eyes: `path` holds all of them or what it held. When it returns, file and name
 /// are on the disk.

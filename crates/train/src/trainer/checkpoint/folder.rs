@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::file::meant_for;
+use antinoise_input::owner;
 use antinoise_noise::RunId;
 
 use super::files::{self, refuse};
@@ -52,7 +53,7 @@ impl Checkpoints {
     /// # Errors
     /// When another process is writing into the folder, it holds another run, or its manifest is not whole.
     pub fn open(path: &Path, run: RunId) -> Result<Self, Error> {
-        files::make_folder(path)?;
+        owner::make_folder(path).map_err(Error::io(path))?;
         let lock = FolderLock::take(path)?;
         let checkpoints = Self { path: path.to_owned(), run, _lock: lock };
         checkpoints.clean(checkpoints.manifest()?.as_ref())?;

@@ -1,0 +1,72 @@
+//! One process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Result;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::owner;
+
+/// How long a lock that is held is asked for again. A process that starts another one lends its open files to it, and so its locks,
+/// until that one has begun its own program: what was just released can be held for some milliseconds more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A lock on a file, held until it is dropped or the process ends, however it ends.
+///
+/// ```
+/// use antinoise_input::lock::Lock;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join(".lock");
+/// let held = Lock::take(&path)?;
+/// assert!(held.is_some() && Lock::take(&path)?.is_none());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// The lock is advisory: it keeps out those who ask for it. The file stays behind, because removing it would let two processes lock two
+/// files.
+#[derive(Debug)]
+pub struct Lock {
+    _held: File,
+}
+
+impl Lock {
+    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another one, of this process or of
+    /// another, holds it.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or the file system has no locks.
+    pub fn take(path: &Path) -> Result<Option<Self>> {
+        let file = owner::alone(OpenOptions::new().create(true).truncate(false).write(true)).open(path)?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Self { _held: file })),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(PATIENCE / 100);
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_lent_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".lock");
+        let held = Lock::take(&path).unwrap().unwrap();
+        let lent = held._held.try_clone().unwrap();
+        drop(held);
+        let returned = std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE / 10);
+            drop(lent);
+        });
+        assert!(Lock::take(&path).unwrap().is_some());
+        returned.join().unwrap();
+    }
+}

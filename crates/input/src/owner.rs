@@ -1,0 +1,90 @@
+//! Files and folders that are their owner's alone.
+
+use std::fs::{DirBuilder, Metadata, OpenOptions};
+use std::io::{ErrorKind, Result};
+use std::path::Path;
+
+use crate::parameter::InvalidParameter;
+
+/// What is created with these options is its owner's alone.
+///
+/// ```
+/// use antinoise_input::owner;
+/// let folder = tempfile::tempdir()?;
+/// let mut options = std::fs::OpenOptions::new();
+/// owner::alone(options.write(true).create_new(true)).open(folder.path().join("key"))?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn alone(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Makes `folder` and those above it that are absent, for their owner alone.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_folder(folder: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes an empty file, if there is none.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_if_absent(path: &Path) -> Result<()> {
+    match alone(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file that others than its owner may read or write, as `found` says of `path`.
+///
+/// # Errors
+/// Names its mode.
+pub fn check(path: &Path, found: &Metadata) -> std::result::Result<(), InvalidParameter> {
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::MetadataExt::mode(found) & 0o7777;
+        if mode & 0o077 != 0 {
+            let name = format!("mode of {}", path.display());
+            return Err(InvalidParameter::new(name, format!("{mode:04o}"), "0600, its owner's alone"));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (path, found);
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_its_owners_alone_and_what_is_not_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, path) = (folder.path().join("a/b"), folder.path().join("a/b/file"));
+        make_folder(&made).unwrap();
+        make_if_absent(&path).unwrap();
+        std::fs::write(&path, b"kept").unwrap();
+        make_if_absent(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&made), mode(&path)), (0o700, 0o600));
+        for (mode, refused) in [(0o600, false), (0o400, false), (0o640, true), (0o602, true), (0o1604, true)]
+        {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            let checked = check(&path, &std::fs::metadata(&path).unwrap());
+            assert_eq!(checked.is_err(), refused, "{mode:o}: {checked:?}");
+        }
+        assert!(make_if_absent(&folder.path().join("absent/file")).is_err());
+    }
+}
