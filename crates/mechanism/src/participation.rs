@@ -70,6 +70,39 @@ impl Participation {
         (steps - 1) / min_sep + 1
     }
 
+    /// The patterns of a run of `run` steps that is cut short after `steps` of them; none where nobody takes part before.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Participation;
+    /// let schema = Participation::Cyclic { min_sep: 100, max_participations: 20 };
+    /// let cut = Participation::Cyclic { min_sep: 100, max_participations: 3 };
+    /// assert_eq!((schema.within(250), schema.within(100)), (Some(cut), Some(Participation::Single)));
+    /// ```
+    pub fn within(&self, steps: usize) -> Option<Self> {
+        let fits = |min_sep: usize, most: usize| most.min(Self::most(steps.max(1), min_sep.max(1)));
+        Some(match *self {
+            _ if steps == 0 => return None,
+            Self::Single => Self::Single,
+            Self::FullBatch => Self::FullBatch,
+            Self::Cyclic { min_sep, max_participations } => match fits(min_sep, max_participations) {
+                0 | 1 => Self::Single,
+                max_participations => Self::Cyclic { min_sep, max_participations },
+            },
+            Self::MinSep { min_sep, max_participations } => match fits(min_sep, max_participations) {
+                0 | 1 => Self::Single,
+                max_participations => Self::MinSep { min_sep, max_participations },
+            },
+            Self::Patterns { ref patterns } => {
+                let before = |pattern: &Vec<usize>| -> Vec<usize> {
+                    pattern.iter().copied().take_while(|&step| step < steps).collect()
+                };
+                let patterns: Vec<_> =
+                    patterns.iter().map(before).filter(|pattern| !pattern.is_empty()).collect();
+                return (!patterns.is_empty()).then_some(Self::Patterns { patterns });
+            }
+        })
+    }
+
     /// Refuses a schema that does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
     /// participations b apart fit.
     ///

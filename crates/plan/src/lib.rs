@@ -25,6 +25,7 @@
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
 //! statement: the claim of one plan, and of several
+//! by_step: the claim of a run's first steps
 //! observed: the claim of the participation that really happened
 //! candidate: a mechanism for a request
 //! search: which are tried
@@ -35,6 +36,7 @@
 mod advise;
 mod bands;
 mod bins;
+mod by_step;
 mod candidate;
 mod choose;
 mod claim;

@@ -5,7 +5,6 @@ use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, running};
 
-use crate::plan::RECOMPUTED;
 use crate::{Result, Sampler, Scheme, VerifiedPlan};
 
 /// Most steps and inner products for which every observed pattern is looked at.
@@ -116,12 +115,8 @@ impl VerifiedPlan {
         let running = running::sensitivity_upper(strategy, participation, kind.precision())?;
         let noise = kind.noise(&strategy.recursion()?, self.steps)?;
         let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
-        let adjacency = self.privacy.adjacency;
-        // Rounded up, operation by operation.
-        let moved = (running * RECOMPUTED * adjacency.sensitivity_factor()).next_up();
-        let per_noise = ((moved * self.widened_clip_norm()).next_up() / self.noise_std()).next_up();
-        let noise_multiplier = (1.0 / (per_noise + past).next_up()).next_down();
-        Ok((stated.under(adjacency), noise_multiplier.max(self.noise_multiplier)))
+        let noise_multiplier = self.noise_over(running, past).max(self.noise_multiplier);
+        Ok((stated.under(self.privacy.adjacency), noise_multiplier))
     }
 
     /// The statement for `observed`, over `released` steps, and what it rests on.

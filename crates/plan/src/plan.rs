@@ -154,7 +154,12 @@ impl Plan {
     /// The DP-SGD run, under zero-out, that sampling in `groups` groups is at least as private as; its hypotheses are checked on
     /// the numbers.
     pub(crate) fn sampled_run(&self, groups: usize) -> Result<SampledGaussian> {
-        between("groups", groups, 1, self.steps, "steps")?;
+        self.sampled_run_of(groups, self.steps)
+    }
+
+    /// The same for the first `steps` steps.
+    pub(crate) fn sampled_run_of(&self, groups: usize, steps: usize) -> Result<SampledGaussian> {
+        between("groups", groups, 1, steps, "steps")?;
         // That of the C that runs as well: where C^-1 is what is rounded, C keeps no zero.
         let bands =
             self.strategy.encoder()?.bandwidth().max(self.strategy.recursion()?.bandwidth(self.steps));
@@ -163,7 +168,7 @@ impl Plan {
         }
         let sampling = BlockCyclicPoisson {
             bands: groups,
-            steps: self.steps,
+            steps,
             batch_size: self.batch_size as f64,
             examples: self.examples,
         };

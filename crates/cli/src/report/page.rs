@@ -108,6 +108,19 @@ fn figures(report: &Report) -> Result<String> {
             (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).map(Point::from).collect()
         }),
     )?;
+    let spent = if report.runs.iter().all(|run| run.spent.is_empty()) {
+        String::new()
+    } else {
+        section(
+            "Privacy spent",
+            "&epsilon; of the first steps alone, at the same &delta;: that of a run which is stopped there for a reason that has nothing to do \
+             with the data. Of several released models, that of one; where the claim is shown by simulation, an upper bound.",
+            WHOLE,
+            chart(steps(), Axis::linear("epsilon (no unit)").covering(0.0), Look::Line, |run| {
+                run.spent.iter().map(|&(step, epsilon)| Point::from((step as f64, epsilon))).collect()
+            }),
+        )?
+    };
     let halves = section(
         "Diagonals of C",
         "The strategy: how much of each gradient is encoded in which later release.",
@@ -119,7 +132,7 @@ fn figures(report: &Report) -> Result<String> {
         HALF,
         chart(lags(), entry("C\u{207b}\u{b9}"), Look::Points, |run| by_lag(&run.noise_correlating)),
     )?;
-    Ok(format!("{whole}<div class=\"pair\">\n{halves}</div>\n"))
+    Ok(format!("{whole}{spent}<div class=\"pair\">\n{halves}</div>\n"))
 }
 
 /// In percent, with their errors.

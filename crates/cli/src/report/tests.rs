@@ -19,6 +19,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> Run {
         strategy: column(1.0),
         noise_correlating: column(-1.0),
         epsilon: 4.0,
+        spent: (1..=4).map(|round| (120 * round, round as f64)).collect(),
         delta: 1e-5,
         noise_multiplier: 1.0812,
         sensitivity: 2.0,
@@ -40,8 +41,8 @@ fn report() -> Report {
 #[test]
 fn it_holds_every_part_and_needs_nothing_else() {
     let html = report().to_html().unwrap();
-    // Each of the four figures is there for wide screens and for narrow ones.
-    assert_eq!(html.matches("<svg").count(), 8);
+    // Each of the five figures is there for wide screens and for narrow ones.
+    assert_eq!(html.matches("<svg").count(), 10);
     for part in [
         "cnn on fashion-mnist",
         "zero-out adjacency",
@@ -72,11 +73,11 @@ fn any_text_and_any_number_make_a_page() {
     let html = report.to_html().unwrap();
     assert!(!html.contains("<script") && !html.contains("<b>bold"));
     for run in &mut report.runs {
-        (run.accuracies, run.prefix_errors) = (vec![], vec![]);
+        (run.accuracies, run.prefix_errors, run.spent) = (vec![], vec![], vec![]);
         (run.strategy, run.noise_correlating) = (vec![], vec![]);
     }
     let html = report.to_html().unwrap();
-    assert!(html.matches("Nothing was measured").count() == 4 && html.contains("not tested"));
+    assert!(html.matches("Nothing was measured").count() == 4 && !html.contains("spent") && html.contains("not tested"));
     report.runs.clear();
     assert!(report.to_html().unwrap_err().to_string().starts_with("number of runs"));
 }

@@ -119,7 +119,7 @@ impl Encoder {
 
     /// What a run that is cut short after `steps` steps uses: the first `steps` columns, and as many rows where
     /// C is square.
-    pub(super) fn leading(&self, steps: usize) -> Self {
+    pub(crate) fn leading(&self, steps: usize) -> Self {
         let cut = |x: &[f64], length: usize| x[..x.len().min(length)].to_vec();
         match self {
             Self::Toeplitz { coefficients, .. } => {

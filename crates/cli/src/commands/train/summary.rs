@@ -2,7 +2,7 @@
 
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
-use antinoise_plan::Plan;
+use antinoise_plan::{Plan, VerifiedPlan};
 use antinoise_train::data::Dataset;
 
 use super::folder::Folder;
@@ -13,6 +13,9 @@ use super::statement::statement;
 use super::study::Study;
 use crate::failure::Result;
 use crate::report::{self, Accuracy};
+
+/// Steps at which a report tells what was spent.
+const SPENT: usize = 24;
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
 pub fn summarize(
@@ -111,6 +114,7 @@ fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
         strategy: Vec::new(),
         noise_correlating: Vec::new(),
         epsilon: f64::INFINITY,
+        spent: Vec::new(),
         delta: 0.0,
         noise_multiplier: 0.0,
         sensitivity: f64::INFINITY,
@@ -132,6 +136,13 @@ fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
     Ok(rows.into_iter().map(|row| row * scale).collect())
 }
 
+/// epsilon of the plan's first steps; nothing where there are too many to tell.
+fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
+    let apart = plan.steps.div_ceil(SPENT);
+    let after: Vec<usize> = (1..plan.steps).step_by(apart).chain([plan.steps]).collect();
+    plan.epsilon_by_step(&after).map_or_else(|_| Vec::new(), |spent| after.into_iter().zip(spent).collect())
+}
+
 /// What a report says of a mechanism beside its plan and its runs.
 struct Told {
     accuracies: Vec<Accuracy>,
@@ -141,7 +152,7 @@ struct Told {
 
 fn report_run(
     mechanism: &str,
-    plan: &Plan,
+    plan: &VerifiedPlan,
     repeats: &[&Finished],
     prefix_errors: Vec<f64>,
     Told { accuracies, epsilon, statement }: Told,
@@ -157,6 +168,7 @@ fn report_run(
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
         epsilon,
+        spent: spent(plan),
         delta: plan.privacy.delta,
         noise_multiplier: plan.noise_multiplier,
         sensitivity: plan.sensitivity.value,
