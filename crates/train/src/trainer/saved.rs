@@ -11,6 +11,7 @@ use super::checkpoint::{
 use super::history::History;
 use super::setup::Setup;
 use super::steps::{Buffers, Trainer};
+use super::turns::Turns;
 use crate::Error;
 use crate::date::utc_day;
 use crate::optimizer::{Optimizer, Recipe};
@@ -122,7 +123,8 @@ impl<'a> Trainer<'a> {
         let Restored { lineage, noise, optimizer, parameters, history } =
             Restored::read(setup.identity(), (setup.recipe, setup.plan.steps), checkpoints, noise, check)?;
         let batches = setup.batches(&noise)?;
+        let turns = Turns::before(setup.plan, &batches, &noise)?;
         let buffers = Buffers::new(parameters.len());
-        Ok(Self { setup, batches, noise, optimizer, parameters, buffers, history, lineage })
+        Ok(Self { setup, batches, turns, noise, optimizer, parameters, buffers, history, lineage })
     }
 }

@@ -6,6 +6,7 @@ use antinoise_plan::Batches;
 use super::checkpoint::Lineage;
 use super::history::History;
 use super::setup::Setup;
+use super::turns::Turns;
 use crate::Error;
 use crate::optimizer::Optimizer;
 
@@ -31,6 +32,7 @@ use crate::optimizer::Optimizer;
 pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
     pub(super) batches: Batches,
+    pub(super) turns: Turns,
     pub(super) noise: AnyStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
@@ -64,10 +66,10 @@ impl<'a> Trainer<'a> {
         let noise = builder.build_any(grid, key)?;
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
-        let batches = setup.batches(&noise)?;
+        let (batches, turns) = (setup.batches(&noise)?, Turns::none(setup.plan));
         let buffers = Buffers::new(start.len());
         let history = History::default();
-        Ok(Self { setup, batches, noise, optimizer, parameters: start, buffers, history, lineage })
+        Ok(Self { setup, batches, turns, noise, optimizer, parameters: start, buffers, history, lineage })
     }
 
     /// Steps done.
@@ -99,7 +101,7 @@ impl<'a> Trainer<'a> {
     /// One step: the clipped sum, noise on the sum, the mean, the optimiser.
     ///
     /// # Errors
-    /// When all steps of the plan are done.
+    /// When all steps of the plan are done, or an example of the batch has had the turns that the plan accounts for: nothing of the batch is then used.
     pub fn step(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         let Setup { plan, model, dataset, .. } = self.setup;
@@ -108,6 +110,7 @@ impl<'a> Trainer<'a> {
             return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
+        self.turns.take(step, &batch)?;
         let sum = model.clipped_sum(&self.parameters, &dataset.train, &batch, plan.clip_norm)?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;

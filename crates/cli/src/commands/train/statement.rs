@@ -8,6 +8,10 @@ use super::cost::Cost;
 use super::results::Finished;
 use super::study::Study;
 
+/// What the trainer holds every batch to. Numbers are left out: where sampling amplifies, who took part is a secret.
+const PARTICIPATION: &str = "as the schema has it: before the gradients of a batch were used, each of its examples was found to have had fewer turns than are \
+                             accounted for, the last of them long enough ago; a run that had found another would have stopped";
+
 /// The plan's claim for the models that are released, and the facts of the runs.
 pub fn statement(
     study: &Study,
@@ -31,6 +35,7 @@ pub fn statement(
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
         .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
         .with_fact("training data", format!("{}, SHA-256 {digest}", dataset.name))
+        .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
     // The page breaks lines where it must.
