@@ -8,12 +8,12 @@ use antinoise_train::clip::GradientSum;
 use antinoise_train::data::{Dataset, Examples};
 use antinoise_train::learner::Learner;
 use antinoise_train::model::Evaluation;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 
 /// What canaries are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
     /// Gradients of the clip norm's length, each along a parameter of its own. The auditor sees every release.

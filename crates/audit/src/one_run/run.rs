@@ -6,7 +6,7 @@ use antinoise_plan::Sampler;
 use antinoise_train::data::Examples;
 use antinoise_train::trainer::{Setup, Trainer};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::canaries::{Canaried, Canaries, Canary};
 use super::guesses::Guesses;
@@ -29,7 +29,8 @@ pub struct OneRun {
 }
 
 /// What one training told of its canaries.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OneRunReport {
     /// What they were.
     pub canary: Canary,

@@ -28,6 +28,8 @@ pub struct Run {
     pub noise_correlating: Vec<f64>,
     /// Privacy parameter, not below the truth; infinite without privacy.
     pub epsilon: f64,
+    /// What an audit shows of one model's epsilon, from below.
+    pub audit: Option<f64>,
     /// epsilon of the first steps alone, at some of them: nothing where it was not found or nothing is private.
     pub spent: Vec<(usize, f64)>,
     /// Privacy parameter.

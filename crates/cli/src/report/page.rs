@@ -8,7 +8,7 @@ use antinoise_input::four_decimals;
 use super::content::{Accuracy, Report, Run};
 use super::frame::{self, Frame, Sizes, WHOLE, escaped, section};
 use crate::failure::Result;
-use crate::numbers::{same_privacy, short};
+use crate::numbers::{same_privacy, short, short_down};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;
@@ -152,9 +152,12 @@ fn by_lag(column: &[f64]) -> Vec<Point> {
 /// A run a column: a screen that is narrow has room for a few.
 fn results(report: &Report) -> String {
     type Cell = fn(&Run) -> String;
-    let quantities: [(&str, Cell); 10] = [
+    let quantities: [(&str, Cell); 11] = [
         ("test accuracy", accuracy),
         ("&epsilon;", |run| if_private(run, epsilon(run))),
+        ("&epsilon; of a model, by canaries", |run| {
+            run.audit.map_or("&ndash;".into(), |audit| format!("{} or more (95%)", short_down(audit, 3)))
+        }),
         ("&delta;", |run| if_private(run, format!("{:e}", run.delta))),
         ("noise multiplier &sigma;", |run| if_private(run, format!("{:.4}", run.noise_multiplier))),
         ("sensitivity", |run| if_private(run, format!("{:.4}", run.sensitivity))),

@@ -19,6 +19,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> Run {
         strategy: column(1.0),
         noise_correlating: column(-1.0),
         epsilon: 4.0,
+        audit: Some(1.25),
         spent: (1..=4).map(|round| (120 * round, round as f64)).collect(),
         delta: 1e-5,
         noise_multiplier: 1.0812,
@@ -46,6 +47,7 @@ fn it_holds_every_part_and_needs_nothing_else() {
     for part in [
         "cnn on fashion-mnist",
         "zero-out adjacency",
+        "1.25 or more (95%)",
         "1.0812",
         "no wider than the separation",
         "points more than",
@@ -77,7 +79,11 @@ fn any_text_and_any_number_make_a_page() {
         (run.strategy, run.noise_correlating) = (vec![], vec![]);
     }
     let html = report.to_html().unwrap();
-    assert!(html.matches("Nothing was measured").count() == 4 && !html.contains("spent") && html.contains("not tested"));
+    assert!(
+        html.matches("Nothing was measured").count() == 4
+            && !html.contains("spent")
+            && html.contains("not tested")
+    );
     report.runs.clear();
     assert!(report.to_html().unwrap_err().to_string().starts_with("number of runs"));
 }

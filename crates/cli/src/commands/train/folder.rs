@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_audit::OneRunReport;
 use antinoise_input::file::{Access, remove_stale, write_whole};
 use antinoise_input::hex;
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::reference::Measured;
 use antinoise_train::trainer::{Checkpoints, FolderLock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::study::Study;
+use super::study::{Study, plain};
 use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
@@ -19,6 +22,8 @@ const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
 /// What runs without privacy measured, for their owner alone.
 const REFERENCES: &str = "without-privacy";
+/// What audits found, for their owner alone.
+const AUDITS: &str = "audits";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
 /// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
@@ -57,7 +62,7 @@ impl Folder {
         let holds_anything = |name: &&str| {
             std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let taken = [MODELS, CHECKPOINTS, REFERENCES]
+        let taken = [MODELS, CHECKPOINTS, REFERENCES, AUDITS]
             .into_iter()
             .find(holds_anything)
             .or_else(|| path.join(REPORT).symlink_metadata().is_ok().then_some(REPORT));
@@ -87,7 +92,9 @@ impl Folder {
         let folder = Self { path: path.to_path_buf(), resumed_as: path.to_path_buf(), _lock: lock };
         remove_ours(path, |name| [STUDY, REPORT].contains(&name))?;
         remove_ours(&path.join(MODELS), |name| name.ends_with(".safetensors"))?;
-        remove_ours(&path.join(REFERENCES), |name| name.ends_with(".toml"))?;
+        for folder in [REFERENCES, AUDITS] {
+            remove_ours(&path.join(folder), |name| name.ends_with(".toml"))?;
+        }
         Ok(folder)
     }
 
@@ -149,31 +156,56 @@ impl Folder {
 
     /// What a run without privacy measured after these steps, if it was finished.
     pub fn reference(&self, run: &str, tested: &[usize]) -> Result<Option<Measured>> {
-        let path = self.path.join(REFERENCES).join(format!("{run}.toml"));
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?,
-        };
-        let refused =
-            |error: &dyn std::fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
-        let found: Measured = toml::from_str(&text).map_err(|error| refused(&error))?;
+        let Some((path, found)) = self.kept::<Measured>(REFERENCES, run)? else { return Ok(None) };
         let steps = found.accuracies.iter().map(|&(step, _)| step);
         if !steps.eq(tested.iter().copied()) || !found.is_plausible() {
-            return Err(refused(
-                &"accuracies must be shares from 0 to 1 after each step that is tested; remove the file to train \
-                  this run anew",
-            ));
+            return Err(Failure::input(format!(
+                "resume: {}: accuracies must be shares from 0 to 1 after each step that is tested; remove the file to \
+                 train this run anew",
+                path.display()
+            )));
         }
         Ok(Some(found))
     }
 
+    /// What an audit of a mechanism found, if it was made.
+    pub fn audit(&self, mechanism: &str) -> Result<Option<OneRunReport>> {
+        Ok(self.kept(AUDITS, mechanism)?.map(|(_, found)| found))
+    }
+
+    /// Writes what an audit of a mechanism found, for its owner alone.
+    pub fn save_audit(&self, mechanism: &str, found: &OneRunReport) -> Result<()> {
+        self.keep(AUDITS, mechanism, found)
+    }
+
     /// Writes what a run without privacy measured, for its owner alone.
     pub fn save_reference(&self, run: &str, measured: &Measured) -> Result<()> {
-        let path = self.path.join(REFERENCES).join(format!("{run}.toml"));
-        let text = toml::to_string(measured).map_err(Failure::other)?;
-        std::fs::create_dir_all(self.path.join(REFERENCES))
+        self.keep(REFERENCES, run, measured)
+    }
+
+    /// What was kept under this name, and where.
+    fn kept<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Result<Option<(PathBuf, T)>> {
+        let path = self.place(folder, name);
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?,
+        };
+        let found = toml::from_str(&text);
+        let found = found.map_err(|error| Failure::input(format!("resume: {}: {error}", path.display())))?;
+        Ok(Some((path, found)))
+    }
+
+    /// Keeps `what`, for its owner alone.
+    fn keep<T: Serialize>(&self, folder: &str, name: &str, what: &T) -> Result<()> {
+        let path = self.place(folder, name);
+        let text = toml::to_string(what).map_err(Failure::other)?;
+        std::fs::create_dir_all(self.path.join(folder))
             .and_then(|()| write_whole(&path, Access::Owner, text.as_bytes()))
             .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
+    }
+
+    fn place(&self, folder: &str, name: &str) -> PathBuf {
+        self.path.join(folder).join(format!("{}.toml", plain(name)))
     }
 
     /// Writes one run's final parameters.

@@ -1,5 +1,6 @@
 //! `antinoise train`: private training, each mechanism at the same privacy, and a report.
 
+mod audit;
 mod cost;
 mod epsilons;
 mod folder;

@@ -110,6 +110,11 @@ pub struct Arguments {
     /// see the data [default: only for digits and fashion-mnist without a folder, which are public].
     #[arg(long)]
     pub without_noise: bool,
+    /// Train each mechanism once more with M canaries, of which half take part, and guess which: what is right about the
+    /// guesses shows a lower bound on epsilon, beside the one that is stated. It is found from gradients without noise: no
+    /// privacy statement covers it.
+    #[arg(long, value_name = "M", value_parser = count)]
+    pub audit: Option<usize>,
     /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
     /// take the noise away. For experiments on public data only.
     #[arg(long, value_name = "SEED")]
@@ -274,6 +279,7 @@ impl Arguments {
             ("seed", self.seed.is_some()),
             ("zero_beyond", self.optimizer.zero_beyond.is_some()),
             ("without_noise", self.without_noise),
+            ("audit", self.audit.is_some()),
         ];
         let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
         match given.or_else(|| self.table.given()) {

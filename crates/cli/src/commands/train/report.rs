@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use antinoise_input::four_decimals;
 use serde::Serialize;
 
+use super::audit::Audited;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::results::{edge, mean_and_error};
 use crate::numbers::same_privacy;
@@ -50,6 +51,9 @@ pub struct Row {
     pub models_released: usize,
     /// grid or plain; none where there is no noise.
     pub release: Option<&'static str>,
+    /// What a training with canaries shows of epsilon, if one was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audited>,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     pub insecure_seed: bool,
 }
@@ -148,6 +152,9 @@ impl fmt::Display for Report {
         }
         for row in &self.runs {
             row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;
+        }
+        for row in &self.runs {
+            row.audit.as_ref().map_or(Ok(()), |audit| writeln!(f, "{}", audit.sentence(&row.mechanism)))?;
         }
         if self.runs.iter().any(|row| row.insecure_seed) {
             writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;

@@ -9,7 +9,7 @@ use super::released::Released;
 use super::report::Report;
 use super::study::Study;
 use super::training::Around;
-use super::{summary, training};
+use super::{audit, summary, training};
 use crate::failure::Result;
 use crate::output;
 use crate::signals::Stop;
@@ -63,6 +63,7 @@ impl Session {
         let (dataset, model) = study.problem()?;
         let results =
             training::train(study, (&dataset, &model), Around { folder, stop, metrics: metrics.as_ref() })?;
-        summary::summarize(study, model.name(), &dataset, &results, folder)
+        let audits = audit::audits(study, (&dataset, &model), &results, folder)?;
+        summary::summarize(study, model.name(), &dataset, (&results, &audits), folder)
     }
 }

@@ -11,6 +11,7 @@ use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::audit;
 use super::named::NamedPlan;
 use super::optimizer::Around;
 use super::options::{Arguments, ModelName};
@@ -46,6 +47,9 @@ pub struct Study {
     widens: bool,
     /// Whether the same is trained without clipping and noise.
     without_noise: bool,
+    /// Canaries of an audit of each mechanism, if one is wanted; folders of before know none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audit: Option<usize>,
     plans: Vec<NamedPlan>,
 }
 
@@ -69,9 +73,13 @@ impl Study {
             // Who releases all models has accounted for so many.
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
+            audit: arguments.audit,
             plans: plans(arguments, dataset.train.len(), model.parameters())?,
         };
         study.check()?;
+        if let Some(canaries) = study.audit {
+            audit::check(canaries, &study.plans, &dataset, &model)?;
+        }
         let start = vec![0.0; model.parameters()];
         for (named, rule) in
             study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
@@ -171,6 +179,11 @@ impl Study {
         self.without_noise
     }
 
+    /// Canaries of an audit of each mechanism, if one is wanted.
+    pub fn audit(&self) -> Option<usize> {
+        self.audit
+    }
+
     /// Leaves out training without clipping and noise: another study of the same model and data has it.
     pub fn leave_out_reference(&mut self) {
         self.without_noise = false;
@@ -220,6 +233,10 @@ fn fresh_id(seed: Option<u64>) -> Result<String> {
 
 /// The name of a run, of its checkpoints and of its model.
 pub fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
-    let plain: String = mechanism.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("{plain}-lr{}-{repeat}", rule.learning_rate())
+    format!("{}-lr{}-{repeat}", plain(mechanism), rule.learning_rate())
+}
+
+/// A name for a file.
+pub fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

@@ -5,6 +5,7 @@ use antinoise_mechanism::Workload;
 use antinoise_plan::{Plan, VerifiedPlan};
 use antinoise_train::data::Dataset;
 
+use super::audit::Audited;
 use super::folder::Folder;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::report::{Report, Row};
@@ -22,7 +23,7 @@ pub fn summarize(
     study: &Study,
     model: &str,
     dataset: &Dataset,
-    results: &Results,
+    (results, audits): (&Results, &[Option<Audited>]),
     folder: &Folder,
 ) -> Result<Report> {
     // The name of a folder may hold anything.
@@ -59,9 +60,11 @@ pub fn summarize(
             models_released: cost.models,
             release: Some(plan.release.kind().name()),
             insecure_seed: study.insecure_seed(),
+            audit: audits[index].clone(),
         });
         let statement = statement(study, plan, &cost, &of_plan, dataset);
-        let told = Told { accuracies, epsilon: cost.epsilon, statement };
+        let audit = audits[index].as_ref().map(|audit| audit.epsilon_lower);
+        let told = Told { accuracies, epsilon: cost.epsilon, audit, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
     }
     if !results.references.is_empty() {
@@ -106,6 +109,7 @@ fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
         models_released: 0,
         release: None,
         insecure_seed: false,
+        audit: None,
     };
     let run = report::Run {
         mechanism: WITHOUT_NOISE.into(),
@@ -114,6 +118,7 @@ fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
         strategy: Vec::new(),
         noise_correlating: Vec::new(),
         epsilon: f64::INFINITY,
+        audit: None,
         spent: Vec::new(),
         delta: 0.0,
         noise_multiplier: 0.0,
@@ -147,6 +152,8 @@ fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
 struct Told {
     accuracies: Vec<Accuracy>,
     epsilon: f64,
+    /// What an audit shows of it.
+    audit: Option<f64>,
     statement: String,
 }
 
@@ -155,7 +162,7 @@ fn report_run(
     plan: &VerifiedPlan,
     repeats: &[&Finished],
     prefix_errors: Vec<f64>,
-    Told { accuracies, epsilon, statement }: Told,
+    Told { accuracies, epsilon, audit, statement }: Told,
 ) -> Result<report::Run> {
     let strategy = &*plan.strategy;
     let recursion = strategy.recursion()?;
@@ -168,6 +175,7 @@ fn report_run(
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
         epsilon,
+        audit,
         spent: spent(plan),
         delta: plan.privacy.delta,
         noise_multiplier: plan.noise_multiplier,

@@ -1,0 +1,111 @@
+//! One more training of each mechanism, with canaries: how much of its epsilon guesses about them prove.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
+use antinoise_input::{InvalidParameter, between};
+use antinoise_noise::{KeyedRng, Purpose};
+use antinoise_plan::Sampler;
+use antinoise_train::data::Dataset;
+use antinoise_train::model::Model;
+use antinoise_train::trainer::Setup;
+use serde::Serialize;
+
+use super::folder::Folder;
+use super::named::NamedPlan;
+use super::results::{Results, best_rate};
+use super::study::Study;
+use crate::failure::Result;
+use crate::numbers::{short_down, short_up};
+use crate::progress::Progress;
+
+/// Most probability that a bound is above the truth.
+const ALPHA: f64 = 0.05;
+
+/// What an audit proves of one model of a mechanism.
+#[derive(Debug, Clone, Serialize)]
+pub struct Audited {
+    pub canaries: usize,
+    /// epsilon is above this at confidence 1 - alpha.
+    pub epsilon_lower: f64,
+    /// The plan's.
+    pub epsilon_stated: f64,
+    pub alpha: f64,
+}
+
+impl Audited {
+    /// In one sentence.
+    pub fn sentence(&self, mechanism: &str) -> String {
+        let verdict = match self.epsilon_lower <= self.epsilon_stated {
+            true => "",
+            false => " THE BOUND IS ABOVE: what was run is not as private as it says.",
+        };
+        format!(
+            "A training of {mechanism} with {} canaries, which was thrown away, shows an epsilon of {} or more (confidence {:.0}%); {} is \
+             stated.{verdict}",
+            self.canaries,
+            short_down(self.epsilon_lower, 3),
+            100.0 * (1.0 - self.alpha),
+            short_up(self.epsilon_stated, 5),
+        )
+    }
+}
+
+/// Refuses an audit that could not be made, before anything is trained.
+pub fn check(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
+    between("audit", canaries, 1, dataset.train.len(), "training examples")?;
+    between("audit", canaries, 1, model.parameters(), "parameters, of which each canary has one of its own")?;
+    if plans.iter().any(|named| matches!(named.plan.sampler, Sampler::BMinSep { .. })) {
+        let must_be = "left out with b-min-sep sampling, for which no likelihood ratio is known here";
+        return Err(InvalidParameter::new("audit", canaries, must_be).into());
+    }
+    Ok(())
+}
+
+/// What an audit of each plan proves, at the learning rate that was best; made now, or before.
+pub fn audits(
+    study: &Study,
+    (dataset, model): (&Dataset, &Model),
+    results: &Results,
+    folder: &Folder,
+) -> Result<Vec<Option<Audited>>> {
+    let Some(canaries) = study.audit() else { return Ok(vec![None; study.plans().len()]) };
+    let one = |(index, named): (usize, &NamedPlan)| -> Result<Option<Audited>> {
+        let stated = named.plan.privacy.epsilon;
+        let found = match folder.audit(&named.mechanism)? {
+            Some(found) => found,
+            None => {
+                let (rate, _) = best_rate(&results.of_plan(index));
+                let found = audit(study, (dataset, model), named, rate, canaries)?;
+                folder.save_audit(&named.mechanism, &found)?;
+                found
+            }
+        };
+        if (found.canaries, found.epsilon_stated.to_bits()) != (canaries, stated.to_bits()) {
+            let must_be = "of this run: remove the file to make it anew";
+            return Err(InvalidParameter::new("audit in the folder", "another", must_be).into());
+        }
+        let OneRunReport { canaries, epsilon_lower, epsilon_stated, alpha, .. } = found;
+        Ok(Some(Audited { canaries, epsilon_lower, epsilon_stated, alpha }))
+    };
+    study.plans().iter().enumerate().map(one).collect()
+}
+
+fn audit(
+    study: &Study,
+    (dataset, model): (&Dataset, &Model),
+    named: &NamedPlan,
+    rate: f64,
+    canaries: usize,
+) -> Result<OneRunReport> {
+    let rules = study.rules().iter();
+    let rule = rules.copied().find(|rule| rule.learning_rate() == rate).expect("a rate that was tried");
+    let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(rule) };
+    let (key, id) = (study.key(0)?, study.run_id(&format!("audit/{}", named.mechanism))?);
+    let start = model.initial_parameters(&mut KeyedRng::new(&key, &id, Purpose::Initialization, 0));
+    // The canaries protect nothing, but each audit is to draw its own.
+    let seed = RandomState::new().build_hasher().finish();
+    let _progress = Progress::endless("training with canaries");
+    Ok(one_run(setup, id, start, key, &OneRun { canary: Canary::Gradient, canaries, alpha: ALPHA, seed })?)
+}
