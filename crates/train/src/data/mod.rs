@@ -7,6 +7,7 @@ mod examples;
 mod fashion_mnist;
 mod file;
 mod idx;
+mod images;
 mod speeches;
 mod table;
 
@@ -16,5 +17,6 @@ pub use digits::digits;
 pub use examples::{Dataset, Example, Examples, ImageShape};
 pub use fashion_mnist::fashion_mnist;
 pub use idx::idx;
+pub use images::images;
 pub use speeches::{Part, Text, bounded, by_speaker, part_of, stretches};
 pub use table::{Column, Missing, Schema, TestPart, Values, csv};

@@ -42,8 +42,8 @@ images is a folder with four files in the format of MNIST. --data fashion-mnist 
 (apt install dataset-fashion-mnist); its comparison takes some ten minutes."
 )]
 pub struct Arguments {
-    /// digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (MNIST-format files) or csv:PATH (a table with a first
-    /// line of names); files may be gzipped.
+    /// digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (MNIST-format files), images:DIR (train/CLASS/*.png and
+    /// test/CLASS/*.png) or csv:PATH (a table with a first line of names); files of bytes and tables may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]

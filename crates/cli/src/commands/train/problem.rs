@@ -118,8 +118,9 @@ pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
         None if data == "fashion-mnist" => Ok(data::fashion_mnist(None)?),
         Some(("fashion-mnist", folder)) => Ok(data::fashion_mnist(Some(Path::new(folder)))?),
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
+        Some(("images", folder)) => Ok(data::images(Path::new(folder))?),
         _ => {
-            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR or csv:PATH";
+            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR or csv:PATH";
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }

@@ -1,0 +1,92 @@
+//! Folders of PNG images: every pixel as it was written, and nothing that is not an image of the first one's size.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use antinoise_train::data::{self, ImageShape};
+use png::{BitDepth, ColorType, Encoder};
+
+fn write(path: &Path, (width, height): (u32, u32), color: ColorType, depth: BitDepth, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut encoder = Encoder::new(File::create(path).unwrap(), width, height);
+    encoder.set_color(color);
+    encoder.set_depth(depth);
+    encoder.write_header().unwrap().write_image_data(bytes).unwrap();
+}
+
+fn grey(path: &Path, bytes: [u8; 6]) {
+    write(path, (3, 2), ColorType::Grayscale, BitDepth::Eight, &bytes);
+}
+
+/// Two classes, three images to train on and one to test with.
+fn small(folder: &Path) {
+    grey(&folder.join("train/cat/b.png"), [0, 51, 102, 153, 204, 255]);
+    grey(&folder.join("train/cat/a.PNG"), [255, 0, 0, 0, 0, 0]);
+    grey(&folder.join("train/bee/1.png"), [5, 4, 3, 2, 1, 0]);
+    grey(&folder.join("test/cat/9.png"), [1; 6]);
+}
+
+#[test]
+fn pixels_classes_and_order_are_those_of_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    fs::write(folder.path().join("train/cat/.hidden"), "no image").unwrap();
+    let found = data::images(folder.path()).unwrap();
+    assert_eq!((found.shape, found.classes), (ImageShape { height: 2, width: 3, channels: 1 }, 2));
+    assert_eq!((found.train.labels(), found.test.labels()), (&[0, 1, 1][..], &[1][..]));
+    assert_eq!(found.train.features(1), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(found.train.features(2), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
+    assert_eq!(found.test.features(0), [1.0 / 255.0; 6]);
+}
+
+#[test]
+fn colours_lie_side_by_side_and_16_bits_count_by_their_upper_8() {
+    let folder = tempfile::tempdir().unwrap();
+    let rgb = [10, 20, 30, 40, 50, 60];
+    for path in ["train/x/1.png", "test/x/1.png"] {
+        write(&folder.path().join(path), (2, 1), ColorType::Rgb, BitDepth::Eight, &rgb);
+    }
+    let deep: Vec<u8> = rgb.iter().flat_map(|&byte| [byte, 7]).collect();
+    write(&folder.path().join("train/y/1.png"), (2, 1), ColorType::Rgb, BitDepth::Sixteen, &deep);
+    let found = data::images(folder.path()).unwrap();
+    assert_eq!(found.shape, ImageShape { height: 1, width: 2, channels: 3 });
+    assert_eq!(found.train.features(0), rgb.map(|byte| f32::from(byte) / 255.0));
+    assert_eq!(found.train.features(0), found.train.features(1));
+}
+
+#[test]
+fn what_is_no_set_of_images_is_refused_by_name() {
+    type Damage = fn(&Path);
+    let cases: [(Damage, &str); 11] = [
+        (|at| fs::remove_dir_all(at.join("train")).unwrap(), "absent"),
+        (|at| fs::remove_dir_all(at.join("test")).unwrap(), "absent"),
+        (|at| fs::remove_dir_all(at.join("test/cat")).unwrap(), "empty"),
+        (|at| fs::remove_dir_all(at.join("train/bee")).unwrap(), "2 classes"),
+        (|at| fs::remove_file(at.join("train/bee/1.png")).unwrap(), "empty"),
+        (|at| fs::write(at.join("train/bee/notes.txt"), "x").unwrap(), "notes.txt"),
+        (|at| fs::write(at.join("train/bee/2.png"), "no image").unwrap(), "2.png"),
+        (|at| grey(&at.join("test/dog/1.png"), [0; 6]), "dog"),
+        (
+            |at| write(&at.join("train/bee/2.png"), (2, 3), ColorType::Grayscale, BitDepth::Eight, &[0; 6]),
+            "3x2",
+        ),
+        (
+            |at| write(&at.join("train/bee/2.png"), (3, 2), ColorType::Rgba, BitDepth::Eight, &[9; 24]),
+            "transparent",
+        ),
+        (
+            |at| {
+                let whole = fs::read(at.join("train/cat/b.png")).unwrap();
+                fs::write(at.join("train/cat/b.png"), &whole[..whole.len() - 20]).unwrap();
+            },
+            "b.png",
+        ),
+    ];
+    for (damage, named) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        small(folder.path());
+        damage(folder.path());
+        let error = data::images(folder.path()).unwrap_err();
+        assert!(error.is_bad_input() && error.to_string().contains(named), "{named}: {error}");
+    }
+}
