@@ -10,7 +10,9 @@ use antinoise_input::InvalidParameter;
 use rusqlite::params;
 use serde::Serialize;
 
+use crate::ledger::Writer;
 use crate::state::{GIVEN, bytes};
+use crate::users::{May, Users};
 use crate::{Error, Period, Release, Result, Unit};
 
 /// What became of the rows of a period. These are exact numbers about the data: they are for whoever runs the release, and no part of what is private.
@@ -53,12 +55,10 @@ pub struct Freezing<'r> {
     pub(crate) given: bool,
     /// Those of the row that is being added.
     points: Vec<(usize, i64)>,
-    /// The rows that each user has so far; `SPENT` for those who are not counted any more.
-    users: HashMap<Box<str>, u32>,
+    /// The rows that each user has so far, and who is not counted any more.
+    users: Users,
     tally: Tally,
 }
-
-const SPENT: u32 = u32::MAX;
 
 impl Release {
     /// Begins to freeze `period`, which comes after all that were frozen.
@@ -82,11 +82,9 @@ impl Release {
         }
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
         let increments = vec![0; self.design.layout.cells()];
-        let (points, mut users, tally) = (Vec::new(), HashMap::new(), Tally::default());
+        let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
         if step >= self.settings.max_periods {
-            self.state.spent_users(self.settings.max_periods, |user| {
-                users.insert(user.into(), SPENT);
-            })?;
+            self.state.spent_users(step, self.settings.max_periods, |user| users.spend(user))?;
         }
         let given = false;
         Ok(Freezing {
@@ -146,26 +144,20 @@ impl Freezing<'_> {
 
     /// Why a row of `user` is not counted; it is one of the user's rows from then on where it is.
     fn left_out(&mut self, user: &str) -> Result<Option<Fate>> {
-        let max_rows = self.release.settings.max_rows as u32;
-        let rows = match self.users.get_mut(user) {
-            Some(rows) => rows,
-            None => {
-                if user.is_empty() {
-                    return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
-                }
-                self.users.entry(user.into()).or_insert(0)
+        if user.is_empty() {
+            return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
+        }
+        Ok(match self.users.add(user.as_bytes(), self.release.settings.max_rows as u32) {
+            May::Counted => None,
+            May::BeyondRows => {
+                self.tally.beyond_max_rows += 1;
+                Some(Fate::BeyondMaxRows)
             }
-        };
-        if *rows == SPENT {
-            self.tally.beyond_max_periods += 1;
-            return Ok(Some(Fate::BeyondMaxPeriods));
-        }
-        if *rows == max_rows {
-            self.tally.beyond_max_rows += 1;
-            return Ok(Some(Fate::BeyondMaxRows));
-        }
-        *rows += 1;
-        Ok(None)
+            May::Spent => {
+                self.tally.beyond_max_periods += 1;
+                Some(Fate::BeyondMaxPeriods)
+            }
+        })
     }
 
     /// Freezes the period: its increments and its users are on the disk, together, when this returns.
@@ -173,10 +165,7 @@ impl Freezing<'_> {
     /// # Errors
     /// When they cannot be written; nothing is then changed.
     pub fn commit(self) -> Result<Tally> {
-        let mut users: Vec<(Box<str>, u32)> =
-            self.users.into_iter().filter(|(_, rows)| *rows != SPENT && *rows > 0).collect();
-        // In the order of the table, which then grows in few places.
-        users.sort_unstable();
+        let users = self.users.counted();
         let given = self.given;
         let (step, period, increments) = (self.step as i64, &self.period, bytes(&self.increments));
         self.release.state.change(|change| {
@@ -185,8 +174,9 @@ impl Freezing<'_> {
             if given {
                 change.execute("INSERT OR REPLACE INTO facts VALUES (?, 'yes')", [GIVEN])?;
             }
-            let mut insert = change.prepare("INSERT INTO participations VALUES (?, ?, ?)")?;
-            users.iter().try_for_each(|(user, rows)| insert.execute(params![user, step, rows]).map(|_| ()))
+            let mut ledger = Writer::new(step as usize);
+            users.iter().try_for_each(|(user, rows)| ledger.add(change, user.bytes(), *rows))?;
+            ledger.end(change)
         })?;
         Ok(self.tally)
     }

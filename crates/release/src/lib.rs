@@ -11,7 +11,7 @@
 //!
 //! 1. *Bound.* A unit's kept rows move g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm, R rows of p_q points each; s times that is at most the plan's
 //!    clip norm, R sqrt(sum of w_q^2). Increments are integers, so that sums are exact in every order.
-//! 2. *Schema.* A user is counted in at most k periods, which a table on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
+//! 2. *Schema.* A user is counted in at most k periods, which a ledger on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
 //!    single period, takes part once (min-sep:N,1).
 //! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file. So data sets that
 //!    differ in one unit's rows have g_t that differ by that unit's bounded rows, and by nothing else.
@@ -30,6 +30,7 @@
 //!
 //! ```layers
 //! error, query, period: what can go wrong; what is published of a key; names of periods
+//! users, ledger: a period's users and their rows; who was counted when, in SQLite
 //! settings, folder: what is wanted; the folder, its lock and its secret
 //! layout, state: the stacked vector and its bound; the SQLite file
 //! design, answer: one plan for all queries; SQL on what was published
@@ -46,6 +47,7 @@ mod error;
 mod folder;
 mod freeze;
 mod layout;
+mod ledger;
 mod period;
 mod publish;
 mod query;
@@ -53,6 +55,7 @@ mod release;
 mod settings;
 mod source;
 mod state;
+mod users;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};

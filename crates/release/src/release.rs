@@ -117,6 +117,7 @@ impl Release {
         let lock = folder.lock()?;
         let mut state = State::open(&folder)?;
         state.check()?;
+        state.migrate()?;
         let home = folder.home()?;
         if state.fact(HOME)? != home {
             if !adopt {
@@ -140,6 +141,26 @@ impl Release {
         }
         noise.seek(published)?;
         Ok(Self { folder, settings, design, state, noise, _lock: lock })
+    }
+
+    /// Tells `each` of every user, every period in which the user was counted (0 the first), and with how many rows: what the bounds are enforced with.
+    /// This is exact, and not private.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let mut release = Release::create(folder.path(), &Settings::new(vec!["a".into()], 30, Unit::User))?;
+    /// let mut day = release.freeze(&"1".parse()?)?;
+    /// day.add("ada", "a", None)?;
+    /// day.commit()?;
+    /// release.counted(|user, period, rows| assert_eq!((user, period, rows), ("ada", 0, 1)))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn counted(&self, each: impl FnMut(&str, usize, u32)) -> Result<()> {
+        self.state.counted(each)
     }
 
     /// What was asked for.
