@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, params};
 
 /// The table.
 pub(crate) const TABLE: &str = "CREATE TABLE counted (step INTEGER NOT NULL, part INTEGER NOT NULL, users BLOB NOT NULL, PRIMARY KEY (step, part))";
@@ -75,9 +75,8 @@ impl Reader {
     }
 
     /// The next user and the number of rows.
-    fn next(&mut self, database: &Connection) -> Result<Option<(Vec<u8>, u32)>, Failure> {
+    fn next(&mut self, select: &mut Statement<'_>) -> Result<Option<(Vec<u8>, u32)>, Failure> {
         if self.at == self.bytes.len() {
-            let mut select = database.prepare("SELECT users FROM counted WHERE step = ? AND part = ?")?;
             let read = |row: &rusqlite::Row| row.get(0);
             let found = select.query_row([self.step as i64, self.part as i64], read).optional()?;
             let Some(bytes) = found else { return Ok(None) };
@@ -103,14 +102,15 @@ pub(crate) fn all(
     steps: usize,
     mut each: impl FnMut(&[u8], usize, u32) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let mut select = database.prepare("SELECT users FROM counted WHERE step = ? AND part = ?")?;
     let mut readers: Vec<Reader> = (0..steps).map(Reader::new).collect();
     let mut next = BinaryHeap::new();
     for (step, reader) in readers.iter_mut().enumerate() {
-        next.extend(reader.next(database)?.map(|(name, rows)| Reverse((name, step, rows))));
+        next.extend(reader.next(&mut select)?.map(|(name, rows)| Reverse((name, step, rows))));
     }
     while let Some(Reverse((name, step, rows))) = next.pop() {
         each(&name, step, rows)?;
-        let following = readers[step].next(database)?;
+        let following = readers[step].next(&mut select)?;
         if following.as_ref().is_some_and(|(following, _)| *following <= name) {
             return Err(Failure::Damaged);
         }

@@ -17,6 +17,8 @@ const VERSION: i64 = 2;
 const ROWS_OF_USERS: i64 = 1;
 /// The fact of a release that counts were given to.
 pub(crate) const GIVEN: &str = "counts were given";
+/// The fact of a release that samples rows: its key for that.
+pub(crate) const SAMPLING: &str = "sampling key";
 const TABLES: [&str; 5] = [
     // The plan, the settings, and what tells this release from others.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -224,6 +226,15 @@ impl State {
         let sql = "SELECT COUNT(*) FROM facts WHERE name = ?";
         let found: i64 = self.database.query_row(sql, [GIVEN], |row| row.get(0)).map_err(self.failed())?;
         Ok(found > 0)
+    }
+
+    /// The key that rows are sampled by.
+    pub(crate) fn sampling_key(&self) -> Result<[u8; 32]> {
+        let text = self.fact(SAMPLING)?;
+        let digit = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let bytes: Option<Vec<u8>> = (0..64).step_by(2).map(digit).collect();
+        let key = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
+        key.ok_or_else(|| self.damaged(SAMPLING))
     }
 
     pub(crate) fn set_fact(&mut self, name: &str, value: &str) -> Result<()> {

@@ -93,9 +93,15 @@ impl Users {
         May::Counted
     }
 
+    /// Rows of `user` so far.
+    pub(crate) fn rows(&self, user: &[u8]) -> u32 {
+        self.rows.get(user).copied().unwrap_or(0)
+    }
+
     /// Who has been counted with how many rows, in the order of their names' bytes.
     pub(crate) fn counted(self) -> Vec<(Name, u32)> {
-        let mut counted: Vec<(Name, u32)> = self.rows.into_iter().filter(|(_, rows)| *rows != SPENT).collect();
+        let mut counted: Vec<(Name, u32)> =
+            self.rows.into_iter().filter(|(_, rows)| *rows != SPENT).collect();
         counted.sort_unstable_by(|(x, _), (y, _)| x.bytes().cmp(y.bytes()));
         counted
     }
