@@ -29,7 +29,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// As [`Release::errors`].
+    /// As [`Release::errors`](crate::Release::errors).
     ///
     /// # Errors
     /// The same.
@@ -37,7 +37,7 @@ impl Status {
         errors(&self.settings, &self.chain, query)
     }
 
-    /// As [`Release::error`].
+    /// As [`Release::error`](crate::Release::error).
     ///
     /// # Errors
     /// The same.
