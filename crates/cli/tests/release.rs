@@ -167,7 +167,145 @@ fn a_killed_release_publishes_the_same_bits() {
     assert_eq!(all("killed"), wanted);
     let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
     let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
-    assert!(number("SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY user)") <= 3);
-    assert!(number("SELECT MAX(rows) FROM participations") <= 2);
     assert_eq!(number("SELECT COUNT(*) FROM published"), 18);
+    let mut periods = std::collections::HashMap::<String, usize>::new();
+    let release = antinoise_release::Release::open(&folder.join("killed")).unwrap();
+    release
+        .counted(|user, _, rows| {
+            *periods.entry(user.into()).or_default() += 1;
+            assert!(rows <= 2, "{user}");
+        })
+        .unwrap();
+    assert!(periods.len() == 23 && periods.values().all(|periods| *periods <= 3));
+}
+
+/// Runs a command whose files may not grow beyond so many blocks of 512 bytes: what writes beyond is refused, as on a disk that is full.
+#[cfg(unix)]
+fn limited(folder: &Path, blocks: usize, arguments: &[&str]) -> Output {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let binary = env!("CARGO_BIN_EXE_antinoise");
+    let arguments = [&["-c", &script, binary], arguments].concat();
+    Command::new("sh").args(arguments).current_dir(folder).output().expect("there is a shell")
+}
+
+/// No room at any point of freezing and publishing: it is told, nothing is lost, and once there is room the same bits are published as
+/// by a release that never met it.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "whole");
+    copy(&folder.join("whole"), &folder.join("full"));
+    json(folder, &["release", "adopt", "full"]);
+    let periods = ["0", "1", "2", "3", "4", "5"];
+    for period in periods {
+        freeze(folder, "whole", period);
+        json(folder, &["release", "publish", "whole"]);
+    }
+    let all = |dir: &str| json(folder, &["release", "query", dir, "SELECT * FROM published"])["rows"].clone();
+    let (mut failed, mut halfway) = ([0, 0], 0);
+    for (done, period) in periods.into_iter().enumerate() {
+        for blocks in (0..).step_by(3) {
+            let status = json(folder, &["release", "status", "full"]);
+            let [frozen, published] =
+                ["frozen", "published"].map(|name| status[name].as_u64().unwrap() as usize);
+            assert!(frozen - published <= 1 && published >= done);
+            if published > done {
+                break;
+            }
+            let is_publication = frozen > done;
+            let output = match is_publication {
+                true => limited(folder, blocks, &["release", "publish", "full"]),
+                false => {
+                    let freeze = ["release", "freeze", "full", period];
+                    limited(folder, blocks, &[&freeze[..], &EVENTS].concat())
+                }
+            };
+            if !output.status.success() {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert!(stderr.contains("full/"), "the file is named: {stderr}");
+                failed[usize::from(is_publication)] += 1;
+                let now = json(folder, &["release", "status", "full"])["published"].as_u64().unwrap();
+                halfway += usize::from(now as usize > published);
+            }
+        }
+    }
+    assert!(failed.iter().all(|failed| *failed >= 12), "{failed:?}, {halfway} halfway");
+    assert_eq!(all("full"), all("whole"));
+    let counted = |dir: &str| {
+        let mut counted = Vec::new();
+        let release = antinoise_release::Release::open(&folder.join(dir)).unwrap();
+        release.counted(|user, period, rows| counted.push((user.to_string(), period, rows))).unwrap();
+        counted
+    };
+    assert_eq!(counted("full"), counted("whole"));
+}
+
+/// After the last period, the secret is gone, wherever the publication was stopped; what was published is still read.
+#[test]
+fn the_secret_is_wiped_after_the_last_period() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    let mut last_secret = Vec::new();
+    for period in ["0", "1", "2", "3", "4", "5"] {
+        freeze(folder, "shops", period);
+        last_secret = std::fs::read(folder.join("shops/secret")).unwrap();
+        let published = json(folder, &["release", "publish", "shops"]);
+        assert_eq!(published["complete"], period == "5");
+    }
+    let secret = folder.join("shops/secret");
+    assert!(!secret.exists());
+    // As a process leaves it that was killed before it wiped.
+    std::fs::write(&secret, last_secret).unwrap();
+    let again = json(folder, &["release", "publish", "shops"]);
+    assert!(
+        again["complete"] == true && again["published"].as_array().unwrap().is_empty() && !secret.exists()
+    );
+    let status = json(folder, &["release", "status", "shops"]);
+    assert_eq!((status["published"].as_u64(), status["complete"].as_bool()), (Some(6), Some(true)));
+    let rows = json(folder, &["release", "query", "shops", "SELECT * FROM published"])["rows"].clone();
+    assert_eq!(rows.as_array().unwrap().len(), 18);
+    json(folder, &["release", "report", "shops", "--out", "page.html"]);
+    let freeze = [&["release", "freeze", "shops", "6"][..], &EVENTS].concat();
+    refused(folder, &freeze, "the 6 that the plan was made for");
+}
+
+/// A release without an end says in which link it is.
+#[test]
+fn a_release_without_an_end_tells_its_links() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    let init = [
+        "release",
+        "init",
+        "ever",
+        "--keys",
+        "a,b,c",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--max-periods",
+        "3",
+    ];
+    refused(folder, &[&init[..], &["--periods", "never"]].concat(), "or open");
+    let told = json(folder, &[&init[..], &["--periods", "open"]].concat());
+    assert!(told["periods"].is_null());
+    assert_eq!((told["link"]["number"].as_u64(), told["link"]["last_period"].as_u64()), (Some(1), Some(128)));
+    assert_eq!(told["epsilon"].as_f64(), Some(2.0));
+    assert!(told["statement"].as_str().unwrap().contains("without an end"));
+    let after = told["queries"][0]["after"].as_array().unwrap();
+    assert!(after.windows(2).all(|pair| {
+        pair[0]["standard_deviation"].as_f64().unwrap() < pair[1]["standard_deviation"].as_f64().unwrap()
+    }));
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n1,ada,a\n").unwrap();
+    freeze(folder, "ever", "1");
+    let published = json(folder, &["release", "publish", "ever"]);
+    assert_eq!(
+        (published["published"].as_array().unwrap().len(), &published["complete"]),
+        (3, &Value::Bool(false))
+    );
+    json(folder, &["release", "report", "ever", "--out", "page.html"]);
 }

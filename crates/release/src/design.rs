@@ -1,5 +1,6 @@
 //! One plan for all queries of a release, verified, and the map from its noise to the error of each published figure.
 
+use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose, dim_for_spacing};
@@ -12,7 +13,7 @@ const VECTORS: usize = 16;
 const BYTES: u64 = 8;
 
 /// The plan of a release, and how its queries lie on the plan's vector.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Design {
     pub(crate) layout: Layout,
     pub(crate) plan: VerifiedPlan,
@@ -22,9 +23,18 @@ pub(crate) struct Design {
 impl Design {
     /// The plan of least loss for `settings`.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        Self::chosen(settings, None)
+    }
+
+    /// The same among named strategies.
+    pub(crate) fn among(settings: &Settings, specs: Vec<StrategySpec>) -> Result<Self> {
+        Self::chosen(settings, Some(specs))
+    }
+
+    fn chosen(settings: &Settings, specs: Option<Vec<StrategySpec>>) -> Result<Self> {
         settings.check()?;
         let layout = Layout::new(settings);
-        let plan = choose(&request(settings, &layout))?.plan;
+        let plan = choose(&Request { specs, ..request(settings, &layout) })?.plan;
         Self::of(settings, plan)
     }
 

@@ -15,6 +15,9 @@ pub enum Error {
     /// No mechanism, or a plan that does not hold.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
+    /// A privacy claim that could not be computed.
+    #[error(transparent)]
+    Accounting(#[from] antinoise_accounting::Error),
     /// Errors of a strategy that could not be computed.
     #[error(transparent)]
     Mechanism(#[from] antinoise_mechanism::Error),
@@ -30,7 +33,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A change that could not be written, or a page that could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(source))]
     Database {
         /// The file.
         path: PathBuf,
@@ -45,6 +48,7 @@ impl Error {
         match self {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
+            Self::Accounting(error) => error.is_bad_input(),
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             Self::Io { source, .. } => {
@@ -80,6 +84,16 @@ impl Error {
                 _ => Self::Database { path: path.to_path_buf(), source },
             }
         }
+    }
+}
+
+/// What to do where the disk is full, or a file may not grow.
+fn advice(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            ". Nothing of this change was kept. Is the disk full? Once there is room, run the same command again"
+        }
+        _ => "",
     }
 }
 

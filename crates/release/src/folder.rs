@@ -1,5 +1,6 @@
 //! The folder of a release: one writer at a time, its secret for its owner alone, and no copies.
 
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use antinoise_input::lock::Lock;
@@ -58,9 +59,9 @@ impl Folder {
         return Ok(format!("{:?}", found.created().ok()));
     }
 
-    /// Begins the noise of `builder` with a fresh key, and saves it.
-    pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid) -> Result<GridStream> {
-        let mut stream = builder.build_on_grid(grid, Key::from_os()?)?;
+    /// Begins the noise of `builder` with `key`, and saves it.
+    pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid, key: Key) -> Result<GridStream> {
+        let mut stream = builder.build_on_grid(grid, key)?;
         // Noise that takes more than 4 bytes of points is refused now, not at the first publication.
         stream.next_points_into(&mut vec![0; stream.len()])?;
         stream.seek(0)?;
@@ -70,6 +71,22 @@ impl Folder {
 
     pub(crate) fn save_noise(&self, stream: &GridStream) -> Result<()> {
         Ok(stream.save(self.secret())?)
+    }
+
+    /// Overwrites the secret and removes it, where it is there. What a file system or a backup keeps of older writings is out of reach.
+    pub(crate) fn wipe_secret(&self) -> Result<()> {
+        let path = self.secret();
+        let wipe = || -> std::io::Result<()> {
+            let mut file = match std::fs::OpenOptions::new().write(true).open(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                opened => opened?,
+            };
+            let length = file.metadata()?.len();
+            std::io::copy(&mut std::io::repeat(0).take(length), &mut file)?;
+            file.sync_all()?;
+            std::fs::remove_file(&path)
+        };
+        wipe().map_err(Error::io(&path))
     }
 
     /// The noise that was saved.

@@ -1,7 +1,7 @@
 //! The events of a period, bounded as they come, and frozen together.
 //!
-//! Which rows of a user are counted depends on the user's own rows alone: the first `max_rows` of a period, in the order of the file, and none
-//! in a period after `max_periods` others. Nobody else's rows can change that, so taking a user out of the data leaves all other
+//! Which rows of a user are counted depends on the user's own rows alone: the first `max_rows` of a period, in the order of the file, or a sample
+//! of as many by a key of the release, and none in a period after `max_periods` others. Nobody else's rows can change that, so taking a user out of the data leaves all other
 //! contributions as they are, and moves a period's vector by no more than the user's own bounded rows.
 
 use std::collections::HashMap;
@@ -10,8 +10,11 @@ use antinoise_input::InvalidParameter;
 use rusqlite::params;
 use serde::Serialize;
 
+use crate::ledger::Writer;
+use crate::sample::{Place, Sample};
 use crate::state::{GIVEN, bytes};
-use crate::{Error, Period, Release, Result, Unit};
+use crate::users::{May, Users};
+use crate::{Error, Keep, Period, Release, Result, Unit};
 
 /// What became of the rows of a period. These are exact numbers about the data: they are for whoever runs the release, and no part of what is private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -31,7 +34,7 @@ pub struct Tally {
 /// What became of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is part of the increments.
+    /// It is part of the increments; where rows are sampled, until another of the user's takes its place.
     Counted,
     /// The user had as many rows as are counted in a period.
     BeyondMaxRows,
@@ -53,12 +56,12 @@ pub struct Freezing<'r> {
     pub(crate) given: bool,
     /// Those of the row that is being added.
     points: Vec<(usize, i64)>,
-    /// The rows that each user has so far; `SPENT` for those who are not counted any more.
-    users: HashMap<Box<str>, u32>,
+    /// The rows that each user has so far, and who is not counted any more.
+    users: Users,
+    /// Where a sample of a user's rows is counted.
+    sample: Option<Sample>,
     tally: Tally,
 }
-
-const SPENT: u32 = u32::MAX;
 
 impl Release {
     /// Begins to freeze `period`, which comes after all that were frozen.
@@ -67,7 +70,7 @@ impl Release {
     /// When it does not, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
         let (step, _) = self.state.progress()?;
-        if step >= self.settings.periods {
+        if self.settings.links.is_none() && step >= self.settings.periods {
             let must_be = format!(
                 "one of the {} that the plan was made for, and all were frozen: its privacy covers no other",
                 self.settings.periods
@@ -82,13 +85,15 @@ impl Release {
         }
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
         let increments = vec![0; self.design.layout.cells()];
-        let (points, mut users, tally) = (Vec::new(), HashMap::new(), Tally::default());
-        if step >= self.settings.max_periods {
-            self.state.spent_users(self.settings.max_periods, |user| {
-                users.insert(user.into(), SPENT);
-            })?;
+        let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
+        if self.settings.unit == Unit::User && step >= self.settings.max_periods {
+            self.state.spent_users(step, self.settings.max_periods, |user| users.spend(user))?;
         }
         let given = false;
+        let sample = match self.settings.keep {
+            Keep::First => None,
+            Keep::Sample => Some(Sample::new(self.state.sampling_key()?, step, self.settings.max_rows)),
+        };
         Ok(Freezing {
             release: self,
             keys,
@@ -98,6 +103,7 @@ impl Release {
             given,
             points,
             users,
+            sample,
             tally,
         })
     }
@@ -134,6 +140,21 @@ impl Freezing<'_> {
         {
             return Ok(fate);
         }
+        if let Some(sample) = &mut self.sample {
+            match sample.add(user.as_bytes(), self.users.rows(user.as_bytes()), &self.points) {
+                Place::Free => {}
+                Place::Instead(row) => {
+                    // What was added is taken off again: sums of whole numbers do not depend on their order.
+                    row.iter().for_each(|&(cell, added)| self.increments[cell] -= added);
+                    self.tally.counted -= 1;
+                    self.tally.beyond_max_rows += 1;
+                }
+                Place::None => {
+                    self.tally.beyond_max_rows += 1;
+                    return Ok(Fate::BeyondMaxRows);
+                }
+            }
+        }
         for &(cell, added) in &self.points {
             // A row adds less than 2^31 points: 2^32 rows fit.
             self.increments[cell] = self.increments[cell].checked_add(added).ok_or_else(|| {
@@ -146,26 +167,22 @@ impl Freezing<'_> {
 
     /// Why a row of `user` is not counted; it is one of the user's rows from then on where it is.
     fn left_out(&mut self, user: &str) -> Result<Option<Fate>> {
-        let max_rows = self.release.settings.max_rows as u32;
-        let rows = match self.users.get_mut(user) {
-            Some(rows) => rows,
-            None => {
-                if user.is_empty() {
-                    return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
-                }
-                self.users.entry(user.into()).or_insert(0)
+        if user.is_empty() {
+            return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
+        }
+        // All rows of a user come into the sample.
+        let most = if self.sample.is_some() { u32::MAX - 1 } else { self.release.settings.max_rows as u32 };
+        Ok(match self.users.add(user.as_bytes(), most) {
+            May::Counted => None,
+            May::BeyondRows => {
+                self.tally.beyond_max_rows += 1;
+                Some(Fate::BeyondMaxRows)
             }
-        };
-        if *rows == SPENT {
-            self.tally.beyond_max_periods += 1;
-            return Ok(Some(Fate::BeyondMaxPeriods));
-        }
-        if *rows == max_rows {
-            self.tally.beyond_max_rows += 1;
-            return Ok(Some(Fate::BeyondMaxRows));
-        }
-        *rows += 1;
-        Ok(None)
+            May::Spent => {
+                self.tally.beyond_max_periods += 1;
+                Some(Fate::BeyondMaxPeriods)
+            }
+        })
     }
 
     /// Freezes the period: its increments and its users are on the disk, together, when this returns.
@@ -173,10 +190,7 @@ impl Freezing<'_> {
     /// # Errors
     /// When they cannot be written; nothing is then changed.
     pub fn commit(self) -> Result<Tally> {
-        let mut users: Vec<(Box<str>, u32)> =
-            self.users.into_iter().filter(|(_, rows)| *rows != SPENT && *rows > 0).collect();
-        // In the order of the table, which then grows in few places.
-        users.sort_unstable();
+        let (users, most) = (self.users.counted(), self.release.settings.max_rows as u32);
         let given = self.given;
         let (step, period, increments) = (self.step as i64, &self.period, bytes(&self.increments));
         self.release.state.change(|change| {
@@ -185,8 +199,9 @@ impl Freezing<'_> {
             if given {
                 change.execute("INSERT OR REPLACE INTO facts VALUES (?, 'yes')", [GIVEN])?;
             }
-            let mut insert = change.prepare("INSERT INTO participations VALUES (?, ?, ?)")?;
-            users.iter().try_for_each(|(user, rows)| insert.execute(params![user, step, rows]).map(|_| ()))
+            let mut ledger = Writer::new(step as usize);
+            users.iter().try_for_each(|(user, rows)| ledger.add(change, user.bytes(), (*rows).min(most)))?;
+            ledger.end(change)
         })?;
         Ok(self.tally)
     }

@@ -11,15 +11,20 @@
 //!
 //! 1. *Bound.* A unit's kept rows move g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm, R rows of p_q points each; s times that is at most the plan's
 //!    clip norm, R sqrt(sum of w_q^2). Increments are integers, so that sums are exact in every order.
-//! 2. *Schema.* A user is counted in at most k periods, which a table on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
+//! 2. *Schema.* A user is counted in at most k periods, which a ledger on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
 //!    single period, takes part once (min-sep:N,1).
-//! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file. So data sets that
+//! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file, or
+//!    a sample of R drawn by a key of the release. So data sets that
 //!    differ in one unit's rows have g_t that differ by that unit's bounded rows, and by nothing else.
 //! 4. *Mechanism.* The plan, verified whenever it is read, says that r_1, ..., r_N with bound 1 and schema 2 are (epsilon, delta)-differentially private under zero-out
 //!    adjacency, which for sums is to add or remove a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
 //! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before any noise meets them. At most N periods are frozen. A database that is
 //!    older than its secret, a copy of the folder, and a second writer are refused.
 //! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers.
+//!
+//! A release without an end ([`Links`]) has plans, keys and noise of their own for each link of periods, and a unit takes part in at most k periods of all links
+//! together. All links are one block-diagonal strategy, whose claim is that of 4 if k' periods in a link alone, for every k' <= k, move it by at most k' / k of what
+//! (epsilon, delta) allows in squared norm. That is checked on the numbers for every link and every k'; the proof is in `chain.rs` and `docs/release.md`.
 //!
 //! What is not covered: the exact tallies that freezing tells its operator, errors that name a row, how long things take, and the names of
 //! keys, which are public.
@@ -30,39 +35,55 @@
 //!
 //! ```layers
 //! error, query, period: what can go wrong; what is published of a key; names of periods
+//! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
+//! sample: which rows of a user are kept
+//! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
 //! layout, state: the stacked vector and its bound; the SQLite file
 //! design, answer: one plan for all queries; SQL on what was published
+//! chain: designs of links, and the proof that they share one budget
+//! horizons: links compared
 //! release: a release that is open
+//! status: what it promises, for whoever looks
 //! freeze, publish: the events of a period; its noise, and what is told of it
 //! source: events from files
 //! counts: what was bounded and counted elsewhere
 //! ```
 
 mod answer;
+mod chain;
 mod counts;
 mod design;
 mod error;
 mod folder;
 mod freeze;
+mod horizons;
 mod layout;
+mod ledger;
+mod links;
 mod period;
 mod publish;
 mod query;
 mod release;
+mod sample;
 mod settings;
 mod source;
 mod state;
+mod status;
+mod users;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};
 pub use freeze::{Fate, Freezing, Tally};
+pub use horizons::{HORIZONS, Horizons, horizons};
+pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
 pub use query::Query;
-pub use release::{Release, Status};
-pub use settings::{Settings, Unit};
+pub use release::Release;
+pub use settings::{Keep, Settings, Unit};
 pub use source::{Columns, Format, Found, Handling, Late};
 pub use state::{Figure, Published};
+pub use status::Status;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

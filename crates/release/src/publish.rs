@@ -35,14 +35,22 @@ impl Release {
     pub fn publish(&mut self) -> Result<Vec<Published>> {
         let (mut errors, mut published) = (Vec::new(), Vec::new());
         while let Some(waiting) = self.state.waiting(self.design.layout.cells())? {
-            if errors.is_empty() {
-                let queries = self.settings.queries.iter();
-                errors = queries.map(|(query, _)| self.design.errors(query)).collect::<Result<Vec<_>>>()?;
-            }
-            let deviations: Vec<f64> = errors.iter().map(|errors| errors[waiting.step]).collect();
+            let deviations = self.deviations(waiting.step, &mut errors)?;
             published.extend(self.publish_one(waiting, &deviations)?);
         }
         Ok(published)
+    }
+
+    /// Of each query's figures of a period. All of them are found together, once, where there is an end.
+    fn deviations(&self, step: usize, errors: &mut Vec<Vec<f64>>) -> Result<Vec<f64>> {
+        let queries = self.settings.queries.iter().map(|(query, _)| query);
+        if self.settings.links.is_some() {
+            return queries.map(|query| self.chain.deviation(query, step)).collect();
+        }
+        if errors.is_empty() {
+            *errors = queries.map(|query| self.design.errors(query)).collect::<Result<_>>()?;
+        }
+        Ok(errors.iter().map(|errors| errors[step]).collect())
     }
 
     fn publish_one(&mut self, waiting: Waiting, deviations: &[f64]) -> Result<Vec<Published>> {
@@ -62,18 +70,23 @@ impl Release {
             change.execute("UPDATE periods SET noisy = NULL WHERE step = ?", [forgotten])?;
             write(change, &memories, &published)
         })?;
-        self.folder.save_noise(&self.noise)?;
+        self.keep_noise(waiting.step + 1)?;
         Ok(published)
     }
 
     /// r_t.
     fn noisy(&mut self, waiting: &Waiting) -> Result<Vec<i64>> {
-        if self.noise.step() != waiting.step {
+        let place = self.chain.place(waiting.step);
+        if self.link != place.link {
+            self.enter(place.link)?;
+        }
+        let stream = self.noise()?;
+        if stream.step() != place.step {
             // An earlier attempt made the noise and could not write.
-            self.noise.seek(waiting.step)?;
+            stream.seek(place.step)?;
         }
         let mut noise = vec![0i32; waiting.frozen.len()];
-        self.noise.next_points_into(&mut noise)?;
+        stream.next_points_into(&mut noise)?;
         let added = |(frozen, noise): (&i64, i32)| frozen.checked_add(i64::from(noise));
         let noisy: Option<Vec<i64>> = waiting.frozen.iter().zip(noise).map(added).collect();
         noisy.ok_or_else(too_large)

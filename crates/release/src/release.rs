@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use antinoise_accounting::PrivacyStatement;
 use antinoise_input::lock::Lock;
-use antinoise_input::{InvalidParameter, hex};
+use antinoise_input::{InvalidParameter, between, hex};
 use antinoise_mechanism::Grid;
-use antinoise_noise::{GridStream, StreamBuilder};
-use antinoise_plan::{Plan, VerifiedPlan};
+use antinoise_noise::{GridStream, Key, StreamBuilder};
+use antinoise_plan::VerifiedPlan;
 use sha2::{Digest, Sha256};
 
+use crate::chain::Chain;
 use crate::design::Design;
 use crate::folder::Folder;
-use crate::state::State;
-use crate::{Error, Query, Result, Settings, Unit};
+use crate::state::{SAMPLING, State};
+use crate::{Error, Keep, Query, Result, Settings};
 
-const SETTINGS: &str = "settings";
+pub(crate) const SETTINGS: &str = "settings";
 const PLAN: &str = "plan";
 const HOME: &str = "home";
 
@@ -37,26 +37,15 @@ const HOME: &str = "home";
 pub struct Release {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
+    /// The first link's, whose layout and grid are those of all.
     pub(crate) design: Design,
+    pub(crate) chain: Chain,
     pub(crate) state: State,
-    /// At the period that is published next.
-    pub(crate) noise: GridStream,
+    /// At the period that is published next, or at the end of the link before; none where all periods are published.
+    pub(crate) noise: Option<GridStream>,
+    /// The link that the noise is of.
+    pub(crate) link: usize,
     _lock: Lock,
-}
-
-/// What a release promises and how far it is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Status {
-    /// What was asked for.
-    pub settings: Settings,
-    /// The plan that it runs.
-    pub plan: VerifiedPlan,
-    /// Whether counts of a period came in as they were, bounded by whoever made them.
-    pub given: bool,
-    /// Periods that were frozen.
-    pub frozen: usize,
-    /// Periods of these that were published.
-    pub published: usize,
 }
 
 impl Release {
@@ -75,7 +64,7 @@ impl Release {
         if exists(&folder) {
             return Err(refused());
         }
-        let design = Design::new(settings)?;
+        let chain = Chain::new(settings)?;
         folder.make()?;
         let lock = folder.lock()?;
         folder.make_database()?;
@@ -83,13 +72,30 @@ impl Release {
         if !state.is_empty()? {
             return Err(refused());
         }
-        let (settings_text, plan_text) = (written(settings), design.plan.to_toml());
-        let (builder, grid) = described(&design, &settings_text, &plan_text)?;
-        let noise = folder.begin_noise(builder, grid)?;
+        let settings_text = written(settings);
+        let (builder, grid) = described(&chain, 0, &settings_text)?;
+        let noise = folder.begin_noise(builder, grid, Key::from_os()?)?;
         // Without the database, there is no release: what was written before is begun anew.
         let home = folder.home()?;
-        state.create(&[(SETTINGS, &settings_text), (PLAN, &plan_text), (HOME, &home)])?;
-        Ok(Self { folder, settings: settings.clone(), design, state, noise, _lock: lock })
+        let mut facts = vec![(SETTINGS, settings_text.as_str()), (HOME, &home)];
+        let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
+        facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
+        let sampling = Key::from_os()?.lend(|key| hex(key));
+        if settings.keep == Keep::Sample {
+            facts.push((SAMPLING, &sampling));
+        }
+        state.create(&facts)?;
+        let design = chain.first()?.clone();
+        Ok(Self {
+            folder,
+            settings: settings.clone(),
+            design,
+            chain,
+            state,
+            noise: Some(noise),
+            link: 0,
+            _lock: lock,
+        })
     }
 
     /// The release in `folder`, to go on with.
@@ -117,6 +123,7 @@ impl Release {
         let lock = folder.lock()?;
         let mut state = State::open(&folder)?;
         state.check()?;
+        state.migrate()?;
         let home = folder.home()?;
         if state.fact(HOME)? != home {
             if !adopt {
@@ -126,20 +133,96 @@ impl Release {
             }
             state.set_fact(HOME, &home)?;
         }
-        let (settings_text, plan_text) = (state.fact(SETTINGS)?, state.fact(PLAN)?);
+        let settings_text = state.fact(SETTINGS)?;
         let settings = read(&settings_text)?;
-        let design = Design::of(&settings, Plan::from_toml(&plan_text)?)?;
-        let (builder, grid) = described(&design, &settings_text, &plan_text)?;
-        let mut noise = folder.resume_noise(builder, grid)?;
+        let chain = Chain::of(&settings, plans(&state, &settings)?)?;
         let (_, published) = state.progress()?;
-        if noise.step() > published {
-            let got = format!("older than its secret: {published} periods published of {}", noise.step());
+        if settings.links.is_none() && published >= settings.periods {
+            // It may have been killed between the last publication and this.
+            folder.wipe_secret()?;
+            let design = chain.first()?.clone();
+            return Ok(Self { folder, settings, design, chain, state, noise: None, link: 0, _lock: lock });
+        }
+        let (mut noise, link) = resumed(&folder, &state, &chain, published)?;
+        let start = chain.started(link);
+        if start + noise.step() > published {
+            let got =
+                format!("older than its secret: {published} periods published of {}", start + noise.step());
             let must_be = "the one that was written last: with an older one, other data would be published under noise that was \
                            used before";
             return Err(Error::invalid(state.path().display().to_string(), got, must_be));
         }
-        noise.seek(published)?;
-        Ok(Self { folder, settings, design, state, noise, _lock: lock })
+        if chain.place(published).link == link {
+            noise.seek(published - start)?;
+        }
+        let design = chain.first()?.clone();
+        Ok(Self { folder, settings, design, chain, state, noise: Some(noise), link, _lock: lock })
+    }
+
+    /// The noise of what is published next.
+    pub(crate) fn noise(&mut self) -> Result<&mut GridStream> {
+        let path = self.folder.secret();
+        self.noise.as_mut().ok_or_else(|| {
+            let must_be = "there: all periods were published, and nothing more can be";
+            Error::invalid(path.display().to_string(), "wiped", must_be)
+        })
+    }
+
+    /// Saves the noise after a publication; wiped where that was the last.
+    pub(crate) fn keep_noise(&mut self, published: usize) -> Result<()> {
+        if self.settings.links.is_none() && published >= self.settings.periods {
+            self.noise = None;
+            return self.folder.wipe_secret();
+        }
+        match &self.noise {
+            Some(noise) => self.folder.save_noise(noise),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all periods are published and the secret is wiped: nothing more can be published, and whoever takes the folder cannot take the noise out of
+    /// what was.
+    pub fn is_complete(&self) -> bool {
+        self.noise.is_none()
+    }
+
+    /// Begins the noise of a link, under a key that follows from that of the link before.
+    pub(crate) fn enter(&mut self, link: usize) -> Result<()> {
+        let (builder, grid) = described(&self.chain, link, &self.state.fact(SETTINGS)?)?;
+        let next = self.noise()?.lend_run_key(|key| {
+            let mut digest = Sha256::new();
+            digest.update(b"antinoise release: the next link");
+            digest.update(key);
+            Key::from_reader(|bytes| -> std::result::Result<(), std::convert::Infallible> {
+                digest.finalize_into((&mut *bytes).try_into().expect("a key has 32 bytes"));
+                Ok(())
+            })
+        });
+        let Ok(key) = next;
+        // The key of the link before is overwritten: nothing of it is published any more.
+        self.noise = Some(self.folder.begin_noise(builder, grid, key)?);
+        self.link = link;
+        Ok(())
+    }
+
+    /// Tells `each` of every user, every period in which the user was counted (0 the first), and with how many rows: what the bounds are enforced with.
+    /// This is exact, and not private.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let mut release = Release::create(folder.path(), &Settings::new(vec!["a".into()], 30, Unit::User))?;
+    /// let mut day = release.freeze(&"1".parse()?)?;
+    /// day.add("ada", "a", None)?;
+    /// day.commit()?;
+    /// release.counted(|user, period, rows| assert_eq!((user, period, rows), ("ada", 0, 1)))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn counted(&self, each: impl FnMut(&str, usize, u32)) -> Result<()> {
+        self.state.counted(each)
     }
 
     /// What was asked for.
@@ -155,74 +238,45 @@ impl Release {
     /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
     ///
     /// # Errors
-    /// When the release does not have this query.
+    /// When the release does not have this query, or has no end: see [`Release::error`].
     pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        errors(&self.settings, &self.design, query)
+        errors(&self.settings, &self.chain, query)
+    }
+
+    /// Standard deviation of the noise in the figure of `query` of one period, 0 the first, in the query's unit.
+    ///
+    /// # Errors
+    /// When the release does not have this query or period.
+    pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
+        error(&self.settings, &self.chain, query, period)
     }
 }
 
-fn errors(settings: &Settings, design: &Design, query: &Query) -> Result<Vec<f64>> {
-    if !settings.queries.iter().any(|(asked, _)| asked == query) {
-        return Err(Error::invalid("query", query, "one of the release"));
+pub(crate) fn errors(settings: &Settings, chain: &Chain, query: &Query) -> Result<Vec<f64>> {
+    has(settings, query)?;
+    if settings.links.is_some() {
+        return Err(Error::invalid(
+            "errors of all periods",
+            "of a release without an end",
+            "asked for one by one",
+        ));
     }
-    design.errors(query)
+    chain.first()?.errors(query)
 }
 
-impl Status {
-    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
-    ///
-    /// # Errors
-    /// When the release does not have this query.
-    pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        errors(&self.settings, &Design::of(&self.settings, self.plan.clone())?, query)
+pub(crate) fn error(settings: &Settings, chain: &Chain, query: &Query, period: usize) -> Result<f64> {
+    has(settings, query)?;
+    if settings.links.is_none() {
+        between("period", period, 0, settings.periods - 1, "the last one")?;
+        return Ok(chain.first()?.errors(query)?[period]);
     }
+    chain.deviation(query, period)
+}
 
-    /// The privacy claim in words, with the bounds that this crate enforces.
-    pub fn statement(&self) -> PrivacyStatement {
-        let Settings { unit, max_periods, max_rows, periods, .. } = &self.settings;
-        let (rows, named) = match unit {
-            Unit::User => (
-                format!("the first {max_rows} rows of a user in a period, in {max_periods} periods at most"),
-                "every row names the user whose data it is; who has two names is two users",
-            ),
-            Unit::Event => ("each row by itself".into(), "every row is an event of its own"),
-        };
-        let neighbours = "data sets are neighbours when one has all rows of the other but those of one unit";
-        let public = "keys, queries and the ends of periods do not depend on the data";
-        let key = "the secret file stays secret, and no copy of it makes noise for other data: whoever has it can subtract the noise";
-        let mut assumptions: Vec<String> = [named, neighbours, public, key].map(String::from).into();
-        if self.given {
-            assumptions.push(
-                "counts that came in as they were keep the same bounds: that is their maker's word".into(),
-            );
-        }
-        PrivacyStatement {
-            sampler: "none: events are counted as they come, and the release itself keeps to this schema".into(),
-            observer: "it holds against whoever sees all that is published, period by period, and knows all data but one \
-                       unit's"
-                .into(),
-            assumptions,
-            not_covered: vec![
-                "the exact tallies and messages that freezing tells its operator, and every other use of the same data".into(),
-            ],
-            // How many units there are is not known, and nothing depends on it.
-            units: None,
-            ..self.plan.statement()
-        }
-        .with_fact("counted", rows)
-        .with_fact("periods", format!("{periods} at most, all covered together"))
-    }
-
-    /// What the release in `folder` promises and how far it is; beside a process that writes into it.
-    ///
-    /// # Errors
-    /// When there is none, or its plan does not hold.
-    pub fn of(folder: &Path) -> Result<Self> {
-        let state = State::look(&Folder::new(folder))?;
-        let settings = read(&state.fact(SETTINGS)?)?;
-        let plan = Plan::from_toml(&state.fact(PLAN)?)?;
-        let (frozen, published) = state.progress()?;
-        Ok(Self { settings, plan, given: state.counts_were_given()?, frozen, published })
+fn has(settings: &Settings, query: &Query) -> Result<()> {
+    match settings.queries.iter().any(|(asked, _)| asked == query) {
+        true => Ok(()),
+        false => Err(Error::invalid("query", query, "one of the release")),
     }
 }
 
@@ -230,16 +284,42 @@ fn written(settings: &Settings) -> String {
     toml::to_string(settings).expect("settings are numbers, words and lists")
 }
 
-fn read(text: &str) -> Result<Settings> {
+pub(crate) fn read(text: &str) -> Result<Settings> {
     toml::from_str(text).map_err(|error| {
         InvalidParameter::new("settings of the release", "text that cannot be read", error.to_string()).into()
     })
 }
 
-/// The noise of a release, bound to all that it is for: the secret of another one, or of other settings, is refused.
-fn described(design: &Design, settings: &str, plan: &str) -> Result<(StreamBuilder, Grid)> {
+/// The name of a link's plan.
+fn plan_of(link: usize) -> String {
+    if link == 0 { PLAN.into() } else { format!("{PLAN} {link}") }
+}
+
+pub(crate) fn plans(state: &State, settings: &Settings) -> Result<Vec<String>> {
+    let count = settings.links.map_or(1, |links| links.distinct());
+    (0..count).map(|link| state.fact(&plan_of(link))).collect()
+}
+
+/// The noise of the next publication's link, or of the link before where its own was not begun, and the link that it is of.
+fn resumed(folder: &Folder, state: &State, chain: &Chain, published: usize) -> Result<(GridStream, usize)> {
+    let (place, settings) = (chain.place(published), state.fact(SETTINGS)?);
+    let resume = |link: usize| {
+        let (builder, grid) = described(chain, link, &settings)?;
+        folder.resume_noise(builder, grid)
+    };
+    match resume(place.link) {
+        Ok(noise) => Ok((noise, place.link)),
+        Err(error) if place.step > 0 || place.link == 0 => Err(error),
+        Err(error) => Ok((resume(place.link - 1).map_err(|_| error)?, place.link - 1)),
+    }
+}
+
+/// The noise of a link, bound to all that it is for: the secret of another release, of other settings or of another link is refused.
+fn described(chain: &Chain, link: usize, settings: &str) -> Result<(StreamBuilder, Grid)> {
+    let design = chain.design(link)?;
     let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
-    let both = format!("antinoise release 1\n{}\n{}\n", digest(settings), digest(plan));
-    let context: [u8; 32] = Sha256::digest(both.as_bytes()).into();
+    let both = format!("antinoise release 1\n{}\n{}\n", digest(settings), digest(chain.plan(link)));
+    let all = if link == 0 { both } else { format!("{both}link {link}\n") };
+    let context: [u8; 32] = Sha256::digest(all.as_bytes()).into();
     Ok((design.noise()?.context(context), Grid::new(design.spacing)?))
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
 use serde::{Deserialize, Serialize};
 
+use crate::links::Links;
 use crate::{Query, Result};
 
 /// Whose contribution the statement protects.
@@ -37,6 +38,35 @@ impl FromStr for Unit {
     }
 }
 
+/// Which of a user's rows in a period are counted where there are more than are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// The first ones, in the order of the file.
+    #[default]
+    First,
+    /// A uniform sample, drawn by a key of the release: the same rows in the same order have the same sample.
+    Sample,
+}
+
+impl Keep {
+    fn is_default(&self) -> bool {
+        *self == Self::First
+    }
+}
+
+impl FromStr for Keep {
+    type Err = InvalidParameter;
+
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidParameter> {
+        match text {
+            "first" => Ok(Self::First),
+            "sample" => Ok(Self::Sample),
+            _ => Err(InvalidParameter::new("keep", format!("{text:?}"), "first or sample")),
+        }
+    }
+}
+
 /// What is wanted of a release: everything in it is public.
 ///
 /// ```
@@ -50,8 +80,11 @@ impl FromStr for Unit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The most periods that are ever published.
+    /// The most periods that are ever published; the first link's where there are links.
     pub periods: usize,
+    /// The links of a release without an end. Default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
     /// Privacy of the whole release. Default 1.
     pub epsilon: f64,
     /// The same. Default 1e-6.
@@ -62,6 +95,9 @@ pub struct Settings {
     pub max_periods: usize,
     /// The most rows of a user that are counted in a period; 1 for events. Default 1.
     pub max_rows: usize,
+    /// Which of a user's rows in a period are counted where there are more. Default the first.
+    #[serde(default, skip_serializing_if = "Keep::is_default")]
+    pub keep: Keep,
     /// What is published of every key, each with its weight: of two queries that do not share their increments, the one of twice the weight has half the
     /// noise, relative to the most that a row adds. Default counts.
     pub queries: Vec<(Query, f64)>,
@@ -85,11 +121,13 @@ impl Settings {
     pub fn new(keys: Vec<String>, periods: usize, unit: Unit) -> Self {
         Self {
             periods,
+            links: None,
             epsilon: 1.0,
             delta: 1e-6,
             unit,
             max_periods: 1,
             max_rows: 1,
+            keep: Keep::First,
             queries: vec![(Query::Counts, 1.0)],
             non_negative: false,
             monotone: false,
@@ -102,6 +140,30 @@ impl Settings {
         self.queries.iter().any(|(query, _)| query.needs_value())
     }
 
+    /// The same with these links, without an end.
+    ///
+    /// ```
+    /// use antinoise_release::{Growth, Links, Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let links = Links { first: 2, growth: Growth::Doubles };
+    /// let settings = Settings::new(vec!["a".into()], 2, Unit::User).with_links(links);
+    /// let mut release = Release::create(folder.path(), &settings)?;
+    /// for day in 1..=9 {
+    ///     release.freeze(&format!("{day}").parse()?)?.commit()?;
+    /// }
+    /// assert_eq!(release.publish()?.len(), 9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_links(self, links: Links) -> Self {
+        Self { periods: links.first, links: Some(links), ..self }
+    }
+
+    /// Those of a link of so many periods by itself.
+    pub(crate) fn of_link(&self, periods: usize) -> Self {
+        Self { periods, links: None, ..self.clone() }
+    }
+
     /// Refuses what cannot be released.
     ///
     /// # Errors
@@ -110,9 +172,17 @@ impl Settings {
         at_least("periods", self.periods, 1)?;
         positive("epsilon", self.epsilon)?;
         in_open_unit("delta", self.delta)?;
+        if let Some(links) = self.links {
+            links.check(self.max_periods)?;
+            between("periods", self.periods, links.first, links.first, "those of the first link")?;
+        }
         between("max_periods", self.max_periods, 1, self.periods, "periods")?;
         between("max_rows", self.max_rows, 1, MOST_ROWS, "2^24")?;
         if self.unit == Unit::Event {
+            if self.keep != Keep::First {
+                let must_be = "first for --unit event: an event is one row";
+                return Err(InvalidParameter::new("keep", "sample", must_be).into());
+            }
             for (name, value) in [("max_periods", self.max_periods), ("max_rows", self.max_rows)] {
                 if value != 1 {
                     let must_be = "1 for --unit event: an event is one row of one period";

@@ -6,19 +6,24 @@ use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::folder::{Folder, check_owner_only};
+use crate::ledger::{self, Failure};
 use crate::{Error, Period, Result};
 
 /// "anre".
 const APPLICATION: i64 = 0x616e_7265;
 /// The version of the tables below.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+/// The one before, whose table of who was counted had a row for each user and period.
+const ROWS_OF_USERS: i64 = 1;
 /// The fact of a release that counts were given to.
 pub(crate) const GIVEN: &str = "counts were given";
+/// The fact of a release that samples rows: its key for that.
+pub(crate) const SAMPLING: &str = "sampling key";
 const TABLES: [&str; 5] = [
     // The plan, the settings, and what tells this release from others.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     // Who was counted in which period, and how many of their rows.
-    "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID",
+    ledger::TABLE,
     // Increments in points: frozen until they are published, noisy from then on.
     "CREATE TABLE periods (step INTEGER PRIMARY KEY, period NOT NULL, frozen BLOB, noisy BLOB)",
     // What queries remember of the noisy increments of all periods so far.
@@ -177,10 +182,24 @@ impl State {
         let version = number("user_version").map_err(self.failed())?;
         let name = self.path.display().to_string();
         match (application, version) {
-            (APPLICATION, VERSION) => Ok(()),
-            (APPLICATION, other) => Err(Error::invalid(name, format!("of version {other}"), "of version 1")),
+            (APPLICATION, VERSION | ROWS_OF_USERS) => Ok(()),
+            (APPLICATION, other) => {
+                Err(Error::invalid(name, format!("of version {other}"), "of version 1 or 2"))
+            }
             _ => Err(Error::invalid(name, "another database, or one that was not begun", "a release")),
         }
+    }
+
+    /// Brings a database of version 1 to this one, all or nothing. Whoever looks reads both.
+    pub(crate) fn migrate(&mut self) -> Result<()> {
+        let version = self.database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+        if version.map_err(self.failed())? != ROWS_OF_USERS {
+            return Ok(());
+        }
+        self.change(|change| {
+            ledger::migrate(change)?;
+            change.pragma_update(None, "user_version", VERSION)
+        })
     }
 
     /// All or nothing, and on the disk when it returns.
@@ -207,6 +226,15 @@ impl State {
         let sql = "SELECT COUNT(*) FROM facts WHERE name = ?";
         let found: i64 = self.database.query_row(sql, [GIVEN], |row| row.get(0)).map_err(self.failed())?;
         Ok(found > 0)
+    }
+
+    /// The key that rows are sampled by.
+    pub(crate) fn sampling_key(&self) -> Result<[u8; 32]> {
+        let text = self.fact(SAMPLING)?;
+        let digit = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let bytes: Option<Vec<u8>> = (0..64).step_by(2).map(digit).collect();
+        let key = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
+        key.ok_or_else(|| self.damaged(SAMPLING))
     }
 
     pub(crate) fn set_fact(&mut self, name: &str, value: &str) -> Result<()> {
@@ -249,16 +277,26 @@ impl State {
         }
     }
 
-    /// Tells `each` of every user who was counted in `most` periods or more: one pass over the table, in its order.
-    pub(crate) fn spent_users(&self, most: usize, mut each: impl FnMut(&str)) -> Result<()> {
-        let sql = "SELECT user FROM participations GROUP BY user HAVING COUNT(*) >= ?";
-        let mut statement = self.database.prepare(sql).map_err(self.failed())?;
-        let mut rows = statement.query([most as i64]).map_err(self.failed())?;
-        while let Some(row) = rows.next().map_err(self.failed())? {
-            let user = row.get_ref(0).map_err(self.failed())?;
-            each(user.as_str().map_err(|error| self.damaged(error))?);
+    /// Tells `each` of every user who was counted in `most` of the first `steps` periods or more: one pass over the ledger.
+    pub(crate) fn spent_users(&self, steps: usize, most: usize, each: impl FnMut(&[u8])) -> Result<()> {
+        ledger::spent(&self.database, steps, most, each).map_err(|failure| self.unread(failure))
+    }
+
+    /// Tells `each` of every user and period in which the user was counted, and with how many rows.
+    pub(crate) fn counted(&self, mut each: impl FnMut(&str, usize, u32)) -> Result<()> {
+        let (steps, _) = self.progress()?;
+        let told = ledger::all(&self.database, steps, |user, step, rows| {
+            each(std::str::from_utf8(user).map_err(|_| Failure::Damaged)?, step, rows);
+            Ok(())
+        });
+        told.map_err(|failure| self.unread(failure))
+    }
+
+    fn unread(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Database(error) => self.failed()(error),
+            Failure::Damaged => self.damaged("who was counted"),
         }
-        Ok(())
     }
 
     /// The frozen period that is published next, of so many cells.

@@ -225,7 +225,7 @@ fn sql_reaches_what_was_published_alone() {
     let answer = query(folder.path(), "SELECT key, value FROM published ORDER BY key DESC").unwrap();
     assert_eq!((answer.columns, answer.rows.len()), (vec!["key".into(), "value".into()], 2));
     assert_eq!(published(folder.path()).unwrap().len(), 2);
-    for sql in ["SELECT * FROM participations", "DELETE FROM published", "ATTACH 'x' AS x", "", "SELECT"] {
+    for sql in ["SELECT * FROM counted", "DELETE FROM published", "ATTACH 'x' AS x", "", "SELECT"] {
         refused(query(folder.path(), sql), "sql is");
     }
 }

@@ -87,12 +87,14 @@ proptest! {
                 }
             }
         }
-        let database = Connection::open(folder.path().join("release.db")).unwrap();
-        let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
-        let most = number("SELECT COALESCE(MAX(n), 0) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY user)");
-        prop_assert!(most <= max_periods as i64);
-        prop_assert!(number("SELECT COALESCE(MAX(rows), 0) FROM participations") <= max_rows as i64);
-        prop_assert_eq!(number("SELECT COALESCE(SUM(rows), 0) FROM participations"), kept.len() as i64);
+        let (mut of_user, mut counted) = (HashMap::<String, usize>::new(), 0);
+        release.counted(|user, _, rows| {
+            *of_user.entry(user.into()).or_default() += 1;
+            assert!(rows as usize <= max_rows);
+            counted += rows as usize;
+        }).unwrap();
+        prop_assert!(of_user.values().all(|periods| *periods <= max_periods));
+        prop_assert_eq!(counted, kept.len());
     }
 
     /// Two streams that differ in one user: every period's vectors are as near as the plan's clip norm says, they differ in as many periods as
@@ -266,4 +268,74 @@ fn frozen_after(period: antinoise_release::Freezing<'_>, folder: &std::path::Pat
     let cells = frozen(folder, 1);
     let point = cells.iter().copied().max().unwrap().max(1);
     cells.iter().map(|cell| cell / point).collect()
+}
+
+/// Of a user's rows a sample is counted: as many as may be, the same when made again, and not the same as another user's; nobody else's rows matter.
+#[test]
+fn samples_of_rows_depend_on_their_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let queries = ["histogram:0,1,2,3,4,5,6,7,8"];
+    let wanted = Settings { keep: antinoise_release::Keep::Sample, ..settings(40, 40, 2, &queries) };
+    let mut release = Release::create(folder.path(), &wanted).unwrap();
+    let mut buckets = vec![0i64; 10];
+    let mut freeze = |step: usize, others: bool| -> Vec<i64> {
+        let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
+        for row in 0..10 {
+            period.add("ada", "a", Some(row as f64 - 0.5)).unwrap();
+            if others {
+                // In another key.
+                for user in 0..5 {
+                    period.add(&format!("u{user}"), "b", Some(1.0)).unwrap();
+                }
+            }
+        }
+        let before = period.tally();
+        let users = if others { 6 } else { 1 };
+        assert_eq!((before.counted, before.beyond_max_rows), (2 * users, 8 * users));
+        drop(period);
+        // Made again, as after a kill, alone: the same rows.
+        let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
+        for row in 0..10 {
+            if others {
+                for user in 0..5 {
+                    period.add(&format!("u{user}"), "b", Some(1.0)).unwrap();
+                }
+            }
+            period.add("ada", "a", Some(row as f64 - 0.5)).unwrap();
+        }
+        period.commit().unwrap();
+        release.counted(|_, _, rows| assert_eq!(rows, 2)).unwrap();
+        frozen(folder.path(), step)
+    };
+    for step in 0..40 {
+        let cells = freeze(step, step % 2 == 0);
+        let point = cells[..10].iter().copied().filter(|cell| *cell > 0).min().unwrap();
+        let of_ada: Vec<i64> = cells[..10].iter().map(|cell| cell / point).collect();
+        assert_eq!(of_ada.iter().sum::<i64>(), 2, "{of_ada:?}");
+        buckets.iter_mut().zip(of_ada).for_each(|(sum, rows)| *sum += rows);
+    }
+    // Not the first two rows in each of forty periods.
+    assert!(buckets.iter().filter(|rows| **rows > 0).count() > 7, "{buckets:?}");
+
+    // With and without the others, the same rows of the same period.
+    let [with, without] = [true, false].map(|others| {
+        let copy = tempfile::tempdir().unwrap();
+        let wanted = Settings { keep: antinoise_release::Keep::Sample, ..settings(1, 1, 2, &queries) };
+        drop(Release::create(copy.path(), &wanted).unwrap());
+        let database = Connection::open(copy.path().join("release.db")).unwrap();
+        let key = "UPDATE facts SET value = ? WHERE name = 'sampling key'";
+        assert_eq!(database.execute(key, ["5a".repeat(32)]).unwrap(), 1);
+        drop(database);
+        let mut release = Release::open(copy.path()).unwrap();
+        let mut period = release.freeze(&Period::Number(0)).unwrap();
+        for row in 0..10 {
+            if others {
+                period.add("grace", "b", Some(1.0)).unwrap();
+            }
+            period.add("ada", "a", Some(row as f64 - 0.5)).unwrap();
+        }
+        period.commit().unwrap();
+        frozen(copy.path(), 0)[..10].to_vec()
+    });
+    assert_eq!(with, without);
 }

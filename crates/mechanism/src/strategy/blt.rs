@@ -64,6 +64,25 @@ impl Blt {
         Self::from_nodes(problem.steps, &nodes)
     }
 
+    /// The same BLT over its first `steps` steps: the leading block of C, whose rows have the errors of the same rows of C.
+    ///
+    /// ```
+    /// use antinoise_mechanism::strategy::Blt;
+    /// use antinoise_mechanism::{Strategy, Workload};
+    /// let endless = Blt::new(10_000_000_000, vec![1e-3], vec![2e-3])?;
+    /// let third = endless.leading(3)?.error(&Workload::Prefix)?.max;
+    /// let written_out = Blt::new(9, vec![1e-3], vec![2e-3])?.row_errors(&Workload::Prefix)?[2];
+    /// assert!((third / written_out - 1.0).abs() < 1e-12);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are no such steps.
+    pub fn leading(&self, steps: usize) -> Result<Self> {
+        antinoise_input::between("steps", steps, 1, self.steps, "the strategy's steps")?;
+        Ok(Self { steps, ..self.clone() })
+    }
+
     /// lambda: 1 - delta.
     pub fn decay(&self) -> Vec<f64> {
         self.decay_complement.iter().map(|x| 1.0 - x).collect()

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Query, Release, Settings, Unit};
+use antinoise_release::{Keep, Query, Release, Settings, Unit};
 use clap::Args;
 
 use super::status::Report;
@@ -22,9 +22,11 @@ use crate::numbers::{count, real};
       --query counts --query sum:0,180 --query histogram:0,15,60
   antinoise release init week --keys all --periods 1000 --epsilon 1 \\
       --delta 1e-6 --unit event --query window:7
+  antinoise release init ever --keys north,south --periods open \\
+      --epsilon 1 --delta 1e-6 --unit user --max-periods 60
 
 Keys are public: they are the same whatever the data are. With --unit user, at most
-MAX_ROWS rows of a user are counted in a period, the first ones, and a user is
+MAX_ROWS rows of a user are counted in a period (--keep says which), and a user is
 counted in at most MAX_PERIODS periods; all of it is protected together. With --unit
 event, each row is protected by itself.
 
@@ -38,9 +40,9 @@ pub struct Arguments {
     /// The public categories: a file with one a line, or a list with commas.
     #[arg(long, value_name = "FILE|LIST")]
     keys: String,
-    /// The most periods that are ever published.
-    #[arg(long, value_name = "N", value_parser = count)]
-    periods: usize,
+    /// The most periods that are ever published; or open, for a release without an end, whose first figures are less accurate.
+    #[arg(long, value_name = "N|open", value_parser = periods)]
+    periods: Periods,
     /// Privacy of all periods together.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
@@ -56,6 +58,9 @@ pub struct Arguments {
     /// The most rows of a user that are counted in a period.
     #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
     max_rows: usize,
+    /// Which rows of a user are counted in a period that has more: the first ones, or a random sample (first or sample).
+    #[arg(long, value_name = "WHICH", default_value = "first")]
+    keep: Keep,
     /// What is published of each key, several times if several are: counts, sum:LO,HI, window:W, decay:G or
     /// histogram:E1,E2,... [default: counts].
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
@@ -73,6 +78,20 @@ pub struct Arguments {
     monotone: bool,
 }
 
+/// How long the release may run.
+#[derive(Debug, Clone, Copy)]
+enum Periods {
+    Most(usize),
+    Open,
+}
+
+fn periods(text: &str) -> std::result::Result<Periods, String> {
+    match text {
+        "open" => Ok(Periods::Open),
+        _ => count(text).map(Periods::Most).map_err(|error| format!("{error}; or open")),
+    }
+}
+
 /// Begins the release.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let release = Release::create(&arguments.dir, &arguments.settings()?)?;
@@ -88,15 +107,25 @@ impl Arguments {
             return Err(InvalidParameter::new("weights", self.weights.len(), must_be).into());
         }
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
-        Ok(Settings {
+        let max_periods = self.max_periods.unwrap_or(1);
+        let most = match self.periods {
+            Periods::Most(most) => most,
+            Periods::Open => max_periods,
+        };
+        let settings = Settings {
             epsilon: self.epsilon,
             delta: self.delta,
-            max_periods: self.max_periods.unwrap_or(1),
+            max_periods,
             max_rows: self.max_rows,
+            keep: self.keep,
             queries: queries.into_iter().enumerate().map(|(i, query)| (query, weight(i))).collect(),
             non_negative: self.non_negative,
             monotone: self.monotone,
-            ..Settings::new(keys(&self.keys)?, self.periods, self.unit)
+            ..Settings::new(keys(&self.keys)?, most, self.unit)
+        };
+        Ok(match self.periods {
+            Periods::Most(_) => settings,
+            Periods::Open => settings.endless()?,
         })
     }
 }

@@ -10,14 +10,17 @@ use crate::report::frame::{Frame, WHOLE, document, escaped, section};
 
 /// The page of what was published so far.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
-    let privacy = &status.plan.privacy;
+    let of = status
+        .settings
+        .links
+        .map_or(format!("{} of {} periods", status.published, status.settings.periods), |_| {
+            format!("{} periods, of a release without an end,", status.published)
+        });
     let lead = format!(
-        "<p class=\"lead\">{} of {} periods are published. All of them together have (&epsilon;,&thinsp;&delta;) = \
+        "<p class=\"lead\">{of} are published. All of them together have (&epsilon;,&thinsp;&delta;) = \
          ({},&thinsp;{:e}) for one {}.</p>\n",
-        status.published,
-        status.settings.periods,
-        short_up(privacy.epsilon, 5),
-        privacy.delta,
+        short_up(status.epsilon(), 5),
+        status.settings.delta,
         status.settings.unit,
     );
     let mut body = String::new();

@@ -22,7 +22,8 @@ use crate::output;
   antinoise release publish shops
 
 A period's figures are made once. A publication that is killed is made again with the
-same figures. They are added to the table published of DIR/release.db.")]
+same figures. They are added to the table published of DIR/release.db. After the last
+period, the secret is wiped.")]
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,
@@ -32,11 +33,15 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct Report {
     published: Vec<Published>,
+    /// Whether all periods are published, and the secret is wiped.
+    complete: bool,
 }
 
 /// Publishes.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    Ok(Report { published: Release::open(&arguments.dir)?.publish()? })
+    let mut release = Release::open(&arguments.dir)?;
+    let published = release.publish()?;
+    Ok(Report { published, complete: release.is_complete() })
 }
 
 /// A figure as people read it.
@@ -65,8 +70,16 @@ pub fn table(published: &[Published]) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.published.is_empty() {
-            return writeln!(f, "nothing was frozen since the last publication");
+            writeln!(f, "nothing was frozen since the last publication")?;
+        } else {
+            write!(f, "{}", table(&self.published))?;
         }
-        write!(f, "{}", table(&self.published))
+        match self.complete {
+            true => writeln!(
+                f,
+                "all periods are published: the secret is wiped, and nothing more can be published"
+            ),
+            false => Ok(()),
+        }
     }
 }

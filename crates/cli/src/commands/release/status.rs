@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antinoise_mechanism::Workload;
-use antinoise_release::{Settings, Status};
+use antinoise_release::{Growth, HORIZONS, Settings, Status};
 use clap::Args;
 use serde::Serialize;
 
@@ -26,9 +26,15 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct Report {
     dir: PathBuf,
-    periods: usize,
+    /// None of a release without an end.
+    periods: Option<usize>,
+    /// Of a release without an end: the link of the period that is frozen next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<LinkTold>,
     frozen: usize,
     published: usize,
+    /// Whether all periods are published: nothing more can be, and the secret is wiped.
+    complete: bool,
     keys: Vec<String>,
     queries: Vec<Told>,
     unit: String,
@@ -48,8 +54,28 @@ struct Told {
     query: String,
     /// Its figures are A times the increments.
     workload: Workload,
-    /// The largest standard deviation of its noise over all periods, in its unit.
-    largest_standard_deviation: f64,
+    /// The largest standard deviation of its noise over all periods, in its unit; none of a release without an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest_standard_deviation: Option<f64>,
+    /// Of a release without an end: the standard deviation after so many periods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after: Vec<After>,
+}
+
+/// The error of a figure.
+#[derive(Debug, Serialize)]
+struct After {
+    periods: usize,
+    standard_deviation: f64,
+}
+
+/// A link of a release without an end, its periods counted from 1.
+#[derive(Debug, Serialize)]
+struct LinkTold {
+    number: usize,
+    first_period: usize,
+    last_period: usize,
+    growth: Growth,
 }
 
 /// Reads the release.
@@ -65,21 +91,37 @@ impl Report {
         let Settings { periods, unit, max_periods, max_rows, .. } = settings;
         let mut queries = Vec::new();
         for (query, _) in &settings.queries {
-            let largest = status.errors(query)?.into_iter().fold(0.0, f64::max);
+            let (mut largest, mut after) = (None, Vec::new());
+            if settings.links.is_some() {
+                for periods in HORIZONS {
+                    let standard_deviation = status.error(query, periods - 1)?;
+                    after.push(After { periods, standard_deviation });
+                }
+            } else {
+                largest = Some(status.errors(query)?.into_iter().fold(0.0, f64::max));
+            }
             let (query, workload) = (query.to_string(), query.workload());
-            queries.push(Told { query, workload, largest_standard_deviation: largest });
+            queries.push(Told { query, workload, largest_standard_deviation: largest, after });
         }
+        let link = status.link().zip(settings.links).map(|(link, links)| LinkTold {
+            number: link.link + 1,
+            first_period: link.start + 1,
+            last_period: link.start + links.length(link.link),
+            growth: links.growth,
+        });
         Ok(Self {
             dir: dir.to_path_buf(),
-            periods: *periods,
+            periods: settings.links.is_none().then_some(*periods),
+            link,
             frozen: *frozen,
             published: *published,
+            complete: settings.links.is_none() && published >= periods,
             keys: settings.keys.clone(),
             queries,
             unit: unit.to_string(),
             max_periods: *max_periods,
             max_rows: *max_rows,
-            epsilon: plan.privacy.epsilon,
+            epsilon: status.epsilon(),
             delta: plan.privacy.delta,
             noise_multiplier: plan.noise_multiplier,
             strategy: plan.strategy.class().name(),
@@ -91,18 +133,26 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "folder            {}", self.dir.display())?;
-        writeln!(
-            f,
-            "periods           {}: {} frozen, {} published",
-            self.periods, self.frozen, self.published
-        )?;
+        let periods = self.periods.map_or("no end".into(), |periods| periods.to_string());
+        writeln!(f, "periods           {periods}: {} frozen, {} published", self.frozen, self.published)?;
+        if self.complete {
+            writeln!(f, "complete          the secret is wiped")?;
+        }
+        if let Some(LinkTold { number, first_period, last_period, .. }) = &self.link {
+            writeln!(f, "link              {number}: periods {first_period} to {last_period}")?;
+        }
         writeln!(f, "keys              {}", self.keys.len())?;
-        for Told { query, largest_standard_deviation, .. } in &self.queries {
-            writeln!(
-                f,
-                "query             {query}: standard deviation {} at most",
-                short(*largest_standard_deviation, 4)
-            )?;
+        for Told { query, largest_standard_deviation, after, .. } in &self.queries {
+            let told = match largest_standard_deviation {
+                Some(largest) => format!("{} at most", short(*largest, 4)),
+                None => {
+                    let told = |after: &After| {
+                        format!("{} after {}", short(after.standard_deviation, 4), after.periods)
+                    };
+                    format!("{} periods", after.iter().map(told).collect::<Vec<_>>().join(", "))
+                }
+            };
+            writeln!(f, "query             {query}: standard deviation {told}")?;
         }
         let bound = match self.unit.as_str() {
             "user" => format!(", {} rows in each of {} periods at most", self.max_rows, self.max_periods),

@@ -1,0 +1,265 @@
+//! The links of a release: their designs, why all of them together have one (epsilon, delta), and the errors of figures across their borders.
+//!
+//! # Proof
+//!
+//! Link i has the strategy C_i and seed noise of standard deviation nu_i, independent of other links'. All links together are the matrix mechanism
+//! of the block-diagonal diag(C_1 / nu_1, C_2 / nu_2, ...) with noise of standard deviation 1. Let f_i(k) be the most that a unit which is counted in k periods
+//! of link i, any of them, moves C_i G_i / nu_i by in squared norm. A unit is counted in K periods in all, k_i of them in link i, so it moves everything by
+//! at most sum f_i(k_i) in squared norm. The hypothesis, for mu with which a Gaussian mechanism is (epsilon, delta)-differentially private:
+//!
+//! ```text
+//! f_i(k) <= (k / K) mu^2    for every link i and every k = 1, ..., K.
+//! ```
+//!
+//! Then sum f_i(k_i) <= sum (k_i / K) mu^2 <= mu^2: however a unit spreads its periods, and however many links there are, the whole has the (epsilon,
+//! delta) of one link. The hypothesis is checked on the numbers ([`spread`]) when a release is made and whenever a link is read; a plan whose f_i(k) / k is largest below K has more
+//! noise. A link's data may depend on what was published before, as within a link: its noise is fresh, and its block comes after theirs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::OnceLock;
+
+use antinoise_accounting::{Gdp, gaussian_noise_multiplier_upper};
+use antinoise_input::between;
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{AnyStrategy, Class, Participation, Strategy, Workload};
+use antinoise_plan::Plan;
+
+use crate::design::Design;
+use crate::links::{Link, Links};
+use crate::{Error, Query, Result, Settings};
+
+/// What rounding may change of a comparison.
+const ROUNDING: f64 = 1e-9;
+/// Weights of past noise below which nothing of a variance is left.
+const FORGOTTEN: f64 = 1e-18;
+/// Buffers of a link's BLT, at most.
+const ORDERS: std::ops::RangeInclusive<usize> = 1..=6;
+
+/// One design where the periods are numbered; else one for each link until they repeat. Plans of later links are verified when they are needed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chain {
+    settings: Settings,
+    /// As they are written.
+    plans: Vec<String>,
+    designs: Vec<OnceLock<Design>>,
+}
+
+impl Chain {
+    /// The designs of least loss.
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        match settings.links {
+            Some(links) => Self::remembered(settings, links, &mut HashMap::new()),
+            None => Self::made(settings, vec![Design::new(settings)?]),
+        }
+    }
+
+    /// The same with links, and with designs that were made before, by their length.
+    pub(crate) fn remembered(
+        settings: &Settings,
+        links: Links,
+        before: &mut HashMap<usize, Design>,
+    ) -> Result<Self> {
+        let settings = settings.clone().with_links(links);
+        settings.check()?;
+        let mut designs = Vec::new();
+        for length in (0..links.distinct()).map(|link| links.length(link)) {
+            designs.push(match before.entry(length) {
+                Entry::Occupied(found) => found.get().clone(),
+                Entry::Vacant(place) => place.insert(designed(&settings.of_link(length))?).clone(),
+            });
+        }
+        Self::made(&settings, designs)
+    }
+
+    fn made(settings: &Settings, designs: Vec<Design>) -> Result<Self> {
+        let plans = designs.iter().map(|design| design.plan.to_toml()).collect();
+        let chain = Self::of(settings, plans)?;
+        for (design, place) in designs.into_iter().zip(&chain.designs) {
+            chain.check(&design, chain.designs[0].get())?;
+            let _ = place.set(design);
+        }
+        Ok(chain)
+    }
+
+    /// The chain that `plans` were made for: its first one is verified.
+    pub(crate) fn of(settings: &Settings, plans: Vec<String>) -> Result<Self> {
+        settings.check()?;
+        let wanted = settings.links.map_or(1, |links| links.distinct());
+        between("plans of the release", plans.len(), wanted, wanted, "one for each length of a link")?;
+        let designs = plans.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { settings: settings.clone(), plans, designs })
+    }
+
+    /// Refuses a link's design that does not go with the first one, or whose noise is too little for a unit in several links.
+    fn check(&self, design: &Design, first: Option<&Design>) -> Result<()> {
+        if self.settings.links.is_none() {
+            return Ok(());
+        }
+        let spacing = first.map_or(design.spacing, |first| first.spacing);
+        // What is carried over a border is in points.
+        if design.spacing != spacing {
+            let must_be = format!("{spacing:e}, that of the first link, for all links");
+            return Err(Error::invalid("grid spacing of a link", format!("{:e}", design.spacing), must_be));
+        }
+        let factor = factor(design, &self.settings)?;
+        if factor > 1.0 + ROUNDING {
+            let must_be = format!("{factor} times as large, so that a unit in several links is covered");
+            return Err(Error::invalid("noise multiplier of a link", design.plan.noise_multiplier, must_be));
+        }
+        Ok(())
+    }
+
+    /// The layout and the grid are those of every link.
+    pub(crate) fn first(&self) -> Result<&Design> {
+        self.design(0)
+    }
+
+    /// How many plans there are: later links have the last one.
+    pub(crate) fn plans(&self) -> usize {
+        self.plans.len()
+    }
+
+    /// The plan of a link, as it is written.
+    pub(crate) fn plan(&self, link: usize) -> &str {
+        &self.plans[link.min(self.plans.len() - 1)]
+    }
+
+    /// The design of a link; refused where its plan does not hold or does not cover the settings.
+    pub(crate) fn design(&self, link: usize) -> Result<&Design> {
+        let place = link.min(self.plans.len() - 1);
+        if let Some(design) = self.designs[place].get() {
+            return Ok(design);
+        }
+        let plan = Plan::from_toml(self.plan(link))?;
+        let design = match self.settings.links {
+            Some(links) => Design::of(&self.settings.of_link(links.length(place)), plan)?,
+            None => Design::of(&self.settings, plan)?,
+        };
+        let first = if place > 0 { Some(self.first()?) } else { None };
+        self.check(&design, first)?;
+        Ok(self.designs[place].get_or_init(|| design))
+    }
+
+    /// The largest standard deviation of running counts over the first `periods`, and its root mean square, for whole points times the spacing.
+    pub(crate) fn errors(&self, periods: usize) -> Result<(f64, f64)> {
+        let (mut ended, mut sum) = (0.0, 0.0);
+        for link in 0.. {
+            let design = self.design(link)?;
+            let AnyStrategy::Blt(blt) = &design.plan.strategy else { break };
+            let left = periods - self.started(link).min(periods);
+            if left == 0 {
+                break;
+            }
+            let (steps, seed) = (left.min(design.plan.steps), design.plan.noise_std().powi(2));
+            let error = blt.leading(steps)?.error(&Workload::Prefix)?;
+            sum += steps as f64 * (ended + seed * error.rms.powi(2));
+            ended += seed * error.max.powi(2);
+        }
+        // It grows from period to period.
+        Ok((ended.sqrt(), (sum / periods as f64).sqrt()))
+    }
+
+    /// Periods before a link.
+    pub(crate) fn started(&self, link: usize) -> usize {
+        self.settings.links.map_or(0, |links| (0..link).map(|link| links.length(link)).sum())
+    }
+
+    pub(crate) fn place(&self, period: usize) -> Link {
+        match self.settings.links {
+            Some(links) => links.place(period),
+            None => Link { link: 0, start: 0, step: period },
+        }
+    }
+
+    /// Standard deviation of the noise in a period's figure of `query`, in the query's unit.
+    pub(crate) fn deviation(&self, query: &Query, period: usize) -> Result<f64> {
+        let (workload, first) = (query.workload(), self.first()?);
+        let unit = first.layout.part(&query.measure()).unit(first.spacing);
+        Ok(self.variance(&workload, period)?.sqrt() / first.spacing * unit)
+    }
+
+    /// Variance of a figure of whole points times the spacing: that of its link's noise, and what is left of that of the links before.
+    fn variance(&self, workload: &Workload, period: usize) -> Result<f64> {
+        let Link { link, start, step } = self.place(period);
+        let mut sum = row(self.design(link)?, workload, step)?;
+        let mut end = start;
+        for link in (0..link).rev() {
+            let design = self.design(link)?;
+            let last = design.plan.steps - 1;
+            let age = period - (end - 1);
+            sum += match workload {
+                Workload::Window { width } => {
+                    let Some(left) = width.checked_sub(age).filter(|left| *left > 0) else { break };
+                    row(design, &Workload::Window { width: left.min(last + 1) }, last)?
+                }
+                Workload::Decay { gamma } => {
+                    let weight = gamma.powf(2.0 * age as f64);
+                    if weight < FORGOTTEN {
+                        break;
+                    }
+                    weight * row(design, workload, last)?
+                }
+                _ => row(design, workload, last)?,
+            };
+            end -= last + 1;
+        }
+        Ok(sum)
+    }
+}
+
+/// The variance of a row of A C^-1 Z, A `workload`, over a link's own steps.
+fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
+    let seed = design.plan.noise_std().powi(2);
+    let squared = match &design.plan.strategy {
+        AnyStrategy::Blt(blt) => {
+            let leading = blt.leading(step + 1)?;
+            match workload {
+                // The last row's is the largest, in closed form.
+                Workload::Prefix => leading.error(workload)?.max.powi(2),
+                _ => leading.row_errors_squared(workload)?[step],
+            }
+        }
+        other => other.row_errors_squared(workload)?[step],
+    };
+    Ok(seed * squared)
+}
+
+/// A BLT for a link, with the noise that a unit in several links needs.
+fn designed(settings: &Settings) -> Result<Design> {
+    let specs = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
+    let specs: Vec<_> = specs.collect();
+    let design = Design::among(settings, specs.clone())?;
+    let factor = factor(&design, settings)?;
+    if factor <= 1.0 {
+        return Ok(design);
+    }
+    let wanted = Gdp::from_noise_multiplier_upper(design.plan.noise_multiplier * factor)?;
+    let epsilon = wanted.epsilon_lower(settings.delta)?;
+    Design::among(&Settings { epsilon, ..settings.clone() }, specs)
+}
+
+/// By how much the noise of a link must grow so that f(k) <= (k / K) mu^2 for every k; up to 1 where it does so already.
+fn factor(design: &Design, settings: &Settings) -> Result<f64> {
+    let (plan, most): (&Plan, usize) = (&design.plan, settings.max_periods);
+    let mu = 1.0 / gaussian_noise_multiplier_upper(settings.epsilon, settings.delta)?;
+    let largest = plan.sensitivity.value;
+    let noise = plan.noise_multiplier * largest * plan.rounding_factor;
+    let squares = (1..=most).map(|k| -> Result<f64> {
+        let schema = Participation::MinSep { min_sep: 1, max_participations: k };
+        // What rounding adds of a run is told for K periods: all of it is added for fewer.
+        let moved = plan.strategy.sensitivity(&schema)?.value + (plan.rounding_factor - 1.0) * largest;
+        Ok((moved / noise).powi(2))
+    });
+    Ok((spread(&squares.collect::<Result<Vec<_>>>()?) / (mu * mu)).sqrt())
+}
+
+/// max over k of (K / k) f(k), f(k) at index k - 1: the least mu^2 that covers every way to spread K periods over links that all have this f.
+fn spread(squares: &[f64]) -> f64 {
+    let most = squares.len() as f64;
+    squares.iter().zip(1..).map(|(square, k)| square * most / f64::from(k)).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests;

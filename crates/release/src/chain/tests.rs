@@ -1,0 +1,186 @@
+//! Against dense matrices and all ways to spread a unit's periods.
+
+use antinoise_mechanism::Recursion;
+
+use super::*;
+use crate::{Growth, Unit};
+
+fn settings(first: usize, growth: Growth, max_periods: usize) -> Settings {
+    let queries = ["counts", "window:5", "decay:0.7"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
+    let base = Settings { max_periods, queries, ..Settings::new(vec!["a".into()], first, Unit::User) };
+    base.with_links(Links { first, growth })
+}
+
+/// All ways to write up to `most` as a sum of `links` numbers.
+fn allocations(links: usize, most: usize) -> Vec<Vec<usize>> {
+    if links == 0 {
+        return vec![Vec::new()];
+    }
+    let with = |last: usize| {
+        let mut before = allocations(links - 1, most - last);
+        before.iter_mut().for_each(|counts| counts.push(last));
+        before
+    };
+    (0..=most).flat_map(with).collect()
+}
+
+/// Over random figures of three links: what [`spread`] tells is enough for every allocation, and the whole figure alone may not be.
+#[test]
+fn every_allocation_is_covered() {
+    let (mut random, mut beyond) = (7u64, 0);
+    for most in 1..=6 {
+        for _ in 0..200 {
+            let mut next = || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 40) as f64 / (1u64 << 24) as f64
+            };
+            let links: Vec<Vec<f64>> = (0..3)
+                .map(|_| {
+                    let power = 0.5 + next();
+                    (1..=most).map(|k| f64::from(k).powf(power) * (1.0 + 0.1 * next())).collect()
+                })
+                .collect();
+            let squared = |k: usize, f: &[f64]| if k == 0 { 0.0 } else { f[k - 1] };
+            let moved =
+                |counts: &Vec<usize>| -> f64 { counts.iter().zip(&links).map(|(k, f)| squared(*k, f)).sum() };
+            let worst = allocations(3, most as usize).iter().map(moved).fold(0.0, f64::max);
+            let covered = links.iter().map(|f| spread(f)).fold(0.0, f64::max);
+            assert!(worst <= covered * (1.0 + 1e-12), "{worst} {covered}");
+            let whole = links.iter().map(|f| f[most as usize - 1]).fold(0.0, f64::max);
+            beyond += usize::from(worst > whole * (1.0 + 1e-12));
+        }
+    }
+    assert!(beyond > 100, "{beyond}");
+    // Two periods in two links: 3 + 3 is more than the 4 of two in one.
+    assert_eq!(spread(&[3.0, 4.0]), 6.0);
+}
+
+/// A link whose noise is for less than that is refused.
+#[test]
+fn a_link_with_too_little_noise_is_refused() {
+    let wanted = settings(4, Growth::Doubles, 3);
+    let chain = Chain::remembered(&wanted, wanted.links.unwrap(), &mut HashMap::new()).unwrap();
+    let mut plans = chain.plans.clone();
+    let read = |plans: &[String]| Chain::of(&wanted, plans.to_vec())?.design(2).cloned();
+    assert_eq!(read(&plans).unwrap(), *chain.design(2).unwrap());
+    for more in [1.1, 1.001] {
+        // Each is a plan that holds, for a larger epsilon than that of the release.
+        let larger = Settings { epsilon: more * wanted.epsilon, ..wanted.clone() };
+        let other = Chain::remembered(&larger, larger.links.unwrap(), &mut HashMap::new()).unwrap();
+        plans[2] = other.plans[2].clone();
+        assert!(read(&plans).is_err());
+    }
+    assert!(read(&plans[..3]).is_err());
+
+    // The same noise for a little less, and for users of one period more: three in a link and one in another are more than it covers.
+    let design = chain.design(1).unwrap();
+    assert!(chain.check(design, None).is_ok());
+    let stricter = Settings { epsilon: 0.9999 * wanted.epsilon, ..wanted.clone() };
+    let more = Settings { max_periods: 4, ..wanted.clone() };
+    for settings in [stricter, more] {
+        let other = Chain { settings, ..chain.clone() };
+        let error = other.check(design, None).unwrap_err().to_string();
+        assert!(error.contains("noise multiplier of a link"), "{error}");
+    }
+}
+
+fn columns(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
+    let column = |step: usize| {
+        let mut unit = vec![0.0; steps];
+        unit[step] = 1.0;
+        recursion.apply(steps, &unit)
+    };
+    (0..steps).map(column).collect()
+}
+
+/// The attack: users who spread their periods over three links in every way. mu of each is computed from the dense matrices; none is beyond that of
+/// (epsilon, delta), and the worst is at it but for what rounding takes.
+#[test]
+fn no_way_to_spread_periods_gains() {
+    for (growth, most) in [(Growth::Even, 2), (Growth::Doubles, 3), (Growth::Squares, 3)] {
+        let wanted = settings(3, growth, most);
+        let links = wanted.links.unwrap();
+        let lengths: Vec<usize> = (0..3).map(|link| links.length(link).min(9)).collect();
+        let mut blocks = Vec::new();
+        for (link, &length) in lengths.iter().enumerate() {
+            // Of a link that is longer, the first periods.
+            let design = designed(&wanted.of_link(links.length(link).min(81))).unwrap();
+            let encoder = design.plan.strategy.encoder().unwrap();
+            let moved = 1.0 / design.plan.noise_std();
+            let columns: Vec<Vec<f64>> = (0..length)
+                .map(|step| encoder.column(step).iter().map(|entry| entry * moved).collect())
+                .collect();
+            let start: usize = lengths[..link].iter().sum();
+            blocks.extend(columns.into_iter().enumerate().map(|(step, column)| (start + step, link, column)));
+        }
+        let periods = blocks.len();
+        let mu = 1.0 / gaussian_noise_multiplier_upper(wanted.epsilon, wanted.delta).unwrap();
+        let mut worst = 0.0f64;
+        for pattern in 0u32..1 << periods {
+            if pattern.count_ones() as usize > most {
+                continue;
+            }
+            let mut squared = 0.0;
+            for link in 0..3 {
+                let of_link =
+                    blocks.iter().filter(|(period, of, _)| *of == link && pattern >> period & 1 == 1);
+                let mut sum: Vec<f64> = Vec::new();
+                for (_, _, column) in of_link {
+                    sum.resize(column.len(), 0.0);
+                    sum.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry);
+                }
+                squared += sum.iter().map(|entry| entry * entry).sum::<f64>();
+            }
+            worst = worst.max(squared.sqrt());
+        }
+        assert!(worst <= mu && worst > 0.97 * mu, "{growth:?}: {worst} {mu}");
+    }
+}
+
+/// Errors of every figure over five links are those of the dense A and C^-1.
+#[test]
+fn errors_across_borders_are_those_of_dense_matrices() {
+    for (growth, first, most) in [(Growth::Even, 3, 1), (Growth::Even, 7, 2), (Growth::Doubles, 2, 2)] {
+        let wanted = settings(first, growth, most);
+        let links = wanted.links.unwrap();
+        let chain = Chain::remembered(&wanted, links, &mut HashMap::new()).unwrap();
+        let periods: usize = (0..4).map(|link| links.length(link)).sum::<usize>() + 1;
+        // Rows of diag(nu_i C_i^-1) by seed.
+        let mut noise = vec![vec![0.0; periods]; periods];
+        for link in 0..5 {
+            let (design, start) = (chain.design(link).unwrap(), chain.started(link));
+            let columns = columns(&design.plan.strategy.recursion().unwrap(), design.plan.steps);
+            for (seed, column) in columns.iter().enumerate() {
+                for (step, entry) in column.iter().enumerate() {
+                    if start + step < periods && start + seed < periods {
+                        noise[start + step][start + seed] = entry * design.plan.noise_std();
+                    }
+                }
+            }
+        }
+        for (query, _) in &wanted.queries {
+            let weight = |age: usize| match query {
+                Query::Window { width } => f64::from(age < *width),
+                Query::Decay { factor } => factor.powi(age as i32),
+                _ => 1.0,
+            };
+            let design = chain.first().unwrap();
+            let unit = design.layout.part(&query.measure()).unit(design.spacing);
+            let mut largest = 0.0f64;
+            for period in 0..periods {
+                let entry = |seed: usize| -> f64 {
+                    (0..=period).map(|at| weight(period - at) * noise[at][seed]).sum()
+                };
+                let dense = (0..periods).map(|seed| entry(seed).powi(2)).sum::<f64>().sqrt();
+                let found = chain.deviation(query, period).unwrap();
+                let wanted = dense / design.spacing * unit;
+                assert!((found / wanted - 1.0).abs() < 1e-9, "{query} of {period}: {found} {wanted}");
+                largest = largest.max(wanted);
+            }
+            if *query == Query::Counts {
+                let (found, _) = chain.errors(periods).unwrap();
+                assert!((found / design.spacing * unit / largest - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}

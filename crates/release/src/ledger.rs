@@ -1,0 +1,201 @@
+//! Who was counted in which period: for each period, its users in the order of their names' bytes, in parts.
+//!
+//! A part is a blob: for each user the length of the name, the number of rows (both LEB128) and the name. A part is read at a time, so that
+//! memory grows with the number of periods, and not with that of users.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, params};
+
+/// The table.
+pub(crate) const TABLE: &str = "CREATE TABLE counted (step INTEGER NOT NULL, part INTEGER NOT NULL, users BLOB NOT NULL, PRIMARY KEY (step, part))";
+/// Bytes from which on a part is full.
+const FULL: usize = 1 << 14;
+
+/// Why the ledger could not be read.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Database(rusqlite::Error),
+    /// A part is not as it was written.
+    Damaged,
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Writes the users of one period.
+pub(crate) struct Writer {
+    step: usize,
+    part: usize,
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(step: usize) -> Self {
+        Self { step, part: 0, bytes: Vec::new() }
+    }
+
+    /// The next user, after the one before in the order of bytes.
+    pub(crate) fn add(&mut self, change: &Transaction<'_>, user: &[u8], rows: u32) -> rusqlite::Result<()> {
+        number(user.len() as u64, &mut self.bytes);
+        number(u64::from(rows), &mut self.bytes);
+        self.bytes.extend_from_slice(user);
+        if self.bytes.len() >= FULL { self.end_part(change) } else { Ok(()) }
+    }
+
+    /// After the last user.
+    pub(crate) fn end(mut self, change: &Transaction<'_>) -> rusqlite::Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { self.end_part(change) }
+    }
+
+    fn end_part(&mut self, change: &Transaction<'_>) -> rusqlite::Result<()> {
+        let mut insert = change.prepare("INSERT INTO counted VALUES (?, ?, ?)")?;
+        insert.execute(params![self.step as i64, self.part as i64, self.bytes])?;
+        self.part += 1;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Reads the users of one period.
+struct Reader {
+    step: usize,
+    part: usize,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Reader {
+    fn new(step: usize) -> Self {
+        Self { step, part: 0, bytes: Vec::new(), at: 0 }
+    }
+
+    /// The next user and the number of rows.
+    fn next(&mut self, select: &mut Statement<'_>) -> Result<Option<(Vec<u8>, u32)>, Failure> {
+        if self.at == self.bytes.len() {
+            let read = |row: &rusqlite::Row| row.get(0);
+            let found = select.query_row([self.step as i64, self.part as i64], read).optional()?;
+            let Some(bytes) = found else { return Ok(None) };
+            (self.bytes, self.at, self.part) = (bytes, 0, self.part + 1);
+        }
+        let read = || -> Option<(&[u8], u32, usize)> {
+            let mut left = &self.bytes[self.at..];
+            let (length, rows) = (read_number(&mut left)?, read_number(&mut left)?);
+            let name = left.get(..usize::try_from(length).ok()?)?;
+            Some((name, u32::try_from(rows).ok()?, left.len() - name.len()))
+        };
+        let (name, rows, left) = read().ok_or(Failure::Damaged)?;
+        let name = name.to_vec();
+        self.at = self.bytes.len() - left;
+        Ok(Some((name, rows)))
+    }
+}
+
+/// Tells `each` of every user of the first `steps` periods, in the order of names and of a name's periods: the name, the period and the number of
+/// rows.
+pub(crate) fn all(
+    database: &Connection,
+    steps: usize,
+    mut each: impl FnMut(&[u8], usize, u32) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut select = database.prepare("SELECT users FROM counted WHERE step = ? AND part = ?")?;
+    let mut readers: Vec<Reader> = (0..steps).map(Reader::new).collect();
+    let mut next = BinaryHeap::new();
+    for (step, reader) in readers.iter_mut().enumerate() {
+        next.extend(reader.next(&mut select)?.map(|(name, rows)| Reverse((name, step, rows))));
+    }
+    while let Some(Reverse((name, step, rows))) = next.pop() {
+        each(&name, step, rows)?;
+        let following = readers[step].next(&mut select)?;
+        if following.as_ref().is_some_and(|(following, _)| *following <= name) {
+            return Err(Failure::Damaged);
+        }
+        next.extend(following.map(|(name, rows)| Reverse((name, step, rows))));
+    }
+    Ok(())
+}
+
+/// Tells `each` of every user who was counted in `most` or more of the first `steps` periods.
+pub(crate) fn spent(
+    database: &Connection,
+    steps: usize,
+    most: usize,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), Failure> {
+    let (mut user, mut periods) = (Vec::new(), 0);
+    all(database, steps, |name, _, _| {
+        if name != user {
+            user.clear();
+            user.extend_from_slice(name);
+            periods = 0;
+        }
+        periods += 1;
+        if periods == most {
+            each(name);
+        }
+        Ok(())
+    })
+}
+
+/// From the table of version 1, a row for each user and period, within the transaction that changes the version.
+pub(crate) fn migrate(change: &Transaction<'_>) -> rusqlite::Result<()> {
+    change.execute(TABLE, [])?;
+    let steps: i64 = change.query_row("SELECT COUNT(*) FROM periods", [], |row| row.get(0))?;
+    let mut writers: Vec<Writer> = (0..steps as usize).map(Writer::new).collect();
+    {
+        // In the order of the table, which is that of bytes.
+        let mut select = change.prepare("SELECT user, step, rows FROM participations ORDER BY user, step")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let step: i64 = row.get(1)?;
+            let writer = usize::try_from(step).ok().and_then(|step| writers.get_mut(step));
+            // A period that was not frozen is none of a release.
+            let writer = writer.ok_or(rusqlite::Error::IntegralValueOutOfRange(1, step))?;
+            writer.add(change, row.get_ref(0)?.as_bytes()?, row.get(2)?)?;
+        }
+    }
+    writers.into_iter().try_for_each(|writer| writer.end(change))?;
+    change.execute("DROP TABLE participations", []).map(|_| ())
+}
+
+/// LEB128: seven bits a byte, the low ones first.
+fn number(mut value: u64, bytes: &mut Vec<u8>) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn read_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..63).step_by(7) {
+        let (&first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_they_were_written() {
+        for value in [0, 1, 127, 128, 300, 1 << 24, u64::from(u32::MAX), (1 << 62) - 1] {
+            let mut bytes = Vec::new();
+            number(value, &mut bytes);
+            let mut left = &bytes[..];
+            assert_eq!((read_number(&mut left), left.len()), (Some(value), 0));
+            assert_eq!(read_number(&mut &bytes[..bytes.len() - 1]), None);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Releases without an end: links of periods, one after the other.
+
+use antinoise_input::{InvalidParameter, between};
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// Periods of the longest link.
+pub(crate) const LONGEST: usize = 1 << 24;
+
+/// The lengths of the links of a release without an end.
+///
+/// ```
+/// use antinoise_release::{Growth, Links};
+/// let links = Links { first: 128, growth: Growth::Squares };
+/// assert_eq!([0, 1, 2, 3].map(|link| links.length(link)), [128, 1 << 14, 1 << 24, 1 << 24]);
+/// let place = links.place(130);
+/// assert_eq!((place.link, place.start, place.step), (1, 128, 2));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// Periods of the first link.
+    pub first: usize,
+    /// How the next ones grow.
+    pub growth: Growth,
+}
+
+/// How links grow, up to 2^24 periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Growth {
+    /// All have as many periods as the first.
+    Even,
+    /// Each has twice as many as the one before.
+    Doubles,
+    /// Each has the square of the number of the one before.
+    Squares,
+}
+
+/// Where a period lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The link's number, 0 for the first.
+    pub link: usize,
+    /// The period that it begins with, 0 the first of all.
+    pub start: usize,
+    /// The period within the link.
+    pub step: usize,
+}
+
+impl Links {
+    pub(crate) fn check(&self, max_periods: usize) -> Result<()> {
+        between("first link", self.first, max_periods.max(1), LONGEST, "2^24 periods")?;
+        if self.growth == Growth::Squares && self.first == 1 {
+            return Err(
+                InvalidParameter::new("first link", 1, "2 periods at least, to grow by squares").into()
+            );
+        }
+        Ok(())
+    }
+
+    /// Periods of a link.
+    pub fn length(&self, link: usize) -> usize {
+        let next = |length: usize| match self.growth {
+            Growth::Even => length,
+            Growth::Doubles => length.saturating_mul(2).min(LONGEST),
+            Growth::Squares => length.saturating_mul(length).min(LONGEST),
+        };
+        let mut length = self.first;
+        for _ in 0..link {
+            let longer = next(length);
+            if longer == length {
+                break;
+            }
+            length = longer;
+        }
+        length
+    }
+
+    /// How many links there are until their lengths repeat.
+    pub(crate) fn distinct(&self) -> usize {
+        (0..).find(|&link| self.length(link) == self.length(link + 1)).unwrap_or(0) + 1
+    }
+
+    /// Where a period lies, 0 the first of all.
+    pub fn place(&self, period: usize) -> Link {
+        let (last, mut start) = (self.distinct() - 1, 0);
+        for link in 0..last {
+            let length = self.length(link);
+            if period - start < length {
+                return Link { link, start, step: period - start };
+            }
+            start += length;
+        }
+        let (length, left) = (self.length(last), period - start);
+        Link { link: last + left / length, start: period - left % length, step: left % length }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_period_has_its_place() {
+        for growth in [Growth::Even, Growth::Doubles, Growth::Squares] {
+            let links = Links { first: 3, growth };
+            let (mut link, mut start) = (0, 0);
+            for period in 0..10_000 {
+                if period == start + links.length(link) {
+                    start = period;
+                    link += 1;
+                }
+                assert_eq!(links.place(period), Link { link, start, step: period - start }, "{growth:?}");
+            }
+        }
+        let ends = Links { first: LONGEST, growth: Growth::Squares };
+        assert_eq!((ends.distinct(), ends.place(2 * LONGEST + 5).link), (1, 2));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a release promises and how far it is, for whoever looks beside the process that writes.
+
+use std::path::Path;
+
+use antinoise_accounting::PrivacyStatement;
+use antinoise_plan::VerifiedPlan;
+
+use crate::chain::Chain;
+use crate::folder::Folder;
+use crate::links::Link;
+use crate::release::{SETTINGS, error, errors, plans, read};
+use crate::state::State;
+use crate::{Keep, Query, Result, Settings, Unit};
+
+/// What a release promises and how far it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// What was asked for.
+    pub settings: Settings,
+    /// The plan that it runs; the first link's of a release without an end.
+    pub plan: VerifiedPlan,
+    chain: Chain,
+    /// Whether counts of a period came in as they were, bounded by whoever made them.
+    pub given: bool,
+    /// Periods that were frozen.
+    pub frozen: usize,
+    /// Periods of these that were published.
+    pub published: usize,
+}
+
+impl Status {
+    /// As [`Release::errors`](crate::Release::errors).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        errors(&self.settings, &self.chain, query)
+    }
+
+    /// As [`Release::error`](crate::Release::error).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
+        error(&self.settings, &self.chain, query, period)
+    }
+
+    /// Of all periods together: what was asked for or a little less.
+    pub fn epsilon(&self) -> f64 {
+        // Of links, all of which share what was asked for, one may have a little less.
+        if self.settings.links.is_some() { self.settings.epsilon } else { self.plan.privacy.epsilon }
+    }
+
+    /// The link of the period that is frozen next, of a release without an end.
+    pub fn link(&self) -> Option<Link> {
+        Some(self.settings.links?.place(self.frozen))
+    }
+
+    /// The privacy claim in words, with the bounds that this crate enforces.
+    pub fn statement(&self) -> PrivacyStatement {
+        let Settings { unit, max_periods, max_rows, periods, links, keep, .. } = &self.settings;
+        let which = if *keep == Keep::Sample { "a random sample of" } else { "the first" };
+        let periods = match links {
+            None => format!("{periods} at most, all covered together"),
+            Some(links) => {
+                let lengths: Vec<_> = (0..3).map(|link| links.length(link).to_string()).collect();
+                format!(
+                    "without an end, in links of {}, ... periods, each with noise of its own, all covered together: a unit \
+                     is counted in as many periods of all links together as it may be counted in of one",
+                    lengths.join(", ")
+                )
+            }
+        };
+        let (rows, named) = match unit {
+            Unit::User => (
+                format!("{which} {max_rows} rows of a user in a period, in {max_periods} periods at most"),
+                "every row names the user whose data it is; who has two names is two users",
+            ),
+            Unit::Event => ("each row by itself".into(), "every row is an event of its own"),
+        };
+        let neighbours = "data sets are neighbours when one has all rows of the other but those of one unit";
+        let public = "keys, queries and the ends of periods do not depend on the data";
+        let key = "the secret file stays secret, and no copy of it makes noise for other data: whoever has it can subtract the noise";
+        let mut assumptions: Vec<String> = [named, neighbours, public, key].map(String::from).into();
+        if self.given {
+            assumptions.push(
+                "counts that came in as they were keep the same bounds: that is their maker's word".into(),
+            );
+        }
+        let stated = self.plan.statement();
+        PrivacyStatement {
+            epsilon: self.epsilon(),
+            sampler: "none: events are counted as they come, and the release itself keeps to this schema".into(),
+            observer: "it holds against whoever sees all that is published, period by period, and knows all data but one \
+                       unit's"
+                .into(),
+            assumptions,
+            not_covered: vec![
+                "the exact tallies and messages that freezing tells its operator, and every other use of the same data".into(),
+            ],
+            // How many units there are is not known, and nothing depends on it.
+            units: None,
+            ..stated
+        }
+        .with_fact("counted", rows)
+        .with_fact("periods", periods)
+    }
+
+    /// What the release in `folder` promises and how far it is; beside a process that writes into it.
+    ///
+    /// # Errors
+    /// When there is none, or its plan does not hold.
+    pub fn of(folder: &Path) -> Result<Self> {
+        let state = State::look(&Folder::new(folder))?;
+        let settings = read(&state.fact(SETTINGS)?)?;
+        let chain = Chain::of(&settings, plans(&state, &settings)?)?;
+        let (plan, (frozen, published)) = (chain.first()?.plan.clone(), state.progress()?);
+        Ok(Self { settings, plan, chain, given: state.counts_were_given()?, frozen, published })
+    }
+}

@@ -1,0 +1,133 @@
+//! The users of a period, and how many rows each has.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+/// The bytes of a name that lie in the table itself: a look-up then reads memory at one place, which is most of its time.
+const SHORT: usize = 22;
+
+/// A user's name.
+#[derive(Debug, Clone)]
+pub(crate) enum Name {
+    Short { length: u8, bytes: [u8; SHORT] },
+    Long(Box<[u8]>),
+}
+
+impl Name {
+    pub(crate) fn new(name: &[u8]) -> Self {
+        if name.len() > SHORT {
+            return Self::Long(name.into());
+        }
+        let mut bytes = [0; SHORT];
+        bytes[..name.len()].copy_from_slice(name);
+        Self::Short { length: name.len() as u8, bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// How many rows of each user are counted in a period. The hashes are keyed, so that names cannot be chosen to meet.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    rows: HashMap<Name, u32>,
+}
+
+const SPENT: u32 = u32::MAX;
+
+/// Whether a row of a user may be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum May {
+    /// It may, and is.
+    Counted,
+    /// The user has as many rows already.
+    BeyondRows,
+    /// The user is not counted any more.
+    Spent,
+}
+
+impl Users {
+    /// A user who is not counted any more.
+    pub(crate) fn spend(&mut self, user: &[u8]) {
+        self.rows.insert(Name::new(user), SPENT);
+    }
+
+    /// Another row of `user`, of whom at most so many are counted.
+    pub(crate) fn add(&mut self, user: &[u8], most: u32) -> May {
+        let Some(rows) = self.rows.get_mut(user) else {
+            self.rows.insert(Name::new(user), 1);
+            return May::Counted;
+        };
+        if *rows == SPENT {
+            return May::Spent;
+        }
+        if *rows == most {
+            return May::BeyondRows;
+        }
+        *rows += 1;
+        May::Counted
+    }
+
+    /// Rows of `user` so far.
+    pub(crate) fn rows(&self, user: &[u8]) -> u32 {
+        self.rows.get(user).copied().unwrap_or(0)
+    }
+
+    /// Who has been counted with how many rows, in the order of their names' bytes.
+    pub(crate) fn counted(self) -> Vec<(Name, u32)> {
+        let mut counted: Vec<(Name, u32)> =
+            self.rows.into_iter().filter(|(_, rows)| *rows != SPENT).collect();
+        counted.sort_unstable_by(|(x, _), (y, _)| x.bytes().cmp(y.bytes()));
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_length_keep_apart_and_in_order() {
+        assert_eq!(std::mem::size_of::<(Name, u32)>(), 32);
+        let names: Vec<Vec<u8>> = (0..60).map(|length| vec![b'a'; length]).collect();
+        let mut users = Users::default();
+        for name in names.iter().rev() {
+            assert_eq!(users.add(name, 2), May::Counted);
+        }
+        // A zero byte is not the end of a name.
+        assert_eq!(users.add(b"aa\0", 2), May::Counted);
+        users.spend(b"gone");
+        assert_eq!(users.add(b"gone", 2), May::Spent);
+        assert_eq!([users.add(&names[30], 2), users.add(&names[30], 2)], [May::Counted, May::BeyondRows]);
+        let counted = users.counted();
+        assert_eq!(counted.len(), 61);
+        assert!(counted.windows(2).all(|pair| pair[0].0.bytes() < pair[1].0.bytes()));
+        let rows = |name: &[u8]| counted.iter().find(|(found, _)| found.bytes() == name).unwrap().1;
+        assert_eq!([rows(&names[30]), rows(&names[31]), rows(b"aa\0")], [2, 1, 1]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Who was counted when: in parts, and from the table of version 1.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use antinoise_release::{Period, Release, Settings, Status, Unit};
+use rusqlite::Connection;
+
+/// More users than a part holds, some of names that are long, some in every period.
+fn filled(folder: &Path) -> BTreeMap<(String, usize), u32> {
+    let keys = vec!["a".into()];
+    let settings = Settings { max_periods: 2, max_rows: 3, ..Settings::new(keys, 5, Unit::User) };
+    let mut release = Release::create(folder, &settings).unwrap();
+    let (mut expected, mut periods) = (BTreeMap::new(), BTreeMap::<String, usize>::new());
+    for step in 0..4usize {
+        let mut freezing = release.freeze(&Period::Number(step as i64)).unwrap();
+        for row in 0..9000usize {
+            let user = row * (step + 3) % 5000;
+            let name = format!("{}{user}", ["u", "é", &"long".repeat(50)][user % 3]);
+            freezing.add(&name, "a", None).unwrap();
+            let rows = expected.get(&(name.clone(), step)).copied().unwrap_or(0);
+            if rows == 0 {
+                let counted = periods.entry(name.clone()).or_default();
+                if *counted == 2 {
+                    continue;
+                }
+                *counted += 1;
+            }
+            expected.insert((name, step), (rows + 1).min(3));
+        }
+        freezing.commit().unwrap();
+    }
+    expected
+}
+
+fn counted(release: &Release) -> BTreeMap<(String, usize), u32> {
+    let mut found = BTreeMap::new();
+    release.counted(|user, step, rows| assert!(found.insert((user.into(), step), rows).is_none())).unwrap();
+    found
+}
+
+/// The table of version 1, with the same in it.
+fn as_version_1(folder: &Path, expected: &BTreeMap<(String, usize), u32>) {
+    let mut database = Connection::open(folder.join("release.db")).unwrap();
+    let change = database.transaction().unwrap();
+    let table = "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID";
+    change.execute_batch(&format!("{table}; DROP TABLE counted; PRAGMA user_version = 1")).unwrap();
+    for ((user, step), rows) in expected {
+        let row = rusqlite::params![user, *step as i64, rows];
+        change.execute("INSERT INTO participations VALUES (?, ?, ?)", row).unwrap();
+    }
+    change.commit().unwrap();
+}
+
+#[test]
+fn the_ledger_is_what_was_counted_and_so_it_is_from_version_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = filled(folder.path());
+    assert_eq!(counted(&Release::open(folder.path()).unwrap()), expected);
+
+    as_version_1(folder.path(), &expected);
+    // Whoever looks leaves it as it is.
+    assert_eq!(Status::of(folder.path()).unwrap().frozen, 4);
+    let version = || -> i64 {
+        let database = Connection::open(folder.path().join("release.db")).unwrap();
+        database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(), 1);
+    let mut release = Release::open(folder.path()).unwrap();
+    assert_eq!((version(), counted(&release)), (2, expected.clone()));
+    // Those who were counted in two periods are counted no more.
+    let mut freezing = release.freeze(&Period::Number(9)).unwrap();
+    let spent = |user: &String| expected.keys().filter(|(name, _)| name == user).count() == 2;
+    let users: std::collections::BTreeSet<&String> = expected.keys().map(|(user, _)| user).collect();
+    let left = users.iter().filter(|user| !spent(user)).count() as u64;
+    for user in &users {
+        freezing.add(user, "a", None).unwrap();
+    }
+    assert!(left > 0 && left < users.len() as u64);
+    assert_eq!(freezing.tally().counted, left);
+    assert_eq!(freezing.tally().beyond_max_periods, users.len() as u64 - left);
+}
+
+#[test]
+fn what_is_not_as_it_was_written_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = filled(folder.path());
+    let database = || Connection::open(folder.path().join("release.db")).unwrap();
+    for sql in [
+        "UPDATE counted SET users = X'05' WHERE step = 0 AND part = 0",
+        // Out of order: a user could be counted as if new.
+        "UPDATE counted SET users = (SELECT users FROM counted WHERE step = 1 AND part = 0) WHERE step = 1 AND part = 1",
+    ] {
+        let before = std::fs::read(folder.path().join("release.db")).unwrap();
+        database().execute_batch(sql).unwrap();
+        let mut release = Release::open(folder.path()).unwrap();
+        let error = release.freeze(&Period::Number(9)).unwrap_err().to_string();
+        assert!(error.contains("damaged (who was counted)"), "{error}");
+        drop(release);
+        std::fs::write(folder.path().join("release.db"), before).unwrap();
+    }
+    // A table that cannot be brought over stays as it is.
+    as_version_1(folder.path(), &expected);
+    database().execute("INSERT INTO participations VALUES ('x', 77, 1)", []).unwrap();
+    assert!(Release::open(folder.path()).is_err());
+    let count = "SELECT COUNT(*) FROM participations";
+    let rows: i64 = database().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows as usize, expected.len() + 1);
+}

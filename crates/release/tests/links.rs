@@ -1,0 +1,139 @@
+//! Releases without an end: running figures go on over the borders of links, and a release that was stopped anywhere publishes the same bits.
+
+use std::path::Path;
+
+use antinoise_release::{Figure, Growth, Links, Period, Published, Query, Release, Settings, Status, Unit};
+
+const PERIODS: usize = 17;
+
+fn settings() -> Settings {
+    let queries = ["counts", "window:4", "decay:0.5"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
+    let keys = ["a", "b"].map(String::from).to_vec();
+    let settings = Settings { max_periods: 2, epsilon: 200.0, queries, ..Settings::new(keys, 2, Unit::User) };
+    // Links of 2, 4, 8 and more periods.
+    settings.with_links(Links { first: 2, growth: Growth::Doubles })
+}
+
+fn count(key: usize, step: usize) -> i64 {
+    ((key * 31 + step * 17) % 50) as i64 + 1000
+}
+
+fn freeze(release: &mut Release, step: usize) {
+    release.freeze_counts(&Period::Number(step as i64), &[count(0, step), count(1, step)]).unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let mut release = Release::create(&whole, &settings()).unwrap();
+    let stopped = root.path().join("stopped");
+    copy(&whole, &stopped);
+    let mut published: Vec<Published> = Vec::new();
+    for step in 0..PERIODS {
+        freeze(&mut release, step);
+        published.extend(release.publish().unwrap());
+    }
+    // Figures are the sums but for noise of the size that is told, which is not the same in every link.
+    for row in &published {
+        let Period::Number(step) = row.period else { panic!("{row:?}") };
+        let key = usize::from(row.key == "b");
+        let query: Query = row.query.parse().unwrap();
+        let weight = |age: usize| match query {
+            Query::Window { width } => f64::from(age < width),
+            Query::Decay { factor } => factor.powi(age as i32),
+            _ => 1.0,
+        };
+        let step = step as usize;
+        let truth: f64 = (0..=step).map(|at| weight(step - at) * count(key, at) as f64).sum();
+        let deviation = release.error(&query, step).unwrap();
+        assert!((row.value.value() - truth).abs() < 6.0 * deviation + 0.5, "{row:?} {truth} {deviation}");
+        if let Figure::Real(value) = row.value {
+            assert!((row.upper.value() - value - 1.96 * deviation).abs() < 1e-3 * deviation);
+        }
+    }
+    let status = Status::of(&whole).unwrap();
+    let link = status.link().unwrap();
+    assert_eq!((link.link, link.start, link.step), (3, 14, 3));
+    assert!(status.statement().to_string().contains("links of 2, 4, 8"));
+    drop(release);
+
+    // Opened anew for every call, some periods frozen ahead, over borders too; copies stopped before a border, at it and behind it.
+    drop(Release::adopt(&stopped).unwrap());
+    let mut again = Vec::new();
+    for step in 0..PERIODS {
+        freeze(&mut Release::open(&stopped).unwrap(), step);
+        if step % 3 == 2 || step + 1 == PERIODS {
+            again.extend(Release::open(&stopped).unwrap().publish().unwrap());
+        }
+    }
+    assert_eq!(again, published);
+}
+
+/// The secret of another link is refused, but for the one before at its end.
+#[test]
+fn folders_of_other_links_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("release");
+    let mut release = Release::create(&path, &settings()).unwrap();
+    let mut secrets = Vec::new();
+    let mut databases = Vec::new();
+    for step in 0..7 {
+        freeze(&mut release, step);
+        release.publish().unwrap();
+        secrets.push(std::fs::read(path.join("secret")).unwrap());
+        databases.push(std::fs::read(path.join("release.db")).unwrap());
+    }
+    drop(release);
+    let opens = |secret: usize, database: usize| {
+        std::fs::write(path.join("secret"), &secrets[secret]).unwrap();
+        std::fs::write(path.join("release.db"), &databases[database]).unwrap();
+        Release::open(&path).is_ok()
+    };
+    // The noise is saved after the database: it may be a period behind.
+    for step in 0..7 {
+        assert!(opens(step, step), "{step}");
+        assert!(step == 0 || opens(step - 1, step) != matches!(step, 2 | 6), "{step}");
+    }
+    // A database that is older than its secret, in the same link and in another.
+    for (secret, database) in [(1, 0), (3, 2), (5, 4), (2, 1), (6, 5), (6, 1)] {
+        assert!(!opens(secret, database), "{secret} {database}");
+    }
+}
+
+#[test]
+fn a_release_without_an_end_is_designed_and_never_full() {
+    let keys = vec!["a".into()];
+    let base = Settings { max_periods: 2, ..Settings::new(keys, 2, Unit::User) };
+    let settings = base.endless().unwrap();
+    let links = settings.links.unwrap();
+    assert_eq!((links.first, links.growth), (128, Growth::Squares));
+    let window = Settings { queries: vec![("window:7".parse().unwrap(), 1.0)], ..base.clone() };
+    assert_eq!(window.endless().unwrap().links.unwrap().growth, Growth::Even);
+    // A user may be counted in more periods than a link would have.
+    assert!(
+        Settings { max_periods: 3, ..base }
+            .with_links(Links { first: 2, growth: Growth::Even })
+            .check()
+            .is_err()
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = Release::create(folder.path(), &settings).unwrap();
+    for step in 0..130 {
+        release.freeze(&Period::Number(step)).unwrap().commit().unwrap();
+    }
+    assert_eq!(release.publish().unwrap().len(), 130);
+    // Far beyond what could be listed.
+    let far = release.error(&Query::Counts, 1_000_000_000).unwrap();
+    assert!(far > release.error(&Query::Counts, 1_000_000).unwrap());
+    assert!(release.errors(&Query::Counts).is_err());
+}
