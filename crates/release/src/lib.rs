@@ -29,10 +29,14 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, query, period: what can go wrong; what is published of a key; names of periods
+//! error, measure, period: what can go wrong; what a row adds to; names of periods
+//! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
+//! query, quantile: what is published of a key; quantiles from numbers below edges
+//! words: queries as they are written
 //! settings, folder: what is wanted; the folder, its lock and its secret
 //! layout, state: the stacked vector and its bound; the SQLite file
-//! design, answer: one plan for all queries; SQL on what was published
+//! figures, answer: figures from the cells of a key; SQL on what was published
+//! design: one plan for all queries
 //! release: a release that is open
 //! freeze, publish: the events of a period; its noise, and what is told of it
 //! source: events from files
@@ -40,19 +44,25 @@
 //! ```
 
 mod answer;
+mod buckets;
 mod counts;
 mod design;
 mod error;
+mod figures;
 mod folder;
 mod freeze;
+mod interval;
 mod layout;
+mod measure;
 mod period;
 mod publish;
+mod quantile;
 mod query;
 mod release;
 mod settings;
 mod source;
 mod state;
+mod words;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};

@@ -152,7 +152,8 @@ impl Release {
         &self.design.plan
     }
 
-    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
+    /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit: of a cdf, that of its numbers; of a mean, that of
+    /// the mean times the number of rows, about; of quantiles, that of the number of rows below an edge less Q times that of all.
     ///
     /// # Errors
     /// When the release does not have this query.
@@ -169,7 +170,8 @@ fn errors(settings: &Settings, design: &Design, query: &Query) -> Result<Vec<f64
 }
 
 impl Status {
-    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
+    /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit: of a cdf, that of its numbers; of a mean, that of
+    /// the mean times the number of rows, about; of quantiles, that of the number of rows below an edge less Q times that of all.
     ///
     /// # Errors
     /// When the release does not have this query.
@@ -239,7 +241,10 @@ fn read(text: &str) -> Result<Settings> {
 /// The noise of a release, bound to all that it is for: the secret of another one, or of other settings, is refused.
 fn described(design: &Design, settings: &str, plan: &str) -> Result<(StreamBuilder, Grid)> {
     let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
-    let both = format!("antinoise release 1\n{}\n{}\n", digest(settings), digest(plan));
+    // Of correlated buckets, their matrices too: frozen points of one are not read by another.
+    let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
+    let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
+    let both = format!("antinoise release 1\n{}\n{}\n{codes}", digest(settings), digest(plan));
     let context: [u8; 32] = Sha256::digest(both.as_bytes()).into();
     Ok((design.noise()?.context(context), Grid::new(design.spacing)?))
 }
