@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antinoise_mechanism::Workload;
-use antinoise_release::{Settings, Status};
+use antinoise_release::{Query, Settings, Status};
 use clap::Args;
 use serde::Serialize;
 
@@ -50,11 +50,23 @@ struct Told {
     workload: Workload,
     /// The largest standard deviation of its noise over all periods, in its unit.
     largest_standard_deviation: f64,
+    /// What that is of, where it is not of its figures.
+    deviation_of: Option<&'static str>,
 }
 
 /// Reads the release.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     Report::of(&arguments.dir)
+}
+
+/// What the standard deviation of a query is of, where its figures have none that is known in advance.
+fn deviation_of(query: &Query) -> Option<&'static str> {
+    match query {
+        Query::Mean { .. } => Some("the mean times the number of rows"),
+        Query::Cdf { .. } => Some("the numbers of rows"),
+        Query::Quantiles { .. } => Some("ranks, in rows,"),
+        _ => None,
+    }
 }
 
 impl Report {
@@ -66,8 +78,13 @@ impl Report {
         let mut queries = Vec::new();
         for (query, _) in &settings.queries {
             let largest = status.errors(query)?.into_iter().fold(0.0, f64::max);
-            let (query, workload) = (query.to_string(), query.workload());
-            queries.push(Told { query, workload, largest_standard_deviation: largest });
+            let (deviation_of, workload) = (deviation_of(query), query.workload());
+            queries.push(Told {
+                query: query.to_string(),
+                workload,
+                largest_standard_deviation: largest,
+                deviation_of,
+            });
         }
         Ok(Self {
             dir: dir.to_path_buf(),
@@ -97,10 +114,11 @@ impl fmt::Display for Report {
             self.periods, self.frozen, self.published
         )?;
         writeln!(f, "keys              {}", self.keys.len())?;
-        for Told { query, largest_standard_deviation, .. } in &self.queries {
+        for Told { query, largest_standard_deviation, deviation_of, .. } in &self.queries {
+            let of = deviation_of.map_or(String::new(), |what| format!(" of {what}"));
             writeln!(
                 f,
-                "query             {query}: standard deviation {} at most",
+                "query             {query}: standard deviation{of} {} at most",
                 short(*largest_standard_deviation, 4)
             )?;
         }
