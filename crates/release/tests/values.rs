@@ -192,7 +192,7 @@ fn what_is_published_of_values_follows_from_the_rows_and_the_noise() {
     let kept = kept(&events, periods, 4, 2);
     let deviations = deviations(&release, periods);
     let points = (1.0 / release.plan().release.grid().unwrap().unwrap().spacing()).floor();
-    let mut noises = vec![0i64; 21];
+    let mut noises = [0i64; 21];
     for step in 0..periods {
         freeze(&mut release, step, &events);
         let cells = frozen(folder.path(), step);
