@@ -99,13 +99,10 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
     }
 }
 
-/// A figure with half of its interval to each side, or with the longer side of an interval that has a longer one.
+/// A figure with its interval.
 fn point(x: f64, row: &Published) -> Point {
     let (value, lower, upper) = (row.value.value(), row.lower.value(), row.upper.value());
-    let half = 0.5 * (upper - lower);
-    let is_about_its_middle = ["mean:", "cdf:", "quantiles:"].iter().all(|name| !row.query.starts_with(name));
-    let error = if is_about_its_middle { half } else { (upper - value).max(value - lower) };
-    Point { x, y: value, error: Some(error) }
+    Point { x, y: value, error: Some([value - lower, upper - value]) }
 }
 
 fn unit(query: &str) -> &'static str {

@@ -26,13 +26,7 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
         let (shown, all) = (figure::shown(&rows).len(), status.settings.keys.len());
         let of = if shown < all { format!(" The {shown} largest of {all} keys.") } else { String::new() };
-        let sides = match query.split(':').next() {
-            Some("mean" | "cdf" | "quantiles") => {
-                " Where an interval has a longer side, it is drawn to both."
-            }
-            _ => "",
-        };
-        let caption = format!("Published figures with their 95% intervals.{sides}{of}");
+        let caption = format!("Published figures with their 95% intervals.{of}");
         body += &section(&escaped(&query), &caption, WHOLE, figure::chart(&query, published))?;
     }
     body += &table(published);
