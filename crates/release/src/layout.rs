@@ -190,3 +190,43 @@ impl Part {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unit;
+
+    fn random(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// All rows of a unit, at random or in one place, are within the clip norm, whatever is asked for, weighted and however fine the grid is.
+    #[test]
+    fn the_rows_of_a_unit_are_within_the_clip_norm() {
+        let pool = "counts window:3 sum:-4,9 mean:-4,9 mean:0,1 histogram:0,1,2 cdf:0,1,2 cdf:-3,-1,0,1,4,5,8 \
+                    quantiles:0.2,0.9@0,1,2 range:0,5@-3,-1,0,1,4,5,8 histogram:1";
+        let mut state = 1;
+        for round in 0..4000 {
+            let mut next = || random(&mut state);
+            let mut settings = Settings::new(vec!["a".into(), "b".into()], 3, Unit::User);
+            let drawn: Vec<&str> = pool.split_whitespace().filter(|_| next() < 0.3).collect();
+            if !drawn.is_empty() {
+                settings.queries =
+                    drawn.iter().map(|query| (query.parse().unwrap(), 4f64.powf(next() - 0.5))).collect();
+            }
+            let (layout, rows) = (Layout::new(&settings), 1 + (next() * 4.0) as usize);
+            let spacing = layout.coarsest_spacing() / (1 + (next() * 40.0) as usize) as f64;
+            let mut cells = vec![0i64; layout.cells()];
+            let place = (next() < 0.5).then(|| (0, next() * 14.0 - 5.0));
+            for _ in 0..rows {
+                let (key, value) = place.unwrap_or_else(|| (usize::from(next() < 0.5), next() * 14.0 - 5.0));
+                layout.row(spacing, key, Some(value), |cell, added| cells[cell] += added).unwrap();
+            }
+            layout.encode(spacing, &mut cells).unwrap();
+            let norm = spacing * cells.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt();
+            // Rounding of this sum, and not of points.
+            assert!(norm <= layout.clip_norm(rows) * (1.0 + 1e-14), "{round}: {norm} {drawn:?}");
+        }
+    }
+}
