@@ -1,14 +1,14 @@
 //! The data of a chart.
 
-/// A value, with its standard error where it has one.
+/// A value, with its error where it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// The horizontal coordinate.
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// Its standard error: drawn to both sides.
-    pub error: Option<f64>,
+    /// How far its error reaches below it and above it: twice the same for a standard error.
+    pub error: Option<[f64; 2]>,
 }
 
 impl From<(f64, f64)> for Point {
@@ -20,8 +20,9 @@ impl From<(f64, f64)> for Point {
 impl Point {
     /// The ends of its error, the value itself where it has none.
     pub(crate) fn ends(&self) -> [f64; 2] {
-        let error = self.error.filter(|error| error.is_finite()).unwrap_or(0.0);
-        [self.y - error, self.y + error]
+        let are_finite = |[below, above]: &[f64; 2]| below.is_finite() && above.is_finite();
+        let [below, above] = self.error.filter(are_finite).unwrap_or_default();
+        [self.y - below, self.y + above]
     }
 }
 

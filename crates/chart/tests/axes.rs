@@ -130,7 +130,7 @@ fn ticks_stand_where_they_were_asked_for_as_far_as_there_is_room() {
 
 #[test]
 fn errors_are_a_band_about_a_line_and_bars_on_points() {
-    let points = |error: f64| (1..5).map(move |i| Point { x: f64::from(i), y: 1.0, error: Some(error) });
+    let points = |error: f64| (1..5).map(move |i| Point { x: f64::from(i), y: 1.0, error: Some([error; 2]) });
     let draw = |look, error| {
         let chart = Chart {
             title: String::new(),
@@ -150,6 +150,29 @@ fn errors_are_a_band_about_a_line_and_bars_on_points() {
     let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
     assert_eq!(lines(&draw(Look::Points, 0.5)), lines(&draw(Look::Points, f64::NAN)));
     assert!(!draw(Look::Line, f64::NAN).contains("NaN"));
+}
+
+/// The ends of a band are at the ends of the errors, whose sides may differ.
+#[test]
+fn a_band_may_have_a_longer_side() {
+    let points = (0..4).map(|i| Point { x: f64::from(i), y: 1.0, error: Some([1.0, 0.0]) });
+    let chart = Chart {
+        title: String::new(),
+        x: Axis::linear("across"),
+        y: Axis::linear("up"),
+        series: vec![Series::new("name", Look::Line, points)],
+    };
+    let svg =
+        Figure { width: 400, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap();
+    let heights = |outline: &str| -> Vec<f64> {
+        let points = common::attribute(outline, "points").unwrap();
+        points.split_whitespace().map(|point| point.split_once(',').unwrap().1.parse().unwrap()).collect()
+    };
+    let band = heights(svg.split("<polygon").nth(1).unwrap());
+    let line = heights(svg.split("<polyline").skip(1).find(|outline| heights(outline).len() == 4).unwrap());
+    // Down is more.
+    let (top, bottom) = band.iter().fold((f64::MAX, f64::MIN), |(t, b), y| (t.min(*y), b.max(*y)));
+    assert!((top - line[0]).abs() < 1.5 && bottom > line[0] + 50.0, "{band:?} {line:?}");
 }
 
 #[test]

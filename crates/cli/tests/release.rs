@@ -83,6 +83,44 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
 }
 
 #[test]
+fn figures_of_values_are_named_by_quantile_and_edge() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    let base =
+        "release init values --keys a,b,c --periods 6 --epsilon 2 --delta 1e-6 --unit user --max-periods 3";
+    let queries = ["mean:0,50", "cdf:10,20,30", "quantiles:0.5,0.9@10,20,30", "range:10,30@10,20,30"];
+    let queries: Vec<&str> = queries.iter().flat_map(|query| ["--query", *query]).collect();
+    let status = json(folder, &[&base.split(' ').collect::<Vec<_>>()[..], &queries].concat());
+    assert_eq!(status["queries"][0]["deviation_of"], "the mean times the number of rows");
+    assert!(status["queries"][3]["deviation_of"].is_null());
+    json(folder, &[&["release", "freeze", "values", "0", "--value", "value"][..], &EVENTS].concat());
+    let told = json(folder, &["release", "publish", "values"])["published"].as_array().unwrap().clone();
+    let of_a = told.iter().filter(|row| row["key"] == "a");
+    let names: Vec<&str> = of_a.map(|row| row["bucket"].as_str().unwrap()).collect();
+    let shares = ["share below 10", "share below 20", "share below 30"];
+    let wanted = [&["", "below 10", "below 20", "below 30"][..], &shares, &["0.5", "0.9", ""]].concat();
+    assert_eq!(names, wanted);
+    for row in &told {
+        let is_whole = row["query"].as_str().unwrap().starts_with("range")
+            || row["bucket"].as_str().unwrap().starts_with("below");
+        assert_eq!(row["value"].is_i64(), is_whole, "{row}");
+        let [lower, value, upper] = ["lower", "value", "upper"].map(|name| row[name].as_f64().unwrap());
+        assert!(lower <= value && value <= upper, "{row}");
+    }
+    json(folder, &["release", "report", "values", "--out", "page.html", "--plot", "curves.svg"]);
+    let figure = std::fs::read_to_string(folder.join("curves.svg")).unwrap();
+    for title in ["mean of clipped values", "share of events with a value below", "value of the quantile"] {
+        assert!(figure.contains(title), "{title}");
+    }
+    let again = "release init other --keys a --periods 6 --epsilon 2 --delta 1e-6 --unit event --query";
+    for query in ["mean:3", "cdf:2,1", "quantiles:1@0,1", "quantiles:0.5@1", "range:0,2@0,1"] {
+        refused(folder, &[&again.split(' ').collect::<Vec<_>>()[..], &[query]].concat(), "--query");
+    }
+    refused(folder, &[&["release", "freeze", "values", "1"][..], &EVENTS].concat(), "--value is absent");
+}
+
+#[test]
 fn bad_input_is_refused_by_name() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path();

@@ -62,14 +62,14 @@ pub fn check(path: &Path, found: &Metadata) -> std::result::Result<(), InvalidPa
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
+    #[cfg(unix)]
     #[test]
     fn what_is_made_is_its_owners_alone_and_what_is_not_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+
+        use super::*;
         let folder = tempfile::tempdir().unwrap();
         let (made, path) = (folder.path().join("a/b"), folder.path().join("a/b/file"));
         make_folder(&made).unwrap();

@@ -26,6 +26,7 @@ use antinoise_mechanism::{AnyStrategy, Class, Participation, Strategy, Workload}
 use antinoise_plan::Plan;
 
 use crate::design::Design;
+use crate::figures::Reading;
 use crate::links::{Link, Links};
 use crate::{Error, Query, Result, Settings};
 
@@ -173,11 +174,16 @@ impl Chain {
         }
     }
 
-    /// Standard deviation of the noise in a period's figure of `query`, in the query's unit.
+    /// The largest standard deviation of the noise in a period's figures of `query`, in the query's unit; see [`crate::Release::errors`].
     pub(crate) fn deviation(&self, query: &Query, period: usize) -> Result<f64> {
-        let (workload, first) = (query.workload(), self.first()?);
-        let unit = first.layout.part(&query.measure()).unit(first.spacing);
-        Ok(self.variance(&workload, period)?.sqrt() / first.spacing * unit)
+        let first = self.first()?;
+        let largest = Reading::new(query, &first.layout, first.spacing).largest_deviation();
+        Ok(self.noise_in_points(query, period)? * largest)
+    }
+
+    /// Standard deviation of the noise in a cell after a period, through the linear map of `query`, in points.
+    pub(crate) fn noise_in_points(&self, query: &Query, period: usize) -> Result<f64> {
+        Ok(self.variance(&query.workload(), period)?.sqrt() / self.first()?.spacing)
     }
 
     /// Variance of a figure of whole points times the spacing: that of its link's noise, and what is left of that of the links before.

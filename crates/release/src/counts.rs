@@ -21,7 +21,7 @@ impl Release {
     /// ```
     ///
     /// # Errors
-    /// As [`Release::freeze`]; when there are sums or histograms, or not as many counts as keys.
+    /// As [`Release::freeze`]; when there are queries about values, or not as many counts as keys.
     pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
         let (layout, spacing) = (&self.design.layout, self.design.spacing);
         let [part] = &layout.parts[..] else {

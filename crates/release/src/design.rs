@@ -5,6 +5,7 @@ use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose, dim_for_spacing};
 
+use crate::figures::Reading;
 use crate::layout::Layout;
 use crate::{Error, Query, Result, Settings, Unit};
 
@@ -74,12 +75,17 @@ impl Design {
         Ok(NoiseStream::builder(recursion, steps, cells, self.plan.noise_std()))
     }
 
-    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
-    pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        let unit = self.layout.part(&query.measure()).unit(self.spacing);
+    /// Standard deviation of the noise in a cell after each period, through the linear map of `query`, in points.
+    pub(crate) fn noise_in_points(&self, query: &Query) -> Result<Vec<f64>> {
         let of_point = self.plan.noise_std() / self.spacing;
         let rows = self.plan.strategy.row_errors(&query.workload())?;
-        Ok(rows.into_iter().map(|row| row * of_point * unit).collect())
+        Ok(rows.into_iter().map(|row| row * of_point).collect())
+    }
+
+    /// The largest standard deviation of the noise in each period's figures of `query`; see [`crate::Release::errors`].
+    pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        let largest = Reading::new(query, &self.layout, self.spacing).largest_deviation();
+        Ok(self.noise_in_points(query)?.into_iter().map(|noise| noise * largest).collect())
     }
 }
 

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use antinoise_input::InvalidParameter;
 use rusqlite::params;
 use serde::Serialize;
 
+use crate::layout::too_many;
 use crate::ledger::Writer;
 use crate::sample::{Place, Sample};
 use crate::state::{GIVEN, bytes};
@@ -51,10 +51,11 @@ pub struct Freezing<'r> {
     keys: HashMap<String, usize>,
     period: Period,
     step: usize,
+    /// Points; of correlated buckets, rows until they are committed.
     pub(crate) increments: Vec<i64>,
     /// Whether they were bounded and counted elsewhere.
     pub(crate) given: bool,
-    /// Those of the row that is being added.
+    /// What the row that is being added adds.
     points: Vec<(usize, i64)>,
     /// The rows that each user has so far, and who is not counted any more.
     users: Users,
@@ -120,7 +121,7 @@ impl Freezing<'_> {
         self.tally
     }
 
-    /// Adds a row: an event of `user` with `key`, and with `value` where the release has sums or histograms.
+    /// Adds a row: an event of `user` with `key`, and with `value` where the release has queries about values.
     ///
     /// # Errors
     /// When the user is empty (of a release for users), or the value is absent or NaN where it is needed; the row is then not counted, and the period
@@ -157,9 +158,7 @@ impl Freezing<'_> {
         }
         for &(cell, added) in &self.points {
             // A row adds less than 2^31 points: 2^32 rows fit.
-            self.increments[cell] = self.increments[cell].checked_add(added).ok_or_else(|| {
-                InvalidParameter::new("rows of a period", "more than 64 bits count", "fewer")
-            })?;
+            self.increments[cell] = self.increments[cell].checked_add(added).ok_or_else(too_many)?;
         }
         self.tally.counted += 1;
         Ok(Fate::Counted)
@@ -189,7 +188,9 @@ impl Freezing<'_> {
     ///
     /// # Errors
     /// When they cannot be written; nothing is then changed.
-    pub fn commit(self) -> Result<Tally> {
+    pub fn commit(mut self) -> Result<Tally> {
+        let design = &self.release.design;
+        design.layout.encode(design.spacing, &mut self.increments)?;
         let (users, most) = (self.users.counted(), self.release.settings.max_rows as u32);
         let given = self.given;
         let (step, period, increments) = (self.step as i64, &self.period, bytes(&self.increments));

@@ -1,8 +1,8 @@
-//! Continual release: private counts, sums and histograms over a stream, period by period, for people who count.
+//! Continual release: private counts, sums, means, histograms and quantiles over a stream, period by period, for people who count.
 //!
 //! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and [frozen](Release::freeze), and then
-//! [published](Release::publish) once: running counts and sums, sliding windows, decaying counts and histograms, each figure with its 95%
-//! interval. The whole stream has one (epsilon, delta).
+//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles and ranges, each
+//! figure with its 95% interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
 //!
@@ -10,7 +10,8 @@
 //! functions of r_t = g_t + (C^-1 Z)_t, t = 1, ..., N, alone.
 //!
 //! 1. *Bound.* A unit's kept rows move g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm, R rows of p_q points each; s times that is at most the plan's
-//!    clip norm, R sqrt(sum of w_q^2). Increments are integers, so that sums are exact in every order.
+//!    clip norm, R sqrt(sum of w_q^2). A row adds its points to one cell of a part. Where a histogram's buckets are correlated it adds a column of a matrix of whole points,
+//!    each of whose columns has l2 norm p_q at most. Increments are integers, so that sums are exact in every order.
 //! 2. *Schema.* A user is counted in at most k periods, which a ledger on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
 //!    single period, takes part once (min-sep:N,1).
 //! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file, or
@@ -20,7 +21,8 @@
 //!    adjacency, which for sums is to add or remove a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
 //! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before any noise meets them. At most N periods are frozen. A database that is
 //!    older than its secret, a copy of the folder, and a second writer are refused.
-//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers.
+//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles
+//!    and ranges: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
 //!
 //! A release without an end ([`Links`]) has plans, keys and noise of their own for each link of periods, and a unit takes part in at most k periods of all links
 //! together. All links are one block-diagonal strategy, whose claim is that of 4 if k' periods in a link alone, for every k' <= k, move it by at most k' / k of what
@@ -34,13 +36,17 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, query, period: what can go wrong; what is published of a key; names of periods
+//! error, measure, period: what can go wrong; what a row adds to; names of periods
 //! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
 //! sample: which rows of a user are kept
+//! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
+//! query, quantile: what is published of a key; quantiles from numbers below edges
+//! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
 //! layout, state: the stacked vector and its bound; the SQLite file
-//! design, answer: one plan for all queries; SQL on what was published
+//! figures, answer: figures from the cells of a key; SQL on what was published
+//! design: one plan for all queries
 //! chain: designs of links, and the proof that they share one budget
 //! horizons: links compared
 //! release: a release that is open
@@ -51,18 +57,23 @@
 //! ```
 
 mod answer;
+mod buckets;
 mod chain;
 mod counts;
 mod design;
 mod error;
+mod figures;
 mod folder;
 mod freeze;
 mod horizons;
+mod interval;
 mod layout;
 mod ledger;
 mod links;
+mod measure;
 mod period;
 mod publish;
+mod quantile;
 mod query;
 mod release;
 mod sample;
@@ -71,6 +82,7 @@ mod source;
 mod state;
 mod status;
 mod users;
+mod words;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};

@@ -5,11 +5,9 @@
 
 use rusqlite::{Transaction, params};
 
+use crate::figures::{Reading, Told};
 use crate::state::{Figure, Published, Waiting, bytes};
 use crate::{Error, Query, Release, Result};
-
-/// The quantile of the standard normal above which 2.5% are.
-const QUANTILE: f64 = 1.959_963_984_540_054;
 
 /// What a query remembers from period to period, by its name in the database.
 struct Memory {
@@ -17,12 +15,17 @@ struct Memory {
     cells: Vec<i64>,
 }
 
-/// A query's figures of a period, in the order of its cells: unrounded values.
-struct Answers<'q> {
-    query: &'q Query,
-    /// In the query's unit.
-    values: Vec<f64>,
-    deviation: f64,
+/// A query, and the standard deviation of a cell of its linear map after each period, in points, where there is an end.
+struct Asked<'q> {
+    reading: Reading<'q>,
+    noise: Option<Vec<f64>>,
+}
+
+/// A period's noisy increments, and their sum with those of all before.
+struct Points<'p> {
+    step: usize,
+    noisy: &'p [i64],
+    sum: &'p [i64],
 }
 
 impl Release {
@@ -33,35 +36,41 @@ impl Release {
     /// # Errors
     /// When they cannot be written; what was published before remains.
     pub fn publish(&mut self) -> Result<Vec<Published>> {
-        let (mut errors, mut published) = (Vec::new(), Vec::new());
-        while let Some(waiting) = self.state.waiting(self.design.layout.cells())? {
-            let deviations = self.deviations(waiting.step, &mut errors)?;
-            published.extend(self.publish_one(waiting, &deviations)?);
+        // Readings borrow these while the rest of the release changes.
+        let (queries, layout) = (self.settings.queries.clone(), self.design.layout.clone());
+        let (mut asked, mut published) = (Vec::new(), Vec::new());
+        while let Some(waiting) = self.state.waiting(layout.cells())? {
+            if asked.is_empty() {
+                for (query, _) in &queries {
+                    let reading = Reading::new(query, &layout, self.design.spacing);
+                    asked.push(Asked { reading, noise: self.all_noise(query)? });
+                }
+            }
+            published.extend(self.publish_one(waiting, &asked)?);
         }
         Ok(published)
     }
 
-    /// Of each query's figures of a period. All of them are found together, once, where there is an end.
-    fn deviations(&self, step: usize, errors: &mut Vec<Vec<f64>>) -> Result<Vec<f64>> {
-        let queries = self.settings.queries.iter().map(|(query, _)| query);
-        if self.settings.links.is_some() {
-            return queries.map(|query| self.chain.deviation(query, step)).collect();
+    /// Of a cell of the query's linear map, after each period: all of it is found together, once, where there is an end.
+    fn all_noise(&self, query: &Query) -> Result<Option<Vec<f64>>> {
+        match self.settings.links {
+            Some(_) => Ok(None),
+            None => self.design.noise_in_points(query).map(Some),
         }
-        if errors.is_empty() {
-            *errors = queries.map(|query| self.design.errors(query)).collect::<Result<_>>()?;
-        }
-        Ok(errors.iter().map(|errors| errors[step]).collect())
     }
 
-    fn publish_one(&mut self, waiting: Waiting, deviations: &[f64]) -> Result<Vec<Published>> {
+    fn publish_one(&mut self, waiting: Waiting, asked: &[Asked<'_>]) -> Result<Vec<Published>> {
         let noisy = self.noisy(&waiting)?;
         let (sum, mut memories) = self.running_sum(&noisy)?;
+        let points = Points { step: waiting.step, noisy: &noisy, sum: &sum };
         let mut published = Vec::new();
-        for (index, &deviation) in deviations.iter().enumerate() {
-            let query = &self.settings.queries[index].0;
-            let values = self.values(query, waiting.step, &noisy, &sum, &mut memories)?;
-            let answers = Answers { query, values, deviation };
-            self.told(&waiting, answers, &mut memories, &mut published)?;
+        for Asked { reading, noise } in asked {
+            let noise = match noise {
+                Some(noise) => noise[waiting.step],
+                None => self.chain.noise_in_points(reading.query, waiting.step)?,
+            };
+            let figures = self.figures(reading, &points, noise, &mut memories)?;
+            self.tell(&waiting, reading, figures, &mut memories, &mut published)?;
         }
         let forgotten = waiting.step as i64 - self.longest_window() as i64;
         self.state.change(|change| {
@@ -100,82 +109,78 @@ impl Release {
         Ok((cells.clone(), vec![Memory { name: "sum".into(), cells }]))
     }
 
-    /// What is published of a query before it is rounded.
-    fn values(
+    /// What is published of a query before it is raised: the figures of the first key, of the second, and so on.
+    fn figures(
         &self,
-        query: &Query,
-        step: usize,
-        noisy: &[i64],
-        sum: &[i64],
+        reading: &Reading<'_>,
+        points: &Points<'_>,
+        noise: f64,
         memories: &mut Vec<Memory>,
-    ) -> Result<Vec<f64>> {
-        let layout = &self.design.layout;
-        let part = layout.part(&query.measure());
-        let unit = part.unit(self.design.spacing);
-        let cells = part.cell(0, 0)..part.cell(layout.keys, 0);
-        let in_unit = |points: &[i64]| points.iter().map(|&points| points as f64 * unit).collect();
-        match query {
-            Query::Counts | Query::Sum { .. } | Query::Histogram { .. } => Ok(in_unit(&sum[cells])),
+    ) -> Result<Vec<Told>> {
+        let keys = self.design.layout.keys;
+        let cells = reading.part.cell(0, 0)..reading.part.cell(keys, 0);
+        let increments = &points.noisy[cells.clone()];
+        match reading.query {
             Query::Window { width } => {
-                let name = query.to_string();
+                let name = reading.query.to_string();
                 let mut window = self.state.running(&name, cells.len())?;
-                window.iter_mut().zip(&noisy[cells.clone()]).for_each(|(window, r)| *window += r);
-                if let Some(left) = step.checked_sub(*width) {
-                    let left = self.state.noisy(left, noisy.len())?;
+                window.iter_mut().zip(increments).for_each(|(window, r)| *window += r);
+                if let Some(left) = points.step.checked_sub(*width) {
+                    let left = self.state.noisy(left, points.noisy.len())?;
                     window.iter_mut().zip(&left[cells]).for_each(|(window, r)| *window -= r);
                 }
-                let values = in_unit(&window);
+                let told = window.iter().map(|points| reading.cell(*points as f64, noise)).collect();
                 memories.push(Memory { name, cells: window });
-                Ok(values)
+                Ok(told)
             }
             Query::Decay { factor } => {
-                let name = query.to_string();
+                let name = reading.query.to_string();
                 let before = self.state.running(&name, cells.len())?;
                 let weighted = |(before, r): (i64, &i64)| factor * f64::from_bits(before as u64) + *r as f64;
-                let decayed: Vec<f64> = before.into_iter().zip(&noisy[cells]).map(weighted).collect();
+                let decayed: Vec<f64> = before.into_iter().zip(increments).map(weighted).collect();
                 let cells = decayed.iter().map(|value| value.to_bits() as i64).collect();
                 memories.push(Memory { name, cells });
-                Ok(decayed.into_iter().map(|value| value * unit).collect())
+                Ok(decayed.into_iter().map(|points| reading.cell(points, noise)).collect())
             }
+            _ => Ok((0..keys).flat_map(|key| reading.figures(key, points.sum, noise)).collect()),
         }
     }
 
-    /// The rows of the table: rounded, raised where that was asked for, with their intervals.
-    fn told(
+    /// The rows of the table: figures, raised where that was asked for, with their intervals.
+    fn tell(
         &self,
         waiting: &Waiting,
-        answers: Answers<'_>,
+        reading: &Reading<'_>,
+        figures: Vec<Told>,
         memories: &mut Vec<Memory>,
         published: &mut Vec<Published>,
     ) -> Result<()> {
-        let Answers { query, values, deviation } = answers;
-        let measure = query.measure();
-        let buckets = measure.buckets();
-        let mut largest = match self.settings.monotone && query.is_monotone() {
-            true => Some(self.state.running(&format!("largest {query}"), values.len())?),
+        let (query, names) = (reading.query.to_string(), &reading.names);
+        let remembered = format!("largest {query}");
+        let mut largest = match self.settings.monotone && reading.query.is_monotone() {
+            true => Some(self.state.running(&remembered, figures.len())?),
             false => None,
         };
-        for (cell, value) in values.into_iter().enumerate() {
-            let mut interval = Interval::new(value, deviation, query.is_whole());
-            if self.settings.non_negative && query.is_non_negative() {
+        for (at, Told { mut interval, is_whole, is_monotone }) in figures.into_iter().enumerate() {
+            if self.settings.non_negative && reading.query.is_non_negative() {
                 interval.raise(0.0);
             }
-            if let Some(largest) = &mut largest {
-                interval.raise(f64::from_bits(largest[cell] as u64));
-                largest[cell] = interval.value.to_bits() as i64;
+            if let Some(largest) = largest.as_mut().filter(|_| is_monotone) {
+                interval.raise(f64::from_bits(largest[at] as u64));
+                largest[at] = interval.value.to_bits() as i64;
             }
-            let figure = |x: f64| if query.is_whole() { Figure::Whole(x as i64) } else { Figure::Real(x) };
+            let figure = |x: f64| if is_whole { Figure::Whole(x as i64) } else { Figure::Real(x) };
             published.push(Published {
                 period: waiting.period.clone(),
-                key: self.settings.keys[cell / buckets].clone(),
+                key: self.settings.keys[at / names.len()].clone(),
                 value: figure(interval.value),
                 lower: figure(interval.lower),
                 upper: figure(interval.upper),
-                query: query.to_string(),
-                bucket: measure.bucket_name(cell % buckets),
+                query: query.clone(),
+                bucket: names[at % names.len()].clone(),
             });
         }
-        memories.extend(largest.map(|cells| Memory { name: format!("largest {query}"), cells }));
+        memories.extend(largest.map(|cells| Memory { name: remembered, cells }));
         Ok(())
     }
 
@@ -186,34 +191,6 @@ impl Release {
             _ => 0,
         };
         self.settings.queries.iter().map(|(query, _)| width(query)).max().unwrap_or(0)
-    }
-}
-
-/// A figure and its 95% interval.
-struct Interval {
-    value: f64,
-    lower: f64,
-    upper: f64,
-}
-
-impl Interval {
-    /// Of a truth that is whole, the interval's ends are: the whole numbers in it are the same.
-    fn new(value: f64, deviation: f64, is_whole: bool) -> Self {
-        let (lower, upper) = (value - QUANTILE * deviation, value + QUANTILE * deviation);
-        if is_whole {
-            // Noise so small that no whole number is in it is still noise about one.
-            let value = value.round_ties_even();
-            Self { value, lower: lower.ceil().min(value), upper: upper.floor().max(value) }
-        } else {
-            Self { value, lower, upper }
-        }
-    }
-
-    /// The truth is not below `least`, or that is what is published.
-    fn raise(&mut self, least: f64) {
-        self.value = self.value.max(least);
-        self.upper = self.upper.max(self.value);
-        self.lower = self.lower.max(0.0).min(self.value);
     }
 }
 

@@ -1,11 +1,12 @@
 //! What is published of a key's events.
 
 use std::fmt;
-use std::str::FromStr;
 
 use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
+
+use crate::measure::{Measure, half_and_middle};
 
 /// What is published of a key in every period.
 ///
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 /// use antinoise_release::Query;
 /// assert_eq!("window:7".parse::<Query>()?, Query::Window { width: 7 });
 /// assert!("sum:5,1".parse::<Query>().unwrap_err().to_string().contains("LO below HI"));
+/// let median: Query = "quantiles:0.5@0,10,20".parse()?;
+/// assert_eq!(median, Query::Quantiles { ranks: vec![0.5], edges: vec![0.0, 10.0, 20.0] });
 /// # Ok::<(), antinoise_input::InvalidParameter>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +25,13 @@ pub enum Query {
     Counts,
     /// `sum:LO,HI`: the sum of the values since the first period, each clipped to \[LO, HI\].
     Sum {
+        /// LO.
+        low: f64,
+        /// HI.
+        high: f64,
+    },
+    /// `mean:LO,HI`: the mean of the values since the first period, each clipped to \[LO, HI\].
+    Mean {
         /// LO.
         low: f64,
         /// HI.
@@ -43,55 +53,111 @@ pub enum Query {
         /// Edges, increasing.
         edges: Vec<f64>,
     },
+    /// `cdf:E1,E2,...`: of the events since the first period, how many have a value below each edge, and which share of all that is.
+    Cdf {
+        /// Edges, increasing; at most 1023.
+        edges: Vec<f64>,
+    },
+    /// `quantiles:Q1,Q2,...@E1,E2,...`: quantiles of the values since the first period, each clipped to the first and last edge: of n values in
+    /// increasing order, the ceil(Q n)-th.
+    Quantiles {
+        /// Q1, Q2, ..., increasing, in (0, 1).
+        ranks: Vec<f64>,
+        /// Edges, increasing; 2 to 1023.
+        edges: Vec<f64>,
+    },
+    /// `range:LO,HI@E1,E2,...`: the number of events since the first period whose value is from LO to below HI.
+    Range {
+        /// LO, an edge.
+        low: f64,
+        /// HI, an edge.
+        high: f64,
+        /// Edges, increasing; 2 to 1023.
+        edges: Vec<f64>,
+    },
 }
 
-/// What a row of events adds to: queries of one measure are answered from the same noisy increments.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Measure {
-    /// 1 a row.
-    Count,
-    /// The clipped value.
-    Sum { low: f64, high: f64 },
-    /// 1 to the value's bucket.
-    Histogram { edges: Vec<f64> },
-}
+/// Edges of queries over runs of buckets: their errors take time in proportion to the cube of the number of buckets.
+const MOST_EDGES: usize = 1023;
 
 impl Query {
-    pub(crate) fn measure(&self) -> Measure {
+    /// What it is answered from.
+    pub(crate) fn measures(&self) -> Vec<Measure> {
         match self {
-            Self::Counts | Self::Window { .. } | Self::Decay { .. } => Measure::Count,
-            Self::Sum { low, high } => Measure::Sum { low: *low, high: *high },
-            Self::Histogram { edges } => Measure::Histogram { edges: edges.clone() },
+            Self::Counts | Self::Window { .. } | Self::Decay { .. } => vec![Measure::Count],
+            Self::Sum { low, high } => vec![Measure::Sum { low: *low, high: *high }],
+            Self::Mean { low, high } => {
+                vec![Measure::Count, Measure::Deviation { low: *low, high: *high }]
+            }
+            Self::Histogram { edges }
+            | Self::Cdf { edges }
+            | Self::Quantiles { edges, .. }
+            | Self::Range { edges, .. } => vec![Measure::Histogram { edges: edges.clone() }],
         }
     }
 
-    /// A: the linear map from a key's increments to what is published of it.
+    /// The runs of buckets whose rows it counts, each from a bucket to before another; of quantiles, those that they are found in.
+    pub(crate) fn runs(&self) -> Vec<(usize, usize)> {
+        match self {
+            Self::Histogram { edges } => (0..=edges.len()).map(|bucket| (bucket, bucket + 1)).collect(),
+            Self::Cdf { edges } | Self::Quantiles { edges, .. } => {
+                (1..=edges.len()).map(|edge| (0, edge)).collect()
+            }
+            Self::Range { low, high, edges } => {
+                let bucket_from = |edge: f64| edges.partition_point(|other| *other <= edge);
+                vec![(bucket_from(*low), bucket_from(*high))]
+            }
+            Self::Counts
+            | Self::Sum { .. }
+            | Self::Mean { .. }
+            | Self::Window { .. }
+            | Self::Decay { .. } => Vec::new(),
+        }
+    }
+
+    /// A: the linear map from a key's increments to what is published of it, or to the sums from which that is computed.
     pub fn workload(&self) -> Workload {
         match self {
-            Self::Counts | Self::Sum { .. } | Self::Histogram { .. } => Workload::Prefix,
+            Self::Counts
+            | Self::Sum { .. }
+            | Self::Mean { .. }
+            | Self::Histogram { .. }
+            | Self::Cdf { .. }
+            | Self::Quantiles { .. }
+            | Self::Range { .. } => Workload::Prefix,
             Self::Window { width } => Workload::Window { width: *width },
             Self::Decay { factor } => Workload::Decay { gamma: *factor },
         }
     }
 
-    /// Whether the truth is a whole number.
+    /// Whether the truth is a whole number; of a cdf, that of its numbers.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(self, Self::Counts | Self::Window { .. } | Self::Histogram { .. })
+        !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
     }
 
     /// Whether the truth cannot be negative.
     pub(crate) fn is_non_negative(&self) -> bool {
-        !matches!(self, Self::Sum { low, .. } if *low < 0.0)
+        match self {
+            Self::Sum { low, .. } | Self::Mean { low, .. } => *low >= 0.0,
+            Self::Quantiles { edges, .. } => edges[0] >= 0.0,
+            Self::Counts
+            | Self::Window { .. }
+            | Self::Decay { .. }
+            | Self::Histogram { .. }
+            | Self::Cdf { .. }
+            | Self::Range { .. } => true,
+        }
     }
 
     /// Whether the truth cannot fall from a period to the next.
     pub(crate) fn is_monotone(&self) -> bool {
-        self.workload() == Workload::Prefix && self.is_non_negative()
+        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. });
+        is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
     }
 
     /// Whether a row must have a value.
     pub fn needs_value(&self) -> bool {
-        matches!(self, Self::Sum { .. } | Self::Histogram { .. })
+        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
@@ -103,6 +169,14 @@ impl Query {
                     return Err(refused(self, "sum:LO,HI with finite LO below HI"));
                 }
             }
+            Self::Mean { low, high } => {
+                let (half, middle) = half_and_middle(*low, *high);
+                // Not normal where the ends are not finite, too, or have no double between them.
+                let holds = low < high && half.is_normal() && *low < middle && middle < *high;
+                if !holds {
+                    return Err(refused(self, "mean:LO,HI with finite LO below HI, and not next to it"));
+                }
+            }
             Self::Window { width } => {
                 at_least("window of the query", *width, 1)?;
             }
@@ -110,9 +184,28 @@ impl Query {
                 below_one("decay of the query", *factor)?;
             }
             Self::Histogram { edges } => {
-                let increasing = edges.windows(2).all(|pair| pair[0] < pair[1]);
-                if edges.is_empty() || !edges.iter().all(|edge| edge.is_finite()) || !increasing {
+                if edges.is_empty() || !are_increasing(edges) {
                     return Err(refused(self, "histogram:E1,E2,... with finite, increasing edges"));
+                }
+            }
+            Self::Cdf { edges } => {
+                if edges.is_empty() || edges.len() > MOST_EDGES || !are_increasing(edges) {
+                    return Err(refused(self, "cdf:E1,E2,... with 1 to 1023 finite, increasing edges"));
+                }
+            }
+            Self::Quantiles { ranks, edges } => {
+                let inside = ranks.iter().all(|rank| 0.0 < *rank && *rank < 1.0);
+                if ranks.is_empty() || !inside || !are_increasing(ranks) || !are_edges_of_runs(edges) {
+                    let must_be = "quantiles:Q1,Q2,...@E1,E2,... with increasing Q above 0 and below 1, and 2 to 1023 finite, \
+                                   increasing edges";
+                    return Err(refused(self, must_be));
+                }
+            }
+            Self::Range { low, high, edges } => {
+                let among = edges.contains(low) && edges.contains(high) && low < high;
+                if !among || !are_edges_of_runs(edges) {
+                    let must_be = "range:LO,HI@E1,E2,... with 2 to 1023 finite, increasing edges, of which LO and HI above LO are two";
+                    return Err(refused(self, must_be));
                 }
             }
         }
@@ -120,89 +213,14 @@ impl Query {
     }
 }
 
-impl Measure {
-    /// Cells of a key.
-    pub(crate) fn buckets(&self) -> usize {
-        match self {
-            Self::Count | Self::Sum { .. } => 1,
-            Self::Histogram { edges } => edges.len() + 1,
-        }
-    }
-
-    /// The most that a row adds to a cell, in the query's own unit.
-    pub(crate) fn most(&self) -> f64 {
-        match self {
-            Self::Count | Self::Histogram { .. } => 1.0,
-            Self::Sum { low, high } => low.abs().max(high.abs()),
-        }
-    }
-
-    /// What a bucket is called; nothing where there is one.
-    pub(crate) fn bucket_name(&self, bucket: usize) -> String {
-        let Self::Histogram { edges } = self else { return String::new() };
-        match (bucket.checked_sub(1).map(|below| edges[below]), edges.get(bucket)) {
-            (None, Some(edge)) => format!("below {edge}"),
-            (Some(low), Some(high)) => format!("{low} to {high}"),
-            (Some(low), None) => format!("{low} or above"),
-            (None, None) => String::new(),
-        }
-    }
+fn are_increasing(numbers: &[f64]) -> bool {
+    numbers.iter().all(|number| number.is_finite()) && numbers.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-fn refused(got: impl fmt::Display, must_be: &str) -> InvalidParameter {
+fn are_edges_of_runs(edges: &[f64]) -> bool {
+    (2..=MOST_EDGES).contains(&edges.len()) && are_increasing(edges)
+}
+
+pub(crate) fn refused(got: impl fmt::Display, must_be: &str) -> InvalidParameter {
     InvalidParameter::new("query", got, must_be)
-}
-
-impl fmt::Display for Query {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Counts => write!(f, "counts"),
-            Self::Sum { low, high } => write!(f, "sum:{low},{high}"),
-            Self::Window { width } => write!(f, "window:{width}"),
-            Self::Decay { factor } => write!(f, "decay:{factor}"),
-            Self::Histogram { edges } => {
-                let edges: Vec<String> = edges.iter().map(f64::to_string).collect();
-                write!(f, "histogram:{}", edges.join(","))
-            }
-        }
-    }
-}
-
-impl FromStr for Query {
-    type Err = InvalidParameter;
-
-    fn from_str(text: &str) -> Result<Self, InvalidParameter> {
-        let must_be = "counts, sum:LO,HI, window:W, decay:G or histogram:E1,E2,...";
-        let unknown = || refused(format!("{text:?}"), must_be);
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-        let numbers =
-            || -> Option<Vec<f64>> { rest.split(',').map(|word| word.trim().parse().ok()).collect() };
-        let query = match name {
-            "counts" if rest.is_empty() => Self::Counts,
-            "window" => Self::Window { width: rest.parse().map_err(|_| unknown())? },
-            "decay" => Self::Decay { factor: rest.parse().map_err(|_| unknown())? },
-            "sum" => match numbers().as_deref() {
-                Some(&[low, high]) => Self::Sum { low, high },
-                _ => return Err(unknown()),
-            },
-            "histogram" => Self::Histogram { edges: numbers().ok_or_else(unknown)? },
-            _ => return Err(unknown()),
-        };
-        query.check()?;
-        Ok(query)
-    }
-}
-
-impl TryFrom<String> for Query {
-    type Error = InvalidParameter;
-
-    fn try_from(text: String) -> Result<Self, InvalidParameter> {
-        text.parse()
-    }
-}
-
-impl From<Query> for String {
-    fn from(query: Query) -> Self {
-        query.to_string()
-    }
 }

@@ -235,7 +235,8 @@ impl Release {
         &self.design.plan
     }
 
-    /// Standard deviation of the noise in each period's figure of `query`, in the query's unit.
+    /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit: of a cdf, that of its numbers; of a mean, that of
+    /// the mean times the number of rows, about; of quantiles, that of the number of rows below an edge less Q times that of all.
     ///
     /// # Errors
     /// When the release does not have this query, or has no end: see [`Release::error`].
@@ -243,7 +244,7 @@ impl Release {
         errors(&self.settings, &self.chain, query)
     }
 
-    /// Standard deviation of the noise in the figure of `query` of one period, 0 the first, in the query's unit.
+    /// The same after one period, 0 the first.
     ///
     /// # Errors
     /// When the release does not have this query or period.
@@ -318,7 +319,10 @@ fn resumed(folder: &Folder, state: &State, chain: &Chain, published: usize) -> R
 fn described(chain: &Chain, link: usize, settings: &str) -> Result<(StreamBuilder, Grid)> {
     let design = chain.design(link)?;
     let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
-    let both = format!("antinoise release 1\n{}\n{}\n", digest(settings), digest(chain.plan(link)));
+    // Of correlated buckets, their matrices too: frozen points of one are not read by another.
+    let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
+    let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
+    let both = format!("antinoise release 1\n{}\n{}\n{codes}", digest(settings), digest(chain.plan(link)));
     let all = if link == 0 { both } else { format!("{both}link {link}\n") };
     let context: [u8; 32] = Sha256::digest(all.as_bytes()).into();
     Ok((design.noise()?.context(context), Grid::new(design.spacing)?))

@@ -8,6 +8,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positiv
 use serde::{Deserialize, Serialize};
 
 use crate::links::Links;
+use crate::measure::Measure;
 use crate::{Query, Result};
 
 /// Whose contribution the statement protects.
@@ -216,7 +217,8 @@ impl Settings {
             if self.queries[..i].iter().any(|(other, _)| other == query) {
                 return Err(InvalidParameter::new("query", format!("{query} twice"), "given once").into());
             }
-            cells = cells.saturating_add(self.keys.len().saturating_mul(query.measure().buckets()));
+            let buckets: usize = query.measures().iter().map(Measure::buckets).sum();
+            cells = cells.saturating_add(self.keys.len().saturating_mul(buckets));
         }
         between("cells of all keys and queries", cells, 1, MOST_CELLS, "2^24")?;
         Ok(())

@@ -47,7 +47,7 @@ pub struct Published {
     pub period: Period,
     /// The key.
     pub key: String,
-    /// The figure: a whole number for counts.
+    /// The figure: a whole number of rows, or any number.
     pub value: Figure,
     /// The 95% interval's lower end.
     pub lower: Figure,
@@ -55,17 +55,17 @@ pub struct Published {
     pub upper: Figure,
     /// What is published, as it was asked for.
     pub query: String,
-    /// The bucket of a histogram; empty for other queries.
+    /// The bucket of a histogram, which number or share of a cdf, the Q of a quantile; empty for other queries.
     pub bucket: String,
 }
 
-/// A number that is whole where the query counts.
+/// A number that is whole where it counts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Figure {
     /// Of a count.
     Whole(i64),
-    /// Of a sum or of weighted counts.
+    /// Of a sum, a mean, a share, a quantile or of weighted counts.
     Real(f64),
 }
 

@@ -56,8 +56,44 @@ fn settings_are_refused_by_name() {
         "sum:0,inf",
         "histogram:",
         "histogram:2,1",
+        "mean:1",
+        "mean:1,1",
+        "mean:2,1",
+        "mean:nan,1",
+        "mean:0,inf",
+        "mean:-1.7e308,1.7e308,0",
+        "mean:1,1.0000000000000002",
+        "mean:0,5e-324",
+        "cdf:",
+        "cdf:1,1",
+        "cdf:0,nan",
+        "quantiles:0.5",
+        "quantiles:0.5@1",
+        "quantiles:0.5@2,1",
+        "quantiles:@0,1",
+        "quantiles:0@0,1",
+        "quantiles:1@0,1",
+        "quantiles:nan@0,1",
+        "quantiles:0.9,0.1@0,1",
+        "quantiles:0.5,0.5@0,1",
+        "range:0,1",
+        "range:1,0@0,1",
+        "range:0,0@0,1",
+        "range:0,2@0,1",
+        "range:0,1,2@0,1,2",
+        "range:nan,1@0,1",
+        "range:0,1@0,inf",
     ] {
         assert!(text.parse::<Query>().is_err(), "{text}");
+    }
+    let many = (0..1024).map(|edge| edge.to_string()).collect::<Vec<_>>().join(",");
+    for text in [format!("cdf:{many}"), format!("quantiles:0.5@{many}"), format!("range:0,1@{many}")] {
+        assert!(text.parse::<Query>().unwrap_err().to_string().contains("1023"));
+    }
+    // As they were written.
+    for text in ["mean:-1.7e308,1.7e308", "cdf:0.1,2", "quantiles:0.5,0.9@-1,0,1e9", "range:0,5@0,2.5,5"] {
+        let query: Query = text.parse().unwrap();
+        assert_eq!(query.to_string().parse::<Query>().unwrap(), query);
     }
     for text in ["", "1.5", "nan", "99999999999999999", "a\nb"] {
         assert!(text.parse::<Period>().is_err(), "{text}");
@@ -85,8 +121,14 @@ const STRICT: Handling = Handling { late: Late::Refuse, leave_unknown_keys: fals
 
 #[test]
 fn events_are_refused_by_name_and_line_and_nothing_is_frozen() {
+    for query in ["sum:0,10", "mean:0,10", "cdf:0,10", "quantiles:0.5@0,10", "range:0,10@0,10"] {
+        refuse_events(query);
+    }
+}
+
+fn refuse_events(query: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings { queries: vec![("sum:0,10".parse().unwrap(), 1.0)], ..daily() };
+    let settings = Settings { queries: vec![(query.parse().unwrap(), 1.0)], ..daily() };
     let mut release = Release::create(folder.path(), &settings).unwrap();
     let header = "time,user,key,value\n";
     for (rows, named) in [

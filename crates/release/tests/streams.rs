@@ -1,57 +1,14 @@
 //! What is published is the naive sums plus the noise that C^-1 written out makes, nobody is counted beyond the bounds, and neighbours are as near
 //! as stated.
 
+mod common;
+
 use std::collections::HashMap;
 
-use antinoise_release::{Fate, Figure, Period, Query, Release, Settings, Unit};
+use antinoise_release::{Fate, Figure, Period, Query, Release, Settings};
+use common::{Event, freeze, frozen, kept, noise, settings};
 use proptest::prelude::*;
 use rusqlite::Connection;
-
-/// An event: period, user, key and value.
-type Event = (usize, usize, usize, f64);
-
-fn settings(periods: usize, max_periods: usize, max_rows: usize, queries: &[&str]) -> Settings {
-    let queries = queries.iter().map(|query| (query.parse().unwrap(), 1.0)).collect();
-    let keys = ["a", "b", "c"].map(String::from).to_vec();
-    Settings { max_periods, max_rows, queries, epsilon: 5.0, ..Settings::new(keys, periods, Unit::User) }
-}
-
-fn freeze(release: &mut Release, step: usize, events: &[Event]) {
-    let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
-    for &(_, user, key, value) in events.iter().filter(|event| event.0 == step) {
-        period.add(&format!("user {user}"), ["a", "b", "c"][key], Some(value)).unwrap();
-    }
-    period.commit().unwrap();
-}
-
-/// The rows that are counted, by their definition.
-fn kept(events: &[Event], periods: usize, max_periods: usize, max_rows: usize) -> Vec<Event> {
-    let (mut kept, mut took_part) = (Vec::new(), HashMap::<usize, Vec<usize>>::new());
-    for step in 0..periods {
-        let mut rows = HashMap::<usize, usize>::new();
-        for event in events.iter().filter(|event| event.0 == step) {
-            let of_user = took_part.entry(event.1).or_default();
-            let counted = rows.entry(event.1).or_default();
-            let is_new = !of_user.contains(&step);
-            if is_new && of_user.len() == max_periods || *counted == max_rows {
-                continue;
-            }
-            if is_new {
-                of_user.push(step);
-            }
-            *counted += 1;
-            kept.push(*event);
-        }
-    }
-    kept
-}
-
-fn frozen(folder: &std::path::Path, step: usize) -> Vec<i64> {
-    let database = Connection::open(folder.join("release.db")).unwrap();
-    let sql = "SELECT frozen FROM periods WHERE step = ?";
-    let bytes: Vec<u8> = database.query_row(sql, [step as i64], |row| row.get(0)).unwrap();
-    bytes.chunks_exact(8).map(|word| i64::from_le_bytes(word.try_into().unwrap())).collect()
-}
 
 fn stream() -> impl Strategy<Value = (usize, usize, usize, Vec<Event>)> {
     (1usize..6).prop_flat_map(|periods| {
@@ -152,16 +109,7 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
             freeze(&mut release, step, &events);
             let cells = frozen(folder.path(), step);
             let rows = release.publish().unwrap();
-            let database = Connection::open(folder.path().join("release.db")).unwrap();
-            let noisy: Option<Vec<u8>> = database
-                .query_row("SELECT noisy FROM periods WHERE step = ?", [step as i64], |row| row.get(0))
-                .unwrap();
-            let noisy: Vec<i64> = noisy
-                .unwrap()
-                .chunks_exact(8)
-                .map(|word| i64::from_le_bytes(word.try_into().unwrap()))
-                .collect();
-            noises.push(noisy.iter().zip(cells).map(|(noisy, cell)| noisy - cell).collect::<Vec<i64>>());
+            noises.push(noise(folder.path(), step, &cells));
             published.push(rows);
         }
         check_noise(&release, &noises);
@@ -187,6 +135,7 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
                         let bucket = buckets.iter().position(|name| *name == row.bucket).unwrap();
                         (6 + 4 * key + bucket, Box::new(|_| 1.0))
                     }
+                    other => panic!("{other} is held to its oracle in values.rs"),
                 };
                 let adds = |event: &Event| match &query {
                     Query::Sum { low, high } => value(event, *low, *high),

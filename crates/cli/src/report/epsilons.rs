@@ -49,7 +49,7 @@ fn series(name: &str, report: &Epsilons) -> Series {
     let point = |epsilon: f64, row: &AtEpsilon| Point {
         x: epsilon,
         y: 100.0 * row.accuracy,
-        error: row.standard_error.map(|error| 100.0 * error),
+        error: row.standard_error.map(|error| [100.0 * error; 2]),
     };
     match &rows[..] {
         [row] if row.epsilon.is_infinite() => {

@@ -140,7 +140,7 @@ fn accuracies(run: &Run) -> Vec<Point> {
     let point = |accuracy: &Accuracy| Point {
         x: accuracy.step as f64,
         y: 100.0 * accuracy.mean,
-        error: accuracy.standard_error.map(|error| 100.0 * error),
+        error: accuracy.standard_error.map(|error| [100.0 * error; 2]),
     };
     run.accuracies.iter().map(point).collect()
 }

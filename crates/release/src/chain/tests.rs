@@ -165,7 +165,7 @@ fn errors_across_borders_are_those_of_dense_matrices() {
                 _ => 1.0,
             };
             let design = chain.first().unwrap();
-            let unit = design.layout.part(&query.measure()).unit(design.spacing);
+            let unit = design.layout.part_of(query).unit(design.spacing);
             let mut largest = 0.0f64;
             for period in 0..periods {
                 let entry = |seed: usize| -> f64 {

@@ -3,10 +3,12 @@
 use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
-/// The charts of a query: its figures over time, or, of a histogram, by bucket after the last period.
+/// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and Q after the last period.
 pub fn chart(query: &str, published: &[Published]) -> Chart {
     let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
-    if rows.iter().any(|row| !row.bucket.is_empty()) {
+    if query.starts_with("cdf:") {
+        by_edge(&rows)
+    } else if rows.iter().any(|row| !row.bucket.is_empty()) {
         by_bucket(query, &rows)
     } else {
         over_time(query, &rows)
@@ -55,9 +57,30 @@ fn over_time(query: &str, rows: &[&Published]) -> Chart {
     }
 }
 
-fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
+/// The figures after the last period.
+fn ends<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
     let last = rows.last().map(|row| &row.period);
-    let ends: Vec<&Published> = rows.iter().copied().filter(|row| Some(&row.period) == last).collect();
+    rows.iter().copied().filter(|row| Some(&row.period) == last).collect()
+}
+
+/// Shares of rows below each edge.
+fn by_edge(rows: &[&Published]) -> Chart {
+    let of_edge = |row: &Published| row.bucket.strip_prefix("share below ")?.parse::<f64>().ok();
+    let ends = ends(rows);
+    let series = shown(rows).into_iter().map(|key| {
+        let rows = ends.iter().filter(|row| row.key == key);
+        Series::new(key, Look::Marked, rows.filter_map(|row| Some(point(of_edge(row)?, row))))
+    });
+    Chart {
+        title: String::new(),
+        x: Axis::linear("value"),
+        y: Axis::linear("share of events with a value below").covering(0.0).covering(1.0),
+        series: series.collect(),
+    }
+}
+
+fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
+    let ends = ends(rows);
     let mut buckets: Vec<&str> = Vec::new();
     for row in &ends {
         if !buckets.contains(&row.bucket.as_str()) {
@@ -70,21 +93,23 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
     });
     Chart {
         title: String::new(),
-        x: Axis::named("value", buckets.clone()),
+        x: Axis::named(if query.starts_with("quantiles:") { "quantile" } else { "value" }, buckets.clone()),
         y: Axis::linear(unit(query)).covering(0.0),
         series: series.collect(),
     }
 }
 
-/// A figure with half of its interval to each side.
+/// A figure with its interval.
 fn point(x: f64, row: &Published) -> Point {
-    let half = 0.5 * (row.upper.value() - row.lower.value());
-    Point { x, y: row.value.value(), error: Some(half) }
+    let (value, lower, upper) = (row.value.value(), row.lower.value(), row.upper.value());
+    Point { x, y: value, error: Some([value - lower, upper - value]) }
 }
 
 fn unit(query: &str) -> &'static str {
     match query.split(':').next() {
         Some("sum") => "sum of clipped values since the first period",
+        Some("mean") => "mean of clipped values since the first period",
+        Some("quantiles") => "value of the quantile since the first period",
         Some("window") => "events in the window",
         Some("decay") => "events, weighted by age",
         _ => "events since the first period",

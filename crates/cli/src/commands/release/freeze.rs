@@ -61,7 +61,7 @@ pub struct Arguments {
     /// Column of the key.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     key: Option<String>,
-    /// Column of the value; needed for sums and histograms.
+    /// Column of the value; needed for all queries but counts, window and decay.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
     /// What is done with rows of a time before the period.
@@ -181,7 +181,7 @@ impl Arguments {
             return Err(absent("user", "users are protected"));
         }
         if settings.needs_value() && self.value.is_none() {
-            return Err(absent("value", "the release has sums or histograms"));
+            return Err(absent("value", "the release has queries about values"));
         }
         Ok(Columns {
             time: self.time.clone().unwrap_or_default(),

@@ -20,6 +20,10 @@ use crate::numbers::{count, real};
   antinoise release init delays --keys EWR,JFK --periods 52 --epsilon 1 \\
       --delta 1e-6 --unit user --max-periods 4 --max-rows 3 \\
       --query counts --query sum:0,180 --query histogram:0,15,60
+  antinoise release init waits --keys EWR,JFK --periods 52 --epsilon 1 \\
+      --delta 1e-6 --unit user --max-periods 4 --query mean:0,180 \\
+      --query quantiles:0.5,0.9@0,5,10,20,40,80,180 \\
+      --query cdf:0,5,10,20,40,80,180
   antinoise release init week --keys all --periods 1000 --epsilon 1 \\
       --delta 1e-6 --unit event --query window:7
   antinoise release init ever --keys north,south --periods open \\
@@ -30,9 +34,11 @@ MAX_ROWS rows of a user are counted in a period (--keep says which), and a user 
 counted in at most MAX_PERIODS periods; all of it is protected together. With --unit
 event, each row is protected by itself.
 
-Queries that count (counts, window, decay) share their noisy increments. Otherwise
-each further kind has its share of the budget: of Q kinds with equal weights, each
-has sqrt(Q) times the noise that it would have alone."
+Queries that count (counts, window, decay) share their noisy increments, with the
+number that a mean divides by; so do histogram, cdf, quantiles and range of the same
+edges. Otherwise each further kind has its share of the budget: of Q kinds with equal
+weights, each has sqrt(Q) times the noise that it would have alone. A mean is of two
+kinds: counts, and its own."
 )]
 pub struct Arguments {
     /// Folder of the release, which is made.
@@ -61,8 +67,8 @@ pub struct Arguments {
     /// Which rows of a user are counted in a period that has more: the first ones, or a random sample (first or sample).
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
-    /// What is published of each key, several times if several are: counts, sum:LO,HI, window:W, decay:G or
-    /// histogram:E1,E2,... [default: counts].
+    /// What is published of each key, several times if several are: counts, sum:LO,HI, mean:LO,HI, window:W, decay:G,
+    /// histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,... [default: counts].
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
     /// The weights of the queries, in their order: twice the weight, half the noise [default: 1 each].

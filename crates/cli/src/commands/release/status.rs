@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antinoise_mechanism::Workload;
-use antinoise_release::{Growth, HORIZONS, Settings, Status};
+use antinoise_release::{Growth, HORIZONS, Query, Settings, Status};
 use clap::Args;
 use serde::Serialize;
 
@@ -57,6 +57,8 @@ struct Told {
     /// The largest standard deviation of its noise over all periods, in its unit; none of a release without an end.
     #[serde(skip_serializing_if = "Option::is_none")]
     largest_standard_deviation: Option<f64>,
+    /// What deviations are of, where they are not of its figures.
+    deviation_of: Option<&'static str>,
     /// Of a release without an end: the standard deviation after so many periods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<After>,
@@ -83,6 +85,16 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     Report::of(&arguments.dir)
 }
 
+/// What the standard deviation of a query is of, where its figures have none that is known in advance.
+fn deviation_of(query: &Query) -> Option<&'static str> {
+    match query {
+        Query::Mean { .. } => Some("the mean times the number of rows"),
+        Query::Cdf { .. } => Some("the numbers of rows"),
+        Query::Quantiles { .. } => Some("ranks, in rows,"),
+        _ => None,
+    }
+}
+
 impl Report {
     /// What the release in `dir` says of itself.
     pub fn of(dir: &Path) -> Result<Self> {
@@ -100,8 +112,14 @@ impl Report {
             } else {
                 largest = Some(status.errors(query)?.into_iter().fold(0.0, f64::max));
             }
-            let (query, workload) = (query.to_string(), query.workload());
-            queries.push(Told { query, workload, largest_standard_deviation: largest, after });
+            let (deviation_of, workload) = (deviation_of(query), query.workload());
+            queries.push(Told {
+                query: query.to_string(),
+                workload,
+                largest_standard_deviation: largest,
+                deviation_of,
+                after,
+            });
         }
         let link = status.link().zip(settings.links).map(|(link, links)| LinkTold {
             number: link.link + 1,
@@ -142,7 +160,7 @@ impl fmt::Display for Report {
             writeln!(f, "link              {number}: periods {first_period} to {last_period}")?;
         }
         writeln!(f, "keys              {}", self.keys.len())?;
-        for Told { query, largest_standard_deviation, after, .. } in &self.queries {
+        for Told { query, largest_standard_deviation, deviation_of, after, .. } in &self.queries {
             let told = match largest_standard_deviation {
                 Some(largest) => format!("{} at most", short(*largest, 4)),
                 None => {
@@ -152,7 +170,8 @@ impl fmt::Display for Report {
                     format!("{} periods", after.iter().map(told).collect::<Vec<_>>().join(", "))
                 }
             };
-            writeln!(f, "query             {query}: standard deviation {told}")?;
+            let of = deviation_of.map_or(String::new(), |what| format!(" of {what}"));
+            writeln!(f, "query             {query}: standard deviation{of} {told}")?;
         }
         let bound = match self.unit.as_str() {
             "user" => format!(", {} rows in each of {} periods at most", self.max_rows, self.max_periods),

@@ -4,9 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::InvalidParameter;
 use antinoise_noise::{KeyedRng, Purpose};
-use antinoise_plan::Sampler;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::Setup;
@@ -50,17 +49,6 @@ impl Audited {
             short_up(self.epsilon_stated, 5),
         )
     }
-}
-
-/// Refuses an audit that could not be made, before anything is trained.
-pub fn check(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
-    between("audit", canaries, 1, dataset.train.len(), "training examples")?;
-    between("audit", canaries, 1, model.parameters(), "parameters, of which each canary has one of its own")?;
-    if plans.iter().any(|named| matches!(named.plan.sampler, Sampler::BMinSep { .. })) {
-        let must_be = "left out with b-min-sep sampling, for which no likelihood ratio is known here";
-        return Err(InvalidParameter::new("audit", canaries, must_be).into());
-    }
-    Ok(())
 }
 
 /// What an audit of each plan proves, at the learning rate that was best; made now, or before.

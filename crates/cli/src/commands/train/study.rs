@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use antinoise_input::{InvalidParameter, at_least};
+use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_plan::Sampler;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Recipe, Rule};
@@ -11,7 +12,6 @@ use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::audit;
 use super::named::NamedPlan;
 use super::optimizer::Around;
 use super::options::{Arguments, ModelName};
@@ -78,7 +78,7 @@ impl Study {
         };
         study.check()?;
         if let Some(canaries) = study.audit {
-            audit::check(canaries, &study.plans, &dataset, &model)?;
+            check_audit(canaries, &study.plans, &dataset, &model)?;
         }
         let start = vec![0.0; model.parameters()];
         for (named, rule) in
@@ -218,6 +218,17 @@ impl Study {
             None => Key::from_os()?,
         })
     }
+}
+
+/// Refuses an audit that could not be made, before anything is trained.
+fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
+    between("audit", canaries, 1, dataset.train.len(), "training examples")?;
+    between("audit", canaries, 1, model.parameters(), "parameters, of which each canary has one of its own")?;
+    if plans.iter().any(|named| matches!(named.plan.sampler, Sampler::BMinSep { .. })) {
+        let must_be = "left out with b-min-sep sampling, for which no likelihood ratio is known here";
+        return Err(InvalidParameter::new("audit", canaries, must_be).into());
+    }
+    Ok(())
 }
 
 /// A name that no other study has; that of the seed, if there is one, whose runs can be repeated.

@@ -1,0 +1,185 @@
+//! How the figures of a query follow from the noisy points of a key's cells, with their intervals.
+
+use crate::Query;
+use crate::buckets::Buckets;
+use crate::interval::{Interval, Ratio};
+use crate::layout::{Layout, Part};
+use crate::measure::{Measure, half_and_middle};
+use crate::quantile::{Rows, quantile};
+
+/// A query, and what its figures are made with.
+pub(crate) struct Reading<'q> {
+    pub(crate) query: &'q Query,
+    /// What it is answered from; of a mean, the part that counts.
+    pub(crate) part: &'q Part,
+    /// What the figures of a key are called in the table.
+    pub(crate) names: Vec<String>,
+    method: Method<'q>,
+}
+
+enum Method<'q> {
+    /// The cell itself.
+    Cell { unit: f64 },
+    /// Buckets, each by itself.
+    Histogram { buckets: Buckets },
+    /// Rows below edges, and their share of all.
+    Cdf { buckets: Buckets, edges: usize },
+    /// Rows of a run of buckets.
+    Run { buckets: Buckets, run: (usize, usize) },
+    /// Deviations from the middle, divided by rows.
+    Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
+    /// Standard deviations of each edge's rank at each Q, for noise of variance 1 in a cell.
+    Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
+}
+
+/// A figure of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) interval: Interval,
+    pub(crate) is_whole: bool,
+    /// Whether the truth cannot fall from a period to the next.
+    pub(crate) is_monotone: bool,
+}
+
+impl<'q> Reading<'q> {
+    pub(crate) fn new(query: &'q Query, layout: &'q Layout, spacing: f64) -> Self {
+        let part = layout.part_of(query);
+        let unit = part.unit(spacing);
+        let method = match query {
+            Query::Counts | Query::Sum { .. } | Query::Window { .. } | Query::Decay { .. } => {
+                Method::Cell { unit }
+            }
+            Query::Mean { low, high } => {
+                let measure = Measure::Deviation { low: *low, high: *high };
+                let deviations = layout.part(&measure);
+                let deviation = deviations.unit(spacing);
+                Method::Mean { low: *low, high: *high, deviations, deviation, row: unit }
+            }
+            Query::Histogram { .. } => Method::Histogram { buckets: part.buckets(spacing) },
+            Query::Cdf { edges } => Method::Cdf { buckets: part.buckets(spacing), edges: edges.len() },
+            Query::Range { .. } => Method::Run { buckets: part.buckets(spacing), run: query.runs()[0] },
+            Query::Quantiles { ranks, edges } => {
+                let buckets = part.buckets(spacing);
+                let all = edges.len() + 1;
+                let of_rank =
+                    |rank: &f64| (1..all).map(|edge| buckets.rank_deviation(edge, *rank, all)).collect();
+                let deviations = ranks.iter().map(of_rank).collect();
+                Method::Quantiles { buckets, ranks, edges, deviations }
+            }
+        };
+        let names = names(query, &part.measure);
+        Self { query, part, names, method }
+    }
+
+    /// The largest standard deviation of a figure, for noise of variance 1 in a cell: of a mean, times the number of rows; of quantiles, of their ranks.
+    pub(crate) fn largest_deviation(&self) -> f64 {
+        let largest = |deviations: &mut dyn Iterator<Item = f64>| deviations.fold(0.0, f64::max);
+        match &self.method {
+            Method::Cell { unit } => *unit,
+            Method::Histogram { buckets: Buckets::Flat { unit } } => *unit,
+            Method::Histogram { buckets } | Method::Cdf { buckets, .. } | Method::Run { buckets, .. } => {
+                largest(&mut self.query.runs().into_iter().map(|run| buckets.deviation(run)))
+            }
+            Method::Mean { low, high, deviation, row, .. } => {
+                deviation.hypot(half_and_middle(*low, *high).0 * row)
+            }
+            Method::Quantiles { deviations, .. } => largest(&mut deviations.iter().flatten().copied()),
+        }
+    }
+
+    /// The figure of a query that has one a cell, of so many points.
+    pub(crate) fn cell(&self, points: f64, noise: f64) -> Told {
+        let unit = self.largest_deviation();
+        self.told(Interval::new(points * unit, noise * unit, self.query.is_whole()))
+    }
+
+    /// The figures of a key from the sums of all cells; `noise` is the standard deviation of each in points.
+    pub(crate) fn figures(&self, key: usize, sum: &[i64], noise: f64) -> Vec<Told> {
+        let cells = &sum[self.part.cells_of(key)];
+        let of_run = |buckets: &Buckets, rows: f64, run: (usize, usize)| {
+            self.told(Interval::new(rows, noise * buckets.deviation(run), true))
+        };
+        match &self.method {
+            Method::Cell { .. } => vec![self.cell(cells[0] as f64, noise)],
+            Method::Histogram { buckets: Buckets::Flat { unit } } => {
+                let told = |points: &i64| self.told(Interval::new(*points as f64 * unit, noise * unit, true));
+                cells.iter().map(told).collect()
+            }
+            Method::Histogram { buckets } => {
+                let below = buckets.below(cells);
+                let rows = |at: usize| below[at] - at.checked_sub(1).map_or(0.0, |before| below[before]);
+                (0..cells.len()).map(|at| of_run(buckets, rows(at), (at, at + 1))).collect()
+            }
+            Method::Run { buckets, run: (from, to) } => {
+                let below = buckets.below(cells);
+                let rows = below[to - 1] - below[from - 1];
+                vec![of_run(buckets, rows, (*from, *to))]
+            }
+            Method::Cdf { buckets, edges } => {
+                let below = buckets.below(cells);
+                let numbers = (0..*edges).map(|at| of_run(buckets, below[at], (0, at + 1)));
+                let shares = (0..*edges).map(|at| self.share(buckets, &below, at, noise));
+                numbers.chain(shares).collect()
+            }
+            Method::Mean { low, high, deviations, deviation, row } => {
+                let (half, middle) = half_and_middle(*low, *high);
+                let ratio = Ratio {
+                    above: sum[deviations.cell(key, 0)] as f64 * deviation,
+                    below: cells[0] as f64 * row,
+                    above_variance: (noise * deviation).powi(2),
+                    covariance: 0.0,
+                    below_variance: (noise * row).powi(2),
+                    // Each row's deviation was rounded to whole points.
+                    slack: 0.5 * deviation,
+                };
+                vec![self.told(Interval::of_ratio(ratio, -half, half).moved(middle, *low, *high))]
+            }
+            Method::Quantiles { buckets, ranks, edges, deviations } => {
+                let below = buckets.below(cells);
+                let all = below[edges.len()];
+                let deviation = noise * buckets.deviation((0, below.len()));
+                let rows = Rows { below: &below[..edges.len()], all, deviation };
+                let told = |(rank, deviations): (&f64, &Vec<f64>)| {
+                    let deviations: Vec<f64> = deviations.iter().map(|deviation| deviation * noise).collect();
+                    self.told(quantile(*rank, edges, &rows, &deviations))
+                };
+                ranks.iter().zip(deviations).map(told).collect()
+            }
+        }
+    }
+
+    fn told(&self, interval: Interval) -> Told {
+        Told { interval, is_whole: self.query.is_whole(), is_monotone: self.query.is_monotone() }
+    }
+
+    /// The share of all rows that lies below an edge.
+    fn share(&self, buckets: &Buckets, below: &[f64], at: usize, noise: f64) -> Told {
+        let (edge, all, variance) = (at + 1, below.len(), noise * noise);
+        let ratio = Ratio {
+            above: below[at],
+            below: below[all - 1],
+            above_variance: variance * buckets.covariance(edge, edge),
+            covariance: variance * buckets.covariance(edge, all),
+            below_variance: variance * buckets.covariance(all, all),
+            slack: 0.0,
+        };
+        Told { interval: Interval::of_ratio(ratio, 0.0, 1.0), is_whole: false, is_monotone: false }
+    }
+}
+
+fn names(query: &Query, measure: &Measure) -> Vec<String> {
+    match query {
+        Query::Histogram { .. } => (0..measure.buckets()).map(|bucket| measure.bucket_name(bucket)).collect(),
+        Query::Cdf { edges } => {
+            let named = |what: &'static str| edges.iter().map(move |edge| format!("{what} {edge}"));
+            named("below").chain(named("share below")).collect()
+        }
+        Query::Quantiles { ranks, .. } => ranks.iter().map(f64::to_string).collect(),
+        Query::Counts
+        | Query::Sum { .. }
+        | Query::Mean { .. }
+        | Query::Window { .. }
+        | Query::Decay { .. }
+        | Query::Range { .. } => vec![String::new()],
+    }
+}

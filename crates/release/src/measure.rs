@@ -1,0 +1,49 @@
+//! What a row of events adds to: queries of one measure are answered from the same noisy increments.
+
+/// A part of the stacked vector, and what a row adds to its cells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Measure {
+    /// 1 a row.
+    Count,
+    /// The clipped value.
+    Sum { low: f64, high: f64 },
+    /// The clipped value less the middle of its range.
+    Deviation { low: f64, high: f64 },
+    /// 1 to the value's bucket.
+    Histogram { edges: Vec<f64> },
+}
+
+/// Half of the length of \[low, high\], and its middle.
+pub(crate) fn half_and_middle(low: f64, high: f64) -> (f64, f64) {
+    (0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high)
+}
+
+impl Measure {
+    /// Cells of a key.
+    pub(crate) fn buckets(&self) -> usize {
+        match self {
+            Self::Count | Self::Sum { .. } | Self::Deviation { .. } => 1,
+            Self::Histogram { edges } => edges.len() + 1,
+        }
+    }
+
+    /// The most that a row adds to a cell, in the query's own unit.
+    pub(crate) fn most(&self) -> f64 {
+        match self {
+            Self::Count | Self::Histogram { .. } => 1.0,
+            Self::Sum { low, high } => low.abs().max(high.abs()),
+            Self::Deviation { low, high } => half_and_middle(*low, *high).0,
+        }
+    }
+
+    /// What a bucket is called; nothing where there is one.
+    pub(crate) fn bucket_name(&self, bucket: usize) -> String {
+        let Self::Histogram { edges } = self else { return String::new() };
+        match (bucket.checked_sub(1).map(|below| edges[below]), edges.get(bucket)) {
+            (None, Some(edge)) => format!("below {edge}"),
+            (Some(low), Some(high)) => format!("{low} to {high}"),
+            (Some(low), None) => format!("{low} or above"),
+            (None, None) => String::new(),
+        }
+    }
+}
