@@ -88,14 +88,14 @@ fn the_first_steps_cost_what_the_leading_block_costs() {
     let cyclic = Setting::Cyclic;
     let min_sep = Setting::Federated { min_sep: 7, max_participations: Some(3) };
     for (setting, strategy, adjacency) in [
-        (cyclic.clone(), "identity", Adjacency::ZeroOut),
-        (cyclic.clone(), "blt:2", Adjacency::ReplaceOne),
-        (cyclic.clone(), "dense", Adjacency::ZeroOut),
-        (cyclic.clone(), "banded-toeplitz:12", Adjacency::ZeroOut),
-        (cyclic.clone(), "banded:6", Adjacency::ZeroOut),
+        (cyclic, "identity", Adjacency::ZeroOut),
+        (cyclic, "blt:2", Adjacency::ReplaceOne),
+        (cyclic, "dense", Adjacency::ZeroOut),
+        (cyclic, "banded-toeplitz:12", Adjacency::ZeroOut),
+        (cyclic, "banded:6", Adjacency::ZeroOut),
         (cyclic, "honaker-full", Adjacency::ZeroOut),
-        (min_sep.clone(), "blt:3", Adjacency::ZeroOut),
-        (min_sep.clone(), "banded-toeplitz:7", Adjacency::ReplaceOne),
+        (min_sep, "blt:3", Adjacency::ZeroOut),
+        (min_sep, "banded-toeplitz:7", Adjacency::ReplaceOne),
         (min_sep, "toeplitz", Adjacency::ZeroOut),
         (Setting::Single, "blt:2", Adjacency::ZeroOut),
     ] {
