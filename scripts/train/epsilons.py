@@ -2,11 +2,12 @@
 """Fashion-MNIST: accuracy against epsilon, with and without amplification by sampling.
 
     apt install dataset-fashion-mnist && cargo build --release
-    python3 scripts/train/epsilons.py [--folder target/fashion-mnist] [--epochs 10] [--repeats 3] [--epsilon 1,2,4,8]
+    python3 scripts/train/epsilons.py [--epsilon 1,2,4,8] [--epochs 10] [--repeats 3]
 
-The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an edge. Two comparisons: batches
-that are sampled (DP-SGD and what planning chooses there) and batches that come round (independent noise, banded, BLT, dense). Hours on two
-cores; what is in the folder is not trained again, so that a run that was stopped goes on. Prints a table.
+The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an edge. Two comparisons at each
+epsilon: batches that are sampled (DP-SGD and what planning chooses there) and batches that come round (independent noise, banded, BLT, dense).
+Hours on two cores. Each finished comparison is kept in docs/results/epsilons.json and not made again; one that was stopped goes on from its
+folder. Writes docs/results/fashion-mnist.md.
 """
 import argparse
 import json
@@ -16,42 +17,83 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "target" / "release" / "antinoise"
+STORE = ROOT / "docs" / "results" / "epsilons.json"
+PAGE = ROOT / "docs" / "results" / "fashion-mnist.md"
+DEBIAN_FOLDER = "/usr/share/datasets/fashion-mnist"
 BATCH = 500
 EXAMPLES = 60_000
+BANDS = EXAMPLES // BATCH
+# Planning names the mechanism of sampled batches; those of cyclic ones are named here, since it would choose one alone.
+CYCLIC = ["identity", f"banded-toeplitz:{BANDS}", "blt:4", "dense"]
+SETTINGS = {"sampled": ["--setting", "poisson"], "cyclic": ["--setting", "cyclic", *(word for name in CYCLIC for word in ("--mechanism", name))]}
 
 
-def comparisons(options):
-    """Name and options of each comparison: those of cyclic batches name their mechanisms, since planning chooses one alone."""
-    bands = EXAMPLES // BATCH
-    cyclic = ["identity", f"banded-toeplitz:{bands}", "blt:4", "dense"]
-    common = ["--data", "fashion-mnist", "--epochs", options.epochs, "--batch-size", BATCH, "--repeats", options.repeats]
-    common += ["--epsilon", options.epsilon]
-    named = [part for mechanism in cyclic for part in ("--mechanism", mechanism)]
-    return [("sampled", [*common, "--setting", "poisson"]), ("cyclic", [*common, "--setting", "cyclic", *named])]
-
-
-def compared(folder, arguments):
-    """The comparison at each epsilon, trained as far as it was not."""
-    go_on = ["--resume", folder] if folder.exists() else [*arguments, "--out", folder]
-    command = [str(part) for part in [PROGRAM, "train", *go_on, "--json"]]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+def compared(folder, name, epsilon, options, with_reference):
+    """The rows of one comparison, trained as far as it was not. Training without noise is left out where the folder of the data is named."""
+    data = "fashion-mnist" if with_reference else f"fashion-mnist:{DEBIAN_FOLDER}"
+    arguments = ["--data", data, "--epochs", options.epochs, "--batch-size", BATCH, "--repeats", options.repeats, "--epsilon", epsilon]
+    go_on = ["--resume", folder] if folder.exists() else [*arguments, *SETTINGS[name], "--out", folder]
+    run = subprocess.run([str(part) for part in [PROGRAM, "train", *go_on, "--json"]], stdout=subprocess.PIPE, text=True)
     if run.returncode:
         raise SystemExit(run.returncode)
-    return json.loads(run.stdout)["epsilons"]
+    return [kept(row) for row in json.loads(run.stdout)["runs"]]
 
 
-def rows(name, at_epsilon):
-    for run in at_epsilon["runs"]:
-        if run["baseline"] == "none":
-            yield "none", "no noise", run
-        else:
-            yield f"{at_epsilon['epsilon']:g}", f"{run['mechanism']} ({name})", run
+def kept(row):
+    """What the page says of a row."""
+    names = ["mechanism", "baseline", "test_accuracy", "standard_error", "learning_rate", "by_learning_rate", "rms_loss"]
+    return {name: row[name] for name in names} | {"share_in_noise": row["seconds_in_noise"] / row["seconds"]}
+
+
+def store(options):
+    """What was found before, with the same epochs and repeats."""
+    settings = {"epochs": options.epochs, "repeats": options.repeats}
+    found = json.loads(STORE.read_text()) if STORE.exists() else {**settings, "found": {}}
+    before = {name: found[name] for name in settings}
+    if before != settings:
+        raise SystemExit(f"{STORE} is of {before} but must be of {settings}: move it away to begin anew")
+    return found
 
 
 def margin(first, second):
     """How many points the first is ahead, and the standard error of that."""
     apart = 100 * (first["test_accuracy"] - second["test_accuracy"])
     return apart, 100 * math.hypot(first["standard_error"] or 0, second["standard_error"] or 0)
+
+
+def line(epsilon, name, row, sampled):
+    ahead = "{:+.1f} +- {:.1f}".format(*margin(row, sampled)) if sampled and row is not sampled else ""
+    rates = ", ".join(f"{rate:g}: {100 * accuracy:.1f}" for rate, accuracy in row["by_learning_rate"])
+    mechanism = row["mechanism"] if row["baseline"] == "none" else f"{row['mechanism']}, {name}"
+    epsilon = "none" if row["baseline"] == "none" else epsilon
+    return (
+        f"| {epsilon} | {mechanism} | {100 * row['test_accuracy']:.2f} +- {100 * (row['standard_error'] or 0):.2f} | {ahead} "
+        f"| {row['learning_rate']:g} | {rates} | {row['rms_loss']:.4f} | {100 * row['share_in_noise']:.1f}% |"
+    )
+
+
+def page(whole):
+    lines = [
+        "# Fashion-MNIST: accuracy against epsilon",
+        "",
+        "<!-- written by scripts/train/epsilons.py -->",
+        "",
+        f"A CNN, batches of {BATCH}, {whole['epochs']} epochs, clip norm 1, momentum 0.9, delta 1e-5; means and standard errors of {whole['repeats']} "
+        "runs at the best learning rate, searched until it is not on an edge. Rates that are far behind after one run are not repeated. \"Ahead\" is in "
+        "points, of DP-SGD with sampled batches at the same epsilon. Noise is on the grid.",
+        "",
+        "| epsilon | mechanism, batches | test accuracy | ahead | learning rate | mean at each rate | RMS loss | noise's share of the time |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for epsilon, of_epsilon in sorted(whole["found"].items(), key=lambda item: float(item[0])):
+        rows = [(name, row) for name in SETTINGS for row in of_epsilon.get(name, [])]
+        sampled = next((row for _, row in rows if row["baseline"] == "independent-amplified"), None)
+        lines += [line(epsilon, name, row, sampled) for name, row in rows]
+    wanted = [(epsilon, name) for epsilon in ("1", "2", "4", "8") for name in SETTINGS]
+    absent = [f"{name} at {epsilon}" for epsilon, name in wanted if name not in whole["found"].get(epsilon, {})]
+    if absent:
+        lines += ["", f"Not trained yet: {', '.join(absent)}."]
+    PAGE.write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -61,26 +103,19 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--epsilon", default="1,2,4,8")
     options = parser.parse_args()
-    if "," not in options.epsilon:
-        parser.error(f"--epsilon is {options.epsilon} but must be two or more with commas between them")
-    found, sampled = {}, {}
-    for name, arguments in comparisons(options):
-        options.folder.mkdir(parents=True, exist_ok=True)
-        for at_epsilon in compared(options.folder / name, arguments):
-            for epsilon, mechanism, run in rows(name, at_epsilon):
-                # Both comparisons train without noise; the first of the two is told.
-                found.setdefault((epsilon, mechanism), run)
-                if run["baseline"] == "independent-amplified":
-                    sampled[epsilon] = run
-    print("| epsilon | mechanism (batches) | test accuracy | ahead of sampled DP-SGD | learning rate | mean at each rate | RMS loss |")
-    print("|---|---|---|---|---|---|---|")
-    for (epsilon, mechanism), run in sorted(found.items(), key=lambda item: item[0][0]):
-        ahead = "{:+.1f} +- {:.1f}".format(*margin(run, sampled[epsilon])) if epsilon in sampled else ""
-        rates = ", ".join(f"{rate:g}: {100 * accuracy:.1f}" for rate, accuracy in run["by_learning_rate"])
-        print(
-            f"| {epsilon} | {mechanism} | {100 * run['test_accuracy']:.2f} +- {100 * (run['standard_error'] or 0):.2f} | {ahead} "
-            f"| {run['learning_rate']:g} | {rates} | {run['rms_loss']:.4f} |"
-        )
+    whole = store(options)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for epsilon in options.epsilon.split(","):
+        for name in SETTINGS:
+            of_epsilon = whole["found"].setdefault(epsilon, {})
+            if name in of_epsilon:
+                continue
+            references = (row for found in whole["found"].values() for rows in found.values() for row in rows if row["baseline"] == "none")
+            with_reference = next(references, None) is None
+            of_epsilon[name] = compared(options.folder / f"{name}-{epsilon}", name, epsilon, options, with_reference)
+            STORE.write_text(json.dumps(whole, indent=1) + "\n")
+            page(whole)
+    page(whole)
 
 
 if __name__ == "__main__":
