@@ -36,10 +36,14 @@
 //! release: a release that is open
 //! freeze, publish: the events of a period; its noise, and what is told of it
 //! source: events from files
+//! cells: columns of Arrow's, cell by cell
+//! table: events in Arrow's tables
 //! counts: what was bounded and counted elsewhere
 //! ```
 
 mod answer;
+#[cfg(feature = "arrow")]
+mod cells;
 mod counts;
 mod design;
 mod error;
@@ -53,6 +57,8 @@ mod release;
 mod settings;
 mod source;
 mod state;
+#[cfg(feature = "arrow")]
+mod table;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};
@@ -61,8 +67,10 @@ pub use period::{Period, Place};
 pub use query::Query;
 pub use release::{Release, Status};
 pub use settings::{Settings, Unit};
-pub use source::{Columns, Format, Found, Handling, Late};
+pub use source::{Columns, Format, Found, Handling, Late, Number, Rows};
 pub use state::{Figure, Published};
+#[cfg(feature = "arrow")]
+pub use table::{EventBatch, EventTable};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -33,8 +33,18 @@ impl Release {
     /// # Errors
     /// When they cannot be written; what was published before remains.
     pub fn publish(&mut self) -> Result<Vec<Published>> {
+        self.publish_while(|| true)
+    }
+
+    /// The same as long as `go_on` says, which is asked before each period.
+    ///
+    /// # Errors
+    /// As [`Release::publish`].
+    pub fn publish_while(&mut self, mut go_on: impl FnMut() -> bool) -> Result<Vec<Published>> {
         let (mut errors, mut published) = (Vec::new(), Vec::new());
-        while let Some(waiting) = self.state.waiting(self.design.layout.cells())? {
+        while go_on()
+            && let Some(waiting) = self.state.waiting(self.design.layout.cells())?
+        {
             if errors.is_empty() {
                 let queries = self.settings.queries.iter();
                 errors = queries.map(|(query, _)| self.design.errors(query)).collect::<Result<Vec<_>>>()?;

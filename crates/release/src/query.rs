@@ -75,7 +75,7 @@ impl Query {
     }
 
     /// Whether the truth is a whole number.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         matches!(self, Self::Counts | Self::Window { .. } | Self::Histogram { .. })
     }
 

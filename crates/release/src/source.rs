@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::freeze::{Fate, Freezing, Tally};
 use crate::period::Place;
-use crate::{Error, Result};
+use crate::{Error, Result, Settings, Unit};
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,26 @@ pub struct Columns {
     pub key: String,
     /// What is summed or sorted into buckets.
     pub value: Option<String>,
+}
+
+impl Columns {
+    /// Those of them that a release with these settings reads.
+    ///
+    /// # Errors
+    /// When the user or the value is not named where it is needed.
+    pub fn of(self, settings: &Settings) -> Result<Self> {
+        let (of_users, of_values) = (settings.unit == Unit::User, settings.needs_value());
+        let absent = |name: &str, why: &str| {
+            Err(Error::invalid(name, "absent", format!("the name of a column: {why}")))
+        };
+        if of_users && self.user.is_none() {
+            return absent("user", "users are protected");
+        }
+        if of_values && self.value.is_none() {
+            return absent("value", "the release has sums or histograms");
+        }
+        Ok(Self { user: self.user.filter(|_| of_users), value: self.value.filter(|_| of_values), ..self })
+    }
 }
 
 /// What is done with rows that do not belong.
@@ -64,6 +84,105 @@ pub struct Found {
     pub later: u64,
 }
 
+/// The rows of a table on their way into a period, one after the other: those that lie in it are added.
+///
+/// ```
+/// use antinoise_release::{Handling, Late, Number, Release, Settings, Unit};
+/// let folder = tempfile::tempdir()?;
+/// let settings = Settings::new(vec!["north".into()], 30, Unit::User);
+/// let mut release = Release::create(folder.path(), &settings)?;
+/// let mut day = release.freeze(&"2026-03-01".parse()?)?;
+/// let mut rows = day.rows(Handling { late: Late::Leave, leave_unknown_keys: false });
+/// for (time, user) in [("2026-03-01T17:45", "ada"), ("2026-02-28T23:59", "grace")] {
+///     if rows.lies_here(time)? {
+///         rows.add(user, "north", None)?;
+///     }
+/// }
+/// let found = rows.end()?;
+/// assert_eq!((found.tally.counted, found.late), (1, 1));
+/// assert!(day.rows(Handling { late: Late::Leave, leave_unknown_keys: false }).add("ada", "nort", None::<Number>).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Rows<'f, 'r> {
+    freezing: &'f mut Freezing<'r>,
+    handling: Handling,
+    found: Found,
+}
+
+/// A value as a table holds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number<'a> {
+    /// As it is written.
+    Text(&'a str),
+    /// As it is.
+    Real(f64),
+}
+
+impl Rows<'_, '_> {
+    /// Whether a row of this time is added; it is counted among those before or after the period if not.
+    ///
+    /// # Errors
+    /// When the time cannot be placed, or is late and late rows are refused.
+    pub fn lies_here(&mut self, time: &str) -> Result<bool> {
+        let period = self.freezing.period();
+        match (period.place(time)?, self.handling.late) {
+            (Place::Here, _) => Ok(true),
+            (Place::Later, _) => {
+                self.found.later += 1;
+                Ok(false)
+            }
+            (Place::Late, Late::Refuse) => {
+                let must_be = format!("not before the period {period}");
+                Err(Error::invalid("time of an event", time, must_be))
+            }
+            (Place::Late, late) => {
+                self.found.late += 1;
+                Ok(late == Late::Include)
+            }
+        }
+    }
+
+    /// Adds a row that [lies here](Rows::lies_here).
+    ///
+    /// # Errors
+    /// As [`Freezing::add`]; when the value is text that is no number, or the key is unknown and unknown keys are refused.
+    pub fn add(&mut self, user: &str, key: &str, value: Option<Number<'_>>) -> Result<()> {
+        let value = value.map(Number::read).transpose()?;
+        let fate = self.freezing.add(user, key, value)?;
+        if fate == Fate::UnknownKey && !self.handling.leave_unknown_keys {
+            let must_be = "one of the release's keys, unless rows of unknown keys are left out";
+            return Err(Error::invalid("key of an event", format!("{key:?}"), must_be));
+        }
+        Ok(())
+    }
+
+    /// What became of them all.
+    ///
+    /// # Errors
+    /// When there were rows, and none of them is of this period or before.
+    pub fn end(mut self) -> Result<Found> {
+        self.found.tally = self.freezing.tally();
+        if self.found.later > 0 && self.found.tally.rows == 0 && self.found.late == 0 {
+            let must_be = "one in which some of the events lie: all of them are later";
+            return Err(Error::invalid("period", self.freezing.period(), must_be));
+        }
+        Ok(self.found)
+    }
+}
+
+impl Number<'_> {
+    fn read(self) -> std::result::Result<f64, InvalidParameter> {
+        match self {
+            Self::Real(number) => Ok(number),
+            Self::Text(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| InvalidParameter::new("value of an event", format!("{text:?}"), "a number")),
+        }
+    }
+}
+
 /// A row's columns.
 struct Row<'a> {
     time: &'a str,
@@ -72,7 +191,12 @@ struct Row<'a> {
     value: Option<&'a str>,
 }
 
-impl Freezing<'_> {
+impl<'r> Freezing<'r> {
+    /// Rows from elsewhere, to be added where they lie in the period.
+    pub fn rows(&mut self, handling: Handling) -> Rows<'_, 'r> {
+        Rows { freezing: self, handling, found: Found::default() }
+    }
+
     /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row.
     ///
     /// # Errors
@@ -86,58 +210,20 @@ impl Freezing<'_> {
         handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
-        let mut found = Found::default();
+        let mut rows = self.rows(handling);
         let add = |line: u64, row: Row<'_>| {
             each();
-            let added = self.add_row(&row, handling, &mut found);
-            added.map_err(|error| match error {
-                Error::Invalid(mut error) => {
-                    error.parameter = format!("{} (line {line})", error.parameter);
-                    Error::Invalid(error)
-                }
-                other => other,
-            })
+            let added = rows.lies_here(row.time).and_then(|here| match here {
+                true => rows.add(row.user, row.key, row.value.map(Number::Text)),
+                false => Ok(()),
+            });
+            added.map_err(|error| error.at(format_args!("line {line}")))
         };
         match format {
             Format::Csv => read_csv(input, columns, add)?,
             Format::JsonLines => read_json(input, columns, add)?,
         }
-        found.tally = self.tally();
-        if found.later > 0 && found.tally.rows == 0 && found.late == 0 {
-            let must_be = "one in which some of the events lie: all of them are later";
-            return Err(Error::invalid("period", self.period(), must_be));
-        }
-        Ok(found)
-    }
-
-    fn add_row(&mut self, row: &Row<'_>, handling: Handling, found: &mut Found) -> Result<()> {
-        match (self.period().place(row.time)?, handling.late) {
-            (Place::Here, _) => {}
-            (Place::Later, _) => {
-                found.later += 1;
-                return Ok(());
-            }
-            (Place::Late, Late::Refuse) => {
-                let must_be = format!("not before the period {}", self.period());
-                return Err(Error::invalid("time of an event", row.time, must_be));
-            }
-            (Place::Late, late) => {
-                found.late += 1;
-                if late == Late::Leave {
-                    return Ok(());
-                }
-            }
-        }
-        let number = |text: &str| -> std::result::Result<f64, InvalidParameter> {
-            let refused = || InvalidParameter::new("value of an event", format!("{text:?}"), "a number");
-            text.trim().parse().map_err(|_| refused())
-        };
-        let fate = self.add(row.user, row.key, row.value.map(number).transpose()?)?;
-        if fate == Fate::UnknownKey && !handling.leave_unknown_keys {
-            let must_be = "one of the release's keys (--unknown leave leaves such rows out)";
-            return Err(Error::invalid("key of an event", format!("{:?}", row.key), must_be));
-        }
-        Ok(())
+        rows.end()
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Columns, Format, Found, Handling, Late, Period, Release, Unit};
+use antinoise_release::{Columns, Format, Found, Handling, Late, Period, Release};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -174,21 +174,13 @@ impl Arguments {
     }
 
     fn columns(&self, release: &Release) -> Result<Columns> {
-        let (settings, absent) = (release.settings(), |name: &str, why: &str| -> Failure {
-            InvalidParameter::new(name, "absent", format!("the name of a column: {why}")).into()
-        });
-        if settings.unit == Unit::User && self.user.is_none() {
-            return Err(absent("user", "users are protected"));
-        }
-        if settings.needs_value() && self.value.is_none() {
-            return Err(absent("value", "the release has sums or histograms"));
-        }
-        Ok(Columns {
+        let columns = Columns {
             time: self.time.clone().unwrap_or_default(),
-            user: self.user.clone().filter(|_| settings.unit == Unit::User),
+            user: self.user.clone(),
             key: self.key.clone().unwrap_or_default(),
-            value: self.value.clone().filter(|_| settings.needs_value()),
-        })
+            value: self.value.clone(),
+        };
+        Ok(columns.of(release.settings())?)
     }
 
     fn format(&self, events: &Path) -> Format {
