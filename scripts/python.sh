@@ -4,8 +4,8 @@
 #
 #     scripts/python.sh            build and test
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
-#     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX and Flower, in three environments
-#                                  (8 GB); stacks torch, stacks jax or stacks flower: in one of them
+#     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
+#                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -62,6 +62,8 @@ if [ "${1-test}" = stacks ]; then
     typed=(antinoise/flower)
     # Later versions ask for a certifi that an index may lack.
     stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py
+    typed=(antinoise/__init__.py)
+    stack tables 'pyarrow pandas>=2.2 polars duckdb' test_counts.py
     exit
 fi
 environment tests numpy pytest mypy

@@ -36,8 +36,11 @@ def tables(events=EVENTS):
     yield "generator", (row for row in events)
     yield "lists", named
     yield "arrays", {name: np.array(cells) for name, cells in named.items()}
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table(named)
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return
+    table = table_of_pyarrow = pa.table(named)  # DuckDB finds it by its name
     yield "pyarrow", table
     yield "batches", pa.Table.from_batches([batch for i in range(0, len(events), 7) for batch in table.slice(i, 7).to_batches()])
     for text in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
@@ -53,7 +56,7 @@ def tables(events=EVENTS):
         yield "polars", polars.DataFrame(named)
         import duckdb
 
-        yield "duckdb", duckdb.sql("SELECT day, user, shop, value FROM table")
+        yield "duckdb", duckdb.sql("SELECT * FROM table_of_pyarrow")
     except ImportError:
         return
 
@@ -223,9 +226,9 @@ def test_frames_take_the_figures(tmp_path):
     assert plain["key"] == ["a", "b", "c"] * 2 and plain["period"] == [0, 0, 0, 1, 1, 1]
     assert all(isinstance(value, int) for value in plain["value"] + plain["lower"]) and plain["query"] == ["counts"] * 6
     assert len(counts.publish()) == 0 and counts.published().to_dict() == plain
-    answer = counts.query("SELECT key, MAX(upper) AS most, 0.5 AS half, NULL AS nothing FROM published GROUP BY key ORDER BY key")
+    answer = counts.query("SELECT key, MAX(upper) AS most, 0.5 AS half, NULL AS empty FROM published GROUP BY key ORDER BY key")
     most = [max(u for u, k in zip(plain["upper"], plain["key"]) if k == key) for key in "abc"]
-    expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "nothing": [None] * 3}
+    expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "empty": [None] * 3}
     assert answer.to_dict() == expected
     for sql in ("SELECT * FROM participations", "DELETE FROM published", "nothing"):
         with pytest.raises(ValueError, match="one SELECT on the table published"):
