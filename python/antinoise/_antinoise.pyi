@@ -24,7 +24,7 @@ class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 # A table of pandas, polars, pyarrow or DuckDB; columns by name; rows.
-_Events: TypeAlias = _ArrowStream | Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]
+_Events: TypeAlias = _ArrowStream | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 _Period: TypeAlias = str | int | date
 
 __version__: str
