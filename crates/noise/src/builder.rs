@@ -1,4 +1,4 @@
-//! The builder of a stream: everything that is chosen before it starts.
+//! The builder of a stream: everything that is chosen before it starts. One file, and a long one: its methods are the table of what can be chosen.
 
 use std::borrow::Borrow;
 use std::path::Path;

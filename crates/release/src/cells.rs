@@ -15,7 +15,7 @@ use arrow_array::{
 use arrow_schema::{DataType, TimeUnit};
 use chrono::{Datelike, FixedOffset, NaiveDateTime, TimeDelta};
 
-use crate::source::Number;
+use crate::rows::Number;
 use crate::{Error, Result};
 
 /// What a column is read for.

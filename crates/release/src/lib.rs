@@ -35,6 +35,7 @@
 //! design, answer: one plan for all queries; SQL on what was published
 //! release: a release that is open
 //! freeze, publish: the events of a period; its noise, and what is told of it
+//! rows: rows on their way into a period
 //! source: events from files
 //! cells: columns of Arrow's, cell by cell
 //! table: events in Arrow's tables
@@ -54,6 +55,7 @@ mod period;
 mod publish;
 mod query;
 mod release;
+mod rows;
 mod settings;
 mod source;
 mod state;
@@ -66,8 +68,9 @@ pub use freeze::{Fate, Freezing, Tally};
 pub use period::{Period, Place};
 pub use query::Query;
 pub use release::{Release, Status};
+pub use rows::{Found, Handling, Late, Number, Rows};
 pub use settings::{Settings, Unit};
-pub use source::{Columns, Format, Found, Handling, Late, Number, Rows};
+pub use source::{Columns, Format};
 pub use state::{Figure, Published};
 #[cfg(feature = "arrow")]
 pub use table::{EventBatch, EventTable};

@@ -6,7 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use crate::cells::{Cells, Role};
-use crate::source::{Columns, Rows};
+use crate::rows::Rows;
+use crate::source::Columns;
 use crate::{Error, Result};
 
 /// Where the columns of events are in a table of Arrow's.
