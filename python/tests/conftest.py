@@ -1,11 +1,15 @@
 """What all tests share: small plans, key files and the command line."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
 import antinoise as an
+
+# A shell that starts the tests in the background makes them deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STEPS = 24
 
