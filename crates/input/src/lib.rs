@@ -28,3 +28,8 @@ pub use parameter::{
     InvalidParameter, at_least, below_one, between, four_decimals, hex, in_open_unit, larger, largest,
     non_negative, positive, printable,
 };
+
+/// The README, whose code runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -163,11 +163,6 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The README, whose code runs as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct ReadMe;
-
 #[cfg(test)]
 mod tests {
     use super::*;
