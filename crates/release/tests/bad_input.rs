@@ -1,10 +1,12 @@
 //! What is refused, by which name; and that a refusal changes nothing.
 
-use std::path::Path;
+#[path = "common/folder.rs"]
+mod folder;
 
 use antinoise_release::{
     Columns, Error, Format, Handling, Late, Period, Query, Release, Settings, Status, Unit, published, query,
 };
+use folder::copy;
 
 fn keys() -> Vec<String> {
     ["a", "b"].map(String::from).to_vec()
@@ -179,14 +181,6 @@ fn periods_come_in_order_once_and_no_more_than_planned() {
     refused(freeze(&mut release, "2026-01-06"), "the 3 that the plan was made for");
     assert_eq!(release.publish().unwrap().len(), 6);
     assert!(release.publish().unwrap().is_empty());
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Releases without an end: running figures go on over the borders of links, and a release that was stopped anywhere publishes the same bits.
 
-use std::path::Path;
+#[path = "common/folder.rs"]
+mod folder;
 
 use antinoise_release::{Figure, Growth, Links, Period, Published, Query, Release, Settings, Status, Unit};
+use folder::copy;
 
 const PERIODS: usize = 17;
 
@@ -20,14 +22,6 @@ fn count(key: usize, step: usize) -> i64 {
 
 fn freeze(release: &mut Release, step: usize) {
     release.freeze_counts(&Period::Number(step as i64), &[count(0, step), count(1, step)]).unwrap();
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
 }
 
 #[test]
