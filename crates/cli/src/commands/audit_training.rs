@@ -1,23 +1,20 @@
 //! `antinoise audit-training`: one training with canaries, and the epsilon that guesses about them prove.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 
-use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
-use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_audit::{Canary, OneRunReport};
+use antinoise_noise::{Key, RunId};
 use antinoise_plan::Plan;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::Setup;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::train::{ModelName, build, load};
+use super::train::{ModelName, build, load, trained_with_canaries};
 use crate::failure::Result;
 use crate::numbers::{count, real, short_down, short_up};
 use crate::output;
-use crate::progress::Progress;
 
 /// Train once with canaries and guess which of them took part: a lower bound on epsilon.
 ///
@@ -100,19 +97,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         CanaryName::Gradient => Canary::Gradient,
         CanaryName::Input => Canary::Input,
     };
-    let settings = OneRun {
-        canary,
-        canaries: arguments.canaries,
-        alpha: arguments.alpha,
-        // The canaries protect nothing, but each audit is to draw its own.
-        seed: RandomState::new().build_hasher().finish(),
-    };
-    let (key, id) = (Key::from_os()?, RunId::default());
-    let start = model.initial_parameters(&mut KeyedRng::new(&key, &id, Purpose::Initialization, 0));
-    let progress = Progress::endless("training with canaries");
-    let found = one_run(setup, id, start, key, &settings);
-    drop(progress);
-    let found = found?;
+    let secret = (Key::from_os()?, RunId::default());
+    let found = trained_with_canaries(setup, &model, secret, (canary, arguments.canaries, arguments.alpha))?;
     let holds = found.epsilon_lower <= found.epsilon_stated;
     Ok(Report { found, holds })
 }

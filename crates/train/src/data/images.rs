@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
 use png::{ColorType, Decoder, DecodingError, Transformations};
 use rayon::prelude::*;
 
@@ -129,9 +128,6 @@ fn decoded(path: &Path) -> Result<(ImageShape, Vec<f32>), Error> {
     let mut bytes = vec![0; size];
     let info = reader.next_frame(&mut bytes).map_err(unreadable)?;
     let shape = ImageShape { height: info.height as usize, width: info.width as usize, channels };
-    if shape.len() != info.buffer_size() {
-        return Err(InvalidParameter::new("image", path.display(), "whole").into());
-    }
-    bytes.truncate(shape.len());
+    bytes.truncate(info.buffer_size());
     Ok((shape, bytes.into_iter().map(|byte| f32::from(byte) / WHITE).collect()))
 }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
 use antinoise_input::InvalidParameter;
-use antinoise_noise::{KeyedRng, Purpose};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::Setup;
@@ -91,9 +91,19 @@ fn audit(
     let rule = rules.copied().find(|rule| rule.learning_rate() == rate).expect("a rate that was tried");
     let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(rule) };
     let (key, id) = (study.key(0)?, study.run_id(&format!("audit/{}", named.mechanism))?);
+    trained_with_canaries(setup, model, (key, id), (Canary::Gradient, canaries, ALPHA))
+}
+
+/// What one training of `setup` tells of so many canaries, at most alpha the probability that its bound is above the truth.
+pub fn trained_with_canaries(
+    setup: Setup,
+    model: &Model,
+    (key, id): (Key, RunId),
+    (canary, canaries, alpha): (Canary, usize, f64),
+) -> Result<OneRunReport> {
     let start = model.initial_parameters(&mut KeyedRng::new(&key, &id, Purpose::Initialization, 0));
     // The canaries protect nothing, but each audit is to draw its own.
     let seed = RandomState::new().build_hasher().finish();
     let _progress = Progress::endless("training with canaries");
-    Ok(one_run(setup, id, start, key, &OneRun { canary: Canary::Gradient, canaries, alpha: ALPHA, seed })?)
+    Ok(one_run(setup, id, start, key, &OneRun { canary, canaries, alpha, seed })?)
 }

@@ -22,6 +22,7 @@ mod training;
 use std::fmt;
 
 use antinoise_input::InvalidParameter;
+pub use audit::trained_with_canaries;
 pub use options::{Arguments, ModelName};
 pub use problem::{build, load};
 use serde::Serialize;
