@@ -4,8 +4,8 @@
 #
 #     scripts/python.sh            build and test
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
-#     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX and Flower, in three environments
-#                                  (8 GB); stacks torch, stacks jax or stacks flower: in one of them
+#     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
+#                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -24,7 +24,7 @@ environment() {
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "left out: the package needs Python 3.10" >&2 && exit 1; }
 environment build 'maturin>=1.9.4,<2'
 rm -f "$target"/wheels/antinoise-*.whl
-(cd python && "$target/python/build/bin/maturin" build --release --compression-level 9 --quiet --out "$target/wheels")
+(cd python && "$target/python/build/bin/maturin" build --profile wheel --compression-level 9 --quiet --out "$target/wheels")
 wheel=("$target"/wheels/antinoise-*.whl)
 bytes=$(stat -c %s "${wheel[0]}")
 echo "${wheel[0]##*/}: $bytes bytes"
@@ -62,6 +62,8 @@ if [ "${1-test}" = stacks ]; then
     typed=(antinoise/flower)
     # Later versions ask for a certifi that an index may lack.
     stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py
+    typed=(antinoise/__init__.py)
+    stack tables 'pyarrow pandas>=2.2 polars duckdb' test_counts.py
     exit
 fi
 environment tests numpy pytest mypy

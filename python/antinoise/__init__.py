@@ -1,7 +1,7 @@
 """Differential privacy with correlated noise.
 
 `plan` chooses a mechanism for a training and states its privacy; a `Key` is the secret of a run; `Batches` says who takes part in
-which step, and `NoiseStream` makes the noise.
+which step, and `NoiseStream` makes the noise. `RunningCounts` publishes counts over a stream, period by period.
 """
 
 from ._antinoise import (
@@ -9,7 +9,9 @@ from ._antinoise import (
     Key,
     NoiseStream,
     Plan,
+    RunningCounts,
     Strategy,
+    Table,
     __version__,
     account,
     calibrate,
@@ -23,7 +25,9 @@ __all__ = [
     "Key",
     "NoiseStream",
     "Plan",
+    "RunningCounts",
     "Strategy",
+    "Table",
     "__version__",
     "account",
     "calibrate",

@@ -1,8 +1,11 @@
 """The compiled half of antinoise."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NoReturn, TypeAlias, TypedDict, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,13 @@ _Participation: TypeAlias = str | Sequence[Sequence[int]]
 # NumPy arrays, tensors in the host's memory (torch), and other buffers; or several, which hold a row one after the other.
 _Place: TypeAlias = NDArray[Any] | Buffer | Any
 _Row: TypeAlias = _Place | list[_Place] | tuple[_Place, ...]
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+# A table of pandas, polars, pyarrow or DuckDB; columns by name; rows.
+_Events: TypeAlias = _ArrowStream | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+_Period: TypeAlias = str | int | date
 
 __version__: str
 
@@ -58,6 +68,34 @@ class _Candidate(TypedDict):
     amplified: bool
     chosen: bool
     reference: bool
+
+class _Found(TypedDict):
+    rows: int
+    counted: int
+    beyond_max_rows: int
+    beyond_max_periods: int
+    unknown_keys: int
+    late: int
+    later: int
+
+class _Query(TypedDict):
+    query: str
+    largest_standard_deviation: float
+
+class _Status(TypedDict):
+    periods: int
+    frozen: int
+    published: int
+    keys: list[str]
+    queries: list[_Query]
+    unit: Literal["user", "event"]
+    max_periods: int
+    max_rows: int
+    epsilon: float
+    delta: float
+    noise_multiplier: float
+    strategy: str
+    statement: str
 
 def plan(
     examples: int,
@@ -292,3 +330,60 @@ class NoiseStream:
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
+
+@final
+class RunningCounts:
+    @staticmethod
+    def create(
+        folder: _Path,
+        keys: Sequence[str],
+        *,
+        periods: int,
+        epsilon: float,
+        delta: float,
+        unit: Literal["user", "event"] = "user",
+        max_periods: int | None = None,
+        max_rows: int = 1,
+        queries: str | Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+        non_negative: bool = False,
+        monotone: bool = False,
+    ) -> RunningCounts: ...
+    @staticmethod
+    def open(folder: _Path) -> RunningCounts: ...
+    @staticmethod
+    def adopt(folder: _Path) -> RunningCounts: ...
+    def freeze(
+        self,
+        period: _Period,
+        events: _Events,
+        *,
+        time: str,
+        key: str,
+        user: str | None = None,
+        value: str | None = None,
+        late: Literal["leave", "next", "refuse"] = "leave",
+        unknown: Literal["refuse", "leave"] = "refuse",
+    ) -> _Found: ...
+    def freeze_counts(self, period: _Period, counts: Mapping[str, int]) -> None: ...
+    def publish(self) -> Table: ...
+    def published(self) -> Table: ...
+    def query(self, sql: str) -> Table: ...
+    def status(self) -> _Status: ...
+    @property
+    def folder(self) -> Path: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> RunningCounts: ...
+    def __exit__(
+        self, kind: type[BaseException] | None = None, error: BaseException | None = None, trace: TracebackType | None = None, /
+    ) -> None: ...
+    def __copy__(self) -> NoReturn: ...
+    def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
+
+@final
+class Table:
+    @property
+    def columns(self) -> list[str]: ...
+    def to_dict(self) -> dict[str, list[Any]]: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def __len__(self) -> int: ...

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("python*.md")), ROOT / "python" / "README.md"]
 SCRIPTS = [(page, text) for page in PAGES for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)]
 # What a script needs that may not be installed here.
-NEEDED = re.compile(r"^(?:import|from) (torch|opacus|lightning|transformers|peft|jax|optax|flwr)\b", flags=re.M)
+NEEDED = re.compile(r"^(?:import|from) (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb)\b", flags=re.M)
 
 
 def test_there_are_scripts():

@@ -1,4 +1,4 @@
-//! Checks of parameters, [files](mod@file) that are complete or absent, [what is its owner's alone](owner), and [locks](lock).
+//! Checks of parameters, [files](mod@file) that are complete or absent, [what is its owner's alone](owner), [locks](lock), and [tables of others](table).
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -16,13 +16,14 @@
 //! ```layers
 //! parameter: the error, checks, how numbers and bytes are written
 //! owner: what is its owner's alone
-//! file, lock: files that are whole or absent; one process at a time
+//! file, lock, table: files that are whole or absent; one process at a time; tables of others
 //! ```
 
 pub mod file;
 pub mod lock;
 pub mod owner;
 mod parameter;
+pub mod table;
 
 pub use parameter::{
     InvalidParameter, at_least, below_one, between, four_decimals, hex, in_open_unit, larger, largest,

@@ -87,6 +87,10 @@ impl AnyStream {
     /// # Errors
     /// Those of that method.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_at(path.as_ref())
+    }
+
+    fn save_at(&self, path: &Path) -> Result<()> {
         either!(self, stream => stream.save(path))
     }
 

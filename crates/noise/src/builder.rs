@@ -1,4 +1,4 @@
-//! The builder of a stream: everything that is chosen before it starts.
+//! The builder of a stream: everything that is chosen before it starts. One file, and a long one: its methods are the table of what can be chosen.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -210,7 +210,7 @@ impl StreamBuilder {
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) for a file of another stream, run, context or version, a truncated or an altered one;
     /// [`Error::Io`](crate::Error::Io) when it cannot be read; those of [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream> {
-        self.resume_in(Plain, path.as_ref())
+        self.resume_plain(path.as_ref())
     }
 
     /// The same for a stream on a grid.
@@ -218,8 +218,7 @@ impl StreamBuilder {
     /// # Errors
     /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
     pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream> {
-        let mode = OnGrid::new(grid, self.spec.noise_std);
-        self.resume_in(mode, path.as_ref())
+        self.resume_at(grid, path.as_ref())
     }
 
     /// The same for a stream that is on `grid` where there is one.
@@ -228,9 +227,20 @@ impl StreamBuilder {
     /// As [`StreamBuilder::resume`] or [`StreamBuilder::resume_on_grid`].
     pub fn resume_any(self, grid: Option<Grid>, path: impl AsRef<Path>) -> Result<AnyStream> {
         Ok(match grid {
-            None => AnyStream::Plain(Box::new(self.resume(path)?)),
-            Some(grid) => AnyStream::OnGrid(Box::new(self.resume_on_grid(grid, path)?)),
+            None => AnyStream::Plain(Box::new(self.resume_plain(path.as_ref())?)),
+            Some(grid) => AnyStream::OnGrid(Box::new(self.resume_at(grid, path.as_ref())?)),
         })
+    }
+
+    // What is below has no type of the caller's: kernels are compiled once, here, and not again in each crate that resumes.
+
+    fn resume_plain(self, path: &Path) -> Result<NoiseStream> {
+        self.resume_in(Plain, path)
+    }
+
+    fn resume_at(self, grid: Grid, path: &Path) -> Result<GridStream> {
+        let mode = OnGrid::new(grid, self.spec.noise_std);
+        self.resume_in(mode, path)
     }
 
     /// The stream as it was, in this sharding or another, when [`Stream::state`](crate::Stream::state) wrote `words` at `at`, on `grid`

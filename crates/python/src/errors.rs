@@ -87,3 +87,16 @@ impl From<antinoise_noise::Error> for Raised {
         }
     }
 }
+
+impl From<antinoise_release::Error> for Raised {
+    fn from(error: antinoise_release::Error) -> Self {
+        use antinoise_release::Error;
+        match error {
+            Error::Io { path, source } => Self::file(&path, &source),
+            Error::Plan(error) => error.into(),
+            Error::Noise(error) => error.into(),
+            Error::Database { .. } => Self(PyOSError::new_err(error.to_string())),
+            other => Self::judged(&other, other.is_bad_input()),
+        }
+    }
+}

@@ -8,13 +8,14 @@
 //! ```layers
 //! errors: which exception an error becomes
 //! words, process, rows: parsing of names and lists; threads, Ctrl-C and forks; one row in arrays that Python owns
-//! accounting, design, command: privacy; mechanisms; the command line
+//! accounting, design, command, table: privacy; mechanisms; the command line; figures as tables
 //! candidate: the description of a candidate
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
 //! choose: the choice of a plan
 //! wanted: the options of a stream
 //! stream: the noise
-//! batches: the examples of each step
+//! batches, events: the examples of each step; rows of events in Python's hands
+//! counts: running counts
 //! ```
 
 mod accounting;
@@ -22,13 +23,16 @@ mod batches;
 mod candidate;
 mod choose;
 mod command;
+mod counts;
 mod design;
 mod errors;
+mod events;
 mod key;
 mod plan;
 mod process;
 mod rows;
 mod stream;
+mod table;
 mod wanted;
 mod words;
 
@@ -46,6 +50,8 @@ mod _antinoise {
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
+    use crate::counts::RunningCounts;
+    #[pymodule_export]
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
     use crate::key::Key;
@@ -53,6 +59,8 @@ mod _antinoise {
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::stream::NoiseStream;
+    #[pymodule_export]
+    use crate::table::Table;
 
     /// The version of the package.
     #[expect(non_upper_case_globals, reason = "Python's name")]

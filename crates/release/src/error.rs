@@ -58,6 +58,17 @@ impl Error {
         }
     }
 
+    /// An error of a row, with the row's place.
+    pub fn at(self, place: impl std::fmt::Display) -> Self {
+        match self {
+            Self::Invalid(mut error) => {
+                error.parameter = format!("{} ({place})", error.parameter);
+                Self::Invalid(error)
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn invalid(
         parameter: impl Into<String>,
         got: impl std::fmt::Display,

@@ -52,7 +52,10 @@
 //! release: a release that is open
 //! status: what it promises, for whoever looks
 //! freeze, publish: the events of a period; its noise, and what is told of it
+//! rows: rows on their way into a period
 //! source: events from files
+//! table: events in Arrow's tables
+//! parquet: events from Parquet files
 //! counts: what was bounded and counted elsewhere
 //! ```
 
@@ -71,18 +74,25 @@ mod layout;
 mod ledger;
 mod links;
 mod measure;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod period;
 mod publish;
 mod quantile;
 mod query;
 mod release;
+mod rows;
 mod sample;
 mod settings;
 mod source;
 mod state;
 mod status;
+#[cfg(feature = "arrow")]
+mod table;
 mod users;
 mod words;
+
+pub use antinoise_input::table::Number;
 
 pub use answer::{Answer, published, query};
 pub use error::{Error, Result};
@@ -92,10 +102,13 @@ pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
 pub use query::Query;
 pub use release::Release;
+pub use rows::{Found, Handling, Late, Rows};
 pub use settings::{Keep, Settings, Unit};
-pub use source::{Columns, Format, Found, Handling, Late};
+pub use source::{Columns, Format};
 pub use state::{Figure, Published};
 pub use status::Status;
+#[cfg(feature = "arrow")]
+pub use table::{EventBatch, EventTable};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -36,10 +36,20 @@ impl Release {
     /// # Errors
     /// When they cannot be written; what was published before remains.
     pub fn publish(&mut self) -> Result<Vec<Published>> {
+        self.publish_while(|| true)
+    }
+
+    /// The same as long as `go_on` says, which is asked before each period.
+    ///
+    /// # Errors
+    /// As [`Release::publish`].
+    pub fn publish_while(&mut self, mut go_on: impl FnMut() -> bool) -> Result<Vec<Published>> {
         // Readings borrow these while the rest of the release changes.
         let (queries, layout) = (self.settings.queries.clone(), self.design.layout.clone());
         let (mut asked, mut published) = (Vec::new(), Vec::new());
-        while let Some(waiting) = self.state.waiting(layout.cells())? {
+        while go_on()
+            && let Some(waiting) = self.state.waiting(layout.cells())?
+        {
             if asked.is_empty() {
                 for (query, _) in &queries {
                     let reading = Reading::new(query, &layout, self.design.spacing);

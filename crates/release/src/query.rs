@@ -131,7 +131,7 @@ impl Query {
     }
 
     /// Whether the truth is a whole number; of a cdf, that of its numbers.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
     }
 

@@ -2,13 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use antinoise_input::InvalidParameter;
-use serde::Serialize;
+use antinoise_input::table::Number;
 use serde_json::Value;
 
-use crate::freeze::{Fate, Freezing, Tally};
-use crate::period::Place;
-use crate::{Error, Result};
+use crate::freeze::Freezing;
+use crate::rows::{Found, Handling};
+use crate::{Error, Result, Settings, Unit};
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,36 +31,24 @@ pub struct Columns {
     pub value: Option<String>,
 }
 
-/// What is done with rows that do not belong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handling {
-    /// Rows of the time before the period.
-    pub late: Late,
-    /// Whether rows of unknown keys are left out, and not refused.
-    pub leave_unknown_keys: bool,
-}
-
-/// What is done with a late row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Late {
-    /// The whole file is refused.
-    Refuse,
-    /// It is left out, and counted among those.
-    Leave,
-    /// It is counted in this period, the next one that is published.
-    Include,
-}
-
-/// What became of the rows of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Found {
-    /// What became of the rows that were added.
-    #[serde(flatten)]
-    pub tally: Tally,
-    /// Rows of before the period, left out or included as asked.
-    pub late: u64,
-    /// Rows of after it, left out: they wait for their own period.
-    pub later: u64,
+impl Columns {
+    /// Those of them that a release with these settings reads.
+    ///
+    /// # Errors
+    /// When the user or the value is not named where it is needed.
+    pub fn of(self, settings: &Settings) -> Result<Self> {
+        let (of_users, of_values) = (settings.unit == Unit::User, settings.needs_value());
+        let absent = |name: &str, why: &str| {
+            Err(Error::invalid(name, "absent", format!("the name of a column: {why}")))
+        };
+        if of_users && self.user.is_none() {
+            return absent("user", "users are protected");
+        }
+        if of_values && self.value.is_none() {
+            return absent("value", "the release has queries about values");
+        }
+        Ok(Self { user: self.user.filter(|_| of_users), value: self.value.filter(|_| of_values), ..self })
+    }
 }
 
 /// A row's columns.
@@ -86,58 +73,20 @@ impl Freezing<'_> {
         handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
-        let mut found = Found::default();
+        let mut rows = self.rows(handling);
         let add = |line: u64, row: Row<'_>| {
             each();
-            let added = self.add_row(&row, handling, &mut found);
-            added.map_err(|error| match error {
-                Error::Invalid(mut error) => {
-                    error.parameter = format!("{} (line {line})", error.parameter);
-                    Error::Invalid(error)
-                }
-                other => other,
-            })
+            let added = rows.lies_here(row.time).and_then(|here| match here {
+                true => rows.add(row.user, row.key, row.value.map(Number::Text)),
+                false => Ok(()),
+            });
+            added.map_err(|error| error.at(format_args!("line {line}")))
         };
         match format {
             Format::Csv => read_csv(input, columns, add)?,
             Format::JsonLines => read_json(input, columns, add)?,
         }
-        found.tally = self.tally();
-        if found.later > 0 && found.tally.rows == 0 && found.late == 0 {
-            let must_be = "one in which some of the events lie: all of them are later";
-            return Err(Error::invalid("period", self.period(), must_be));
-        }
-        Ok(found)
-    }
-
-    fn add_row(&mut self, row: &Row<'_>, handling: Handling, found: &mut Found) -> Result<()> {
-        match (self.period().place(row.time)?, handling.late) {
-            (Place::Here, _) => {}
-            (Place::Later, _) => {
-                found.later += 1;
-                return Ok(());
-            }
-            (Place::Late, Late::Refuse) => {
-                let must_be = format!("not before the period {}", self.period());
-                return Err(Error::invalid("time of an event", row.time, must_be));
-            }
-            (Place::Late, late) => {
-                found.late += 1;
-                if late == Late::Leave {
-                    return Ok(());
-                }
-            }
-        }
-        let number = |text: &str| -> std::result::Result<f64, InvalidParameter> {
-            let refused = || InvalidParameter::new("value of an event", format!("{text:?}"), "a number");
-            text.trim().parse().map_err(|_| refused())
-        };
-        let fate = self.add(row.user, row.key, row.value.map(number).transpose()?)?;
-        if fate == Fate::UnknownKey && !handling.leave_unknown_keys {
-            let must_be = "one of the release's keys (--unknown leave leaves such rows out)";
-            return Err(Error::invalid("key of an event", format!("{:?}", row.key), must_be));
-        }
-        Ok(())
+        rows.end()
     }
 }
 

@@ -1,0 +1,293 @@
+//! Columns of Arrow's, cell by cell, as the text or the number that a file would hold.
+
+use std::fmt::{self, Write};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowTemporalType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrowPrimitiveType, Decimal128Array, LargeStringArray, PrimitiveArray, StringArray,
+    StringViewArray,
+};
+use arrow_schema::{DataType, Schema, TimeUnit};
+use chrono::{Datelike, FixedOffset, NaiveDateTime, TimeDelta};
+
+use super::number::Number;
+use crate::InvalidParameter;
+
+/// What a column is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// When something happened.
+    Time,
+    /// A name of something: a user, a key, a category.
+    Name,
+    /// A number.
+    Value,
+}
+
+impl Role {
+    /// Whether columns of this type can be read for it.
+    fn reads(self, found: &DataType) -> bool {
+        use DataType::{
+            Boolean, Date32, Date64, Decimal128, Dictionary, Float32, Float64, LargeUtf8, Null, Timestamp,
+            Utf8, Utf8View,
+        };
+        match found {
+            // A table without rows has not always types.
+            Null => true,
+            Boolean => self == Self::Name,
+            Dictionary(_, values) => self.reads(values),
+            Utf8 | LargeUtf8 | Utf8View => self != Self::Value,
+            Float32 | Float64 => self != Self::Name,
+            Date32 | Date64 => self == Self::Time,
+            Timestamp(_, zone) => self == Self::Time && offset(zone.as_deref()).is_some(),
+            Decimal128(..) => self == Self::Value,
+            other => other.is_integer(),
+        }
+    }
+
+    /// What a column must be to be read for it.
+    fn must_be(self) -> &'static str {
+        match self {
+            Self::Time => {
+                "text, numbers, dates, or timestamps in UTC, at a fixed offset or without a zone: of other zones, give local times"
+            }
+            Self::Name => "text, whole numbers or true and false",
+            Self::Value => "numbers",
+        }
+    }
+}
+
+/// Seconds east of UTC by which the clock of a zone is read; none of zones whose clocks are changed. A time without a zone is what its clock said.
+fn offset(zone: Option<&str>) -> Option<FixedOffset> {
+    match zone {
+        None | Some("UTC" | "Etc/UTC" | "GMT" | "Etc/GMT" | "Z" | "Zulu") => FixedOffset::east_opt(0),
+        Some(zone) => zone.parse().ok(),
+    }
+}
+
+/// Where the column `name` is, which is there once and can be read for `role`.
+///
+/// # Errors
+/// When it is absent, there twice, or of a type that is not read.
+pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidParameter> {
+    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+    let (place, field) = match (found.next(), found.next()) {
+        (Some(found), None) => found,
+        (found, _) => {
+            let got = if found.is_none() { "absent" } else { "there twice" };
+            let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let must_be = format!("one of the columns {}", columns.join(", "));
+            return Err(InvalidParameter::new(format!("column {name:?}"), got, must_be));
+        }
+    };
+    match role.reads(field.data_type()) {
+        true => Ok(place),
+        false => Err(InvalidParameter::new(
+            format!("column {name:?}"),
+            format!("of type {}", field.data_type()),
+            role.must_be(),
+        )),
+    }
+}
+
+/// The cells of a column.
+///
+/// ```
+/// use antinoise_input::table::Cells;
+/// use arrow_array::Date32Array;
+/// let days = Date32Array::from(vec![Some(20_513), None]);
+/// let (cells, mut room) = (Cells::new("day", &days)?, String::new());
+/// assert_eq!(cells.text("day", 0, &mut room)?, "2026-03-01");
+/// assert!(cells.is_null(1));
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+pub struct Cells<'a> {
+    is_null: Of<'a, bool>,
+    kind: Kind<'a>,
+}
+
+/// Something of each row.
+type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
+
+/// What the cells are.
+enum Kind<'a> {
+    Text(&'a StringArray),
+    LargeText(&'a LargeStringArray),
+    TextView(&'a StringViewArray),
+    Truth(Of<'a, bool>),
+    Whole(Of<'a, i128>),
+    Real(Of<'a, f64>),
+    Decimal(&'a Decimal128Array),
+    Day(Of<'a, Option<NaiveDateTime>>),
+    Instant(Of<'a, Option<NaiveDateTime>>),
+    /// The row of the dictionary that each row names.
+    Dictionary(Vec<usize>, Box<Self>),
+    /// There are no cells that are not null.
+    Nothing,
+}
+
+impl<'a> Cells<'a> {
+    /// Those of `array`, whose type is one that a role reads.
+    ///
+    /// # Errors
+    /// When the array is not what its type says: names of bytes that are no text, say.
+    pub fn new(name: &str, array: &'a dyn Array) -> Result<Self, InvalidParameter> {
+        array.to_data().validate_full().map_err(|error| {
+            InvalidParameter::new(format!("column {name:?}"), "not as its type says", error.to_string())
+        })?;
+        let nulls = array.logical_nulls();
+        let is_null = Box::new(move |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)));
+        Ok(Self { is_null, kind: Kind::new(array) })
+    }
+
+    /// Whether there is nothing in this row.
+    pub fn is_null(&self, row: usize) -> bool {
+        (self.is_null)(row)
+    }
+
+    fn given(&self, what: &str, row: usize) -> Result<(), InvalidParameter> {
+        match self.is_null(row) {
+            true => Err(InvalidParameter::new(what, "null", "given")),
+            false => Ok(()),
+        }
+    }
+
+    /// The cell as text, which may need `room`; `what` names it where it is refused.
+    ///
+    /// # Errors
+    /// When there is nothing, or a time beyond the years 0 to 9999.
+    pub fn text<'t>(
+        &'t self,
+        what: &str,
+        row: usize,
+        room: &'t mut String,
+    ) -> Result<&'t str, InvalidParameter> {
+        self.given(what, row)?;
+        room.clear();
+        self.kind.text(row, room).map_err(|_| {
+            InvalidParameter::new(what, "a time that cannot be written", "of the years 0 to 9999")
+        })
+    }
+
+    /// The cell as a number, or as its text, which may need `room`; `what` names it where it is refused.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub fn number<'t>(
+        &'t self,
+        what: &str,
+        row: usize,
+        room: &'t mut String,
+    ) -> Result<Number<'t>, InvalidParameter> {
+        self.given(what, row)?;
+        Ok(self.kind.number(row, room))
+    }
+}
+
+impl<'a> Kind<'a> {
+    fn new(array: &'a dyn Array) -> Self {
+        use DataType::{
+            Boolean, Date32, Date64, Decimal128, Dictionary, Float32, Float64, LargeUtf8, Timestamp, Utf8,
+            Utf8View,
+        };
+        match array.data_type() {
+            Boolean => {
+                let array = array.as_boolean();
+                Self::Truth(Box::new(|row| array.value(row)))
+            }
+            Utf8 => Self::Text(array.as_string()),
+            LargeUtf8 => Self::LargeText(array.as_string()),
+            Utf8View => Self::TextView(array.as_string_view()),
+            Float32 => Self::real(array.as_primitive::<Float32Type>()),
+            Float64 => Self::real(array.as_primitive::<Float64Type>()),
+            Decimal128(..) => Self::Decimal(array.as_primitive()),
+            Date32 => Self::Day(clock(array.as_primitive::<Date32Type>(), None)),
+            Date64 => Self::Day(clock(array.as_primitive::<Date64Type>(), None)),
+            Timestamp(unit, zone) => Self::Instant(instants(array, *unit, zone.as_deref())),
+            Dictionary(..) => {
+                let dictionary = array.as_any_dictionary();
+                if dictionary.values().is_empty() {
+                    return Self::Nothing;
+                }
+                let values = Box::new(Self::new(dictionary.values()));
+                Self::Dictionary(dictionary.normalized_keys(), values)
+            }
+            _ => whole(array),
+        }
+    }
+
+    fn real<T: ArrowPrimitiveType<Native: Into<f64>>>(array: &'a PrimitiveArray<T>) -> Self {
+        Self::Real(Box::new(|row| array.value(row).into()))
+    }
+
+    fn text<'t>(&'t self, row: usize, room: &'t mut String) -> std::result::Result<&'t str, fmt::Error> {
+        match self {
+            Self::Text(array) => return Ok(array.value(row)),
+            Self::LargeText(array) => return Ok(array.value(row)),
+            Self::TextView(array) => return Ok(array.value(row)),
+            Self::Dictionary(rows, values) => return values.text(rows[row], room),
+            Self::Truth(is_true) => write!(room, "{}", is_true(row))?,
+            Self::Whole(number) => write!(room, "{}", number(row))?,
+            Self::Real(number) => write!(room, "{}", number(row))?,
+            Self::Decimal(array) => write!(room, "{}", array.value_as_string(row))?,
+            Self::Day(time) => write!(room, "{:?}", four_digits(time(row))?.date())?,
+            Self::Instant(time) => write!(room, "{:?}", four_digits(time(row))?)?,
+            Self::Nothing => {}
+        }
+        Ok(room)
+    }
+
+    fn number<'t>(&'t self, row: usize, room: &'t mut String) -> Number<'t> {
+        match self {
+            Self::Whole(number) => Number::Real(number(row) as f64),
+            Self::Real(number) => Number::Real(number(row)),
+            Self::Dictionary(rows, values) => values.number(rows[row], room),
+            other => {
+                room.clear();
+                Number::Text(other.text(row, room).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The cells of an array of whole numbers.
+fn whole(array: &dyn Array) -> Kind<'_> {
+    macro_rules! numbers {
+        ($($type:ty),*) => {
+            $(if let Some(array) = array.as_primitive_opt::<$type>() {
+                return Kind::Whole(Box::new(|row| array.value(row).into()));
+            })*
+        };
+    }
+    numbers!(Int64Type, Int32Type, Int16Type, Int8Type, UInt64Type, UInt32Type, UInt16Type, UInt8Type);
+    Kind::Nothing
+}
+
+fn instants<'a>(array: &'a dyn Array, unit: TimeUnit, zone: Option<&str>) -> Of<'a, Option<NaiveDateTime>> {
+    match unit {
+        TimeUnit::Second => clock(array.as_primitive::<TimestampSecondType>(), zone),
+        TimeUnit::Millisecond => clock(array.as_primitive::<TimestampMillisecondType>(), zone),
+        TimeUnit::Microsecond => clock(array.as_primitive::<TimestampMicrosecondType>(), zone),
+        TimeUnit::Nanosecond => clock(array.as_primitive::<TimestampNanosecondType>(), zone),
+    }
+}
+
+/// What the clock of the zone said.
+fn clock<'a, T>(array: &'a PrimitiveArray<T>, zone: Option<&str>) -> Of<'a, Option<NaiveDateTime>>
+where
+    T: ArrowTemporalType,
+    i64: From<T::Native>,
+{
+    let ahead = TimeDelta::seconds(offset(zone).map_or(0, |offset| offset.local_minus_utc().into()));
+    Box::new(move |row| array.value_as_datetime(row)?.checked_add_signed(ahead))
+}
+
+/// Texts have the order of times where all years have four digits.
+fn four_digits(time: Option<NaiveDateTime>) -> std::result::Result<NaiveDateTime, fmt::Error> {
+    time.filter(|time| (0..=9999).contains(&time.year())).ok_or(fmt::Error)
+}

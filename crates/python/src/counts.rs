@@ -1,0 +1,376 @@
+//! Running counts: a release in a folder. One file: the methods of a class of Python are one block.
+
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::{
+    Columns, Found, Handling, Late, Period, Query, Release, Settings, Status, published, query,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
+
+use crate::errors::{Raised, Result};
+use crate::events;
+use crate::key::no_copy;
+use crate::process::{Owner, interruptible};
+use crate::table::Table;
+
+/// Private running counts, sums and histograms over a stream, in a folder: each period is frozen, then published, and one (epsilon, delta) covers all of
+/// them together.
+///
+/// `RunningCounts.create` begins a release and `RunningCounts.open` goes on with one. Only one object, of one process, may have a folder open; `close`, or the end of
+/// a `with` block, gives it back.
+#[pyclass(frozen, module = "antinoise")]
+pub struct RunningCounts {
+    folder: PathBuf,
+    /// Whether all queries count.
+    whole: bool,
+    owner: Owner,
+    /// None once it is closed.
+    release: Mutex<ManuallyDrop<Option<Release>>>,
+}
+
+impl Drop for RunningCounts {
+    fn drop(&mut self) {
+        // A child that was forked shares the parent's database and must not end its transaction.
+        if self.owner.check("RunningCounts").is_ok() {
+            let release = self.release.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // SAFETY: nothing uses it after this.
+            unsafe { ManuallyDrop::drop(release) };
+        }
+    }
+}
+
+impl RunningCounts {
+    fn of(folder: PathBuf, release: Release) -> Self {
+        let whole = release.settings().queries.iter().all(|(query, _)| query.is_whole());
+        let release = Mutex::new(ManuallyDrop::new(Some(release)));
+        Self { folder, whole, owner: Owner::this(), release }
+    }
+
+    /// The release, for one thread at a time: whoever else comes is refused, since it may be this thread that has it already.
+    fn locked(&self) -> Result<MutexGuard<'_, ManuallyDrop<Option<Release>>>> {
+        self.owner.check("RunningCounts")?;
+        self.release.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Raised::failed("another call is freezing or publishing"),
+            TryLockError::Poisoned(_) => Raised::failed("an earlier call failed half way"),
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Release) -> Result<T>) -> Result<T> {
+        let mut locked = self.locked()?;
+        let release = locked.as_mut().ok_or_else(|| {
+            InvalidParameter::new("counts", "closed", "open (RunningCounts.open opens the folder again)")
+        })?;
+        work(release)
+    }
+}
+
+#[pymethods]
+impl RunningCounts {
+    /// Begins a release in a new folder: chooses the mechanism, takes a key from the operating system and writes both.
+    ///
+    /// `keys` are the public categories, `periods` the most that are ever published. With unit `user`, `max_rows` rows of a user in each of `max_periods`
+    /// periods are counted at most, and all of them are protected together; with unit `event`, each row by itself. `queries` is one or a list of
+    /// `counts`, `window:W`, `decay:G`, `sum:LO,HI`, `histogram:E1,E2,...`: what the command line takes.
+    #[staticmethod]
+    #[pyo3(signature = (folder, keys, *, periods, epsilon, delta, unit="user", max_periods=None, max_rows=1, queries=None, weights=None,
+        non_negative=false, monotone=false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn create(
+        py: Python<'_>,
+        folder: PathBuf,
+        keys: Vec<String>,
+        periods: usize,
+        epsilon: f64,
+        delta: f64,
+        unit: &str,
+        max_periods: Option<usize>,
+        max_rows: usize,
+        queries: Option<Queries>,
+        weights: Option<Vec<f64>>,
+        non_negative: bool,
+        monotone: bool,
+    ) -> Result<Self> {
+        let unit = unit.parse()?;
+        if unit == antinoise_release::Unit::User && max_periods.is_none() {
+            let must_be = "given: the most periods in which a user is counted";
+            return Err(InvalidParameter::new("max_periods", "absent", must_be).into());
+        }
+        let settings = Settings {
+            epsilon,
+            delta,
+            max_periods: max_periods.unwrap_or(1),
+            max_rows,
+            queries: weighted(queries, weights)?,
+            non_negative,
+            monotone,
+            ..Settings::new(keys, periods, unit)
+        };
+        let release = py.detach(|| Release::create(&folder, &settings))?;
+        Ok(Self::of(folder, release))
+    }
+
+    /// Goes on with the release in `folder`.
+    #[staticmethod]
+    fn open(py: Python<'_>, folder: PathBuf) -> Result<Self> {
+        let path = folder.clone();
+        let release = interruptible(py, move || Release::open(&path))??;
+        Ok(Self::of(folder, release))
+    }
+
+    /// The same where the folder was copied or restored, and the original will never be used again: two folders that go on with one release publish
+    /// different data under the same noise.
+    #[staticmethod]
+    fn adopt(py: Python<'_>, folder: PathBuf) -> Result<Self> {
+        let release = py.detach(|| Release::adopt(&folder))?;
+        Ok(Self::of(folder, release))
+    }
+
+    /// Counts the rows of `period` that are in `events`, within the bounds of the release, once and for all.
+    ///
+    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date. `events` is a table with
+    /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
+    /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
+    /// keys: `refuse` or `leave`. An error leaves nothing behind.
+    ///
+    /// Returns a dict of exact numbers, which are not private: they are for whoever runs the release.
+    #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse"))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn freeze<'py>(
+        &self,
+        py: Python<'py>,
+        period: &Bound<'py, PyAny>,
+        events: &Bound<'py, PyAny>,
+        time: String,
+        key: String,
+        user: Option<String>,
+        value: Option<String>,
+        late: &str,
+        unknown: &str,
+    ) -> Result<Bound<'py, PyDict>> {
+        let (period, handling) = (self::period(period)?, handling(late, unknown)?);
+        let found = self.with(|release| {
+            let columns = Columns { time, user, key, value }.of(release.settings())?;
+            let mut freezing = py.detach(|| release.freeze(&period))?;
+            let found = events::read(events, &columns, handling, &mut freezing)?;
+            py.detach(|| freezing.commit())?;
+            Ok(found)
+        })?;
+        Ok(told(py, &found)?)
+    }
+
+    /// Freezes counts that were bounded and made elsewhere, in a warehouse say: a dict with a count for each key; keys that are not in it count 0. That no user is in
+    /// them more often than the release says is then the caller's word, and the statement says so.
+    fn freeze_counts(
+        &self,
+        py: Python<'_>,
+        period: &Bound<'_, PyAny>,
+        counts: &Bound<'_, PyMapping>,
+    ) -> Result<()> {
+        let period = self::period(period)?;
+        let mut given = Vec::new();
+        for pair in counts.items()?.iter() {
+            given.push(pair.extract::<(String, i64)>()?);
+        }
+        self.with(|release| {
+            py.detach(|| {
+                let keys = &release.settings().keys;
+                let mut counts = vec![0; keys.len()];
+                for (key, count) in given {
+                    let place = keys.iter().position(|known| *known == key).filter(|_| count >= 0);
+                    let must_be = "one of the release's keys, with a count from 0 on";
+                    let refused = || InvalidParameter::new("key", format!("{key:?} with {count}"), must_be);
+                    counts[place.ok_or_else(refused)?] = count;
+                }
+                Ok(release.freeze_counts(&period, &counts)?)
+            })
+        })
+    }
+
+    /// Publishes every period that was frozen and not yet published: a table of `period`, `key`, `value`, the 95% interval's ends `lower` and `upper`, `query`, and `bucket` of
+    /// histograms. A period's figures are made once; if this is killed, the next call makes the same ones.
+    fn publish(&self, py: Python<'_>) -> Result<Table> {
+        self.with(|release| {
+            py.detach(|| {
+                let mut stopped = None;
+                let rows = release.publish_while(|| {
+                    stopped = Python::attach(|py| py.check_signals()).err();
+                    stopped.is_none()
+                })?;
+                match stopped {
+                    Some(error) => Err(error.into()),
+                    None => Table::published(&rows, self.whole),
+                }
+            })
+        })
+    }
+
+    /// All that was published, in the order in which it was.
+    fn published(&self, py: Python<'_>) -> Result<Table> {
+        self.owner.check("RunningCounts")?;
+        py.detach(|| Table::published(&published(&self.folder)?, self.whole))
+    }
+
+    /// Runs one SELECT on the table `published(period, key, value, lower, upper, query, bucket)`, and on nothing else of the release.
+    fn query(&self, py: Python<'_>, sql: &str) -> Result<Table> {
+        self.owner.check("RunningCounts")?;
+        py.detach(|| Table::answer(&query(&self.folder, sql)?))
+    }
+
+    /// What the release promises and how far it is: a dict with the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
+    /// their noise, and the `statement` in words.
+    fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
+        self.owner.check("RunningCounts")?;
+        let folder = self.folder.clone();
+        let (status, errors) = interruptible(py, move || {
+            let status = Status::of(&folder)?;
+            let largest = |(query, _): &(Query, f64)| {
+                Ok((query.to_string(), status.errors(query)?.into_iter().fold(0.0, f64::max)))
+            };
+            let errors =
+                status.settings.queries.iter().map(largest).collect::<antinoise_release::Result<Vec<_>>>()?;
+            Ok::<_, antinoise_release::Error>((status, errors))
+        })??;
+        Ok(status_told(py, &status, errors)?)
+    }
+
+    /// The folder.
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.folder.clone()
+    }
+
+    /// Gives the folder back, to other processes or to another object. What was published can still be read.
+    fn close(&self, py: Python<'_>) -> Result<()> {
+        let release = self.locked()?.take();
+        py.detach(|| drop(release));
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) -> Result<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("RunningCounts({:?})", self.folder.display().to_string())
+    }
+
+    fn __reduce_ex__(&self, _protocol: i32) -> PyResult<()> {
+        no_copy("RunningCounts")
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        no_copy("RunningCounts")
+    }
+
+    fn __copy__(&self) -> PyResult<()> {
+        no_copy("RunningCounts")
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
+        no_copy("RunningCounts")
+    }
+}
+
+/// One query or several.
+#[derive(FromPyObject)]
+enum Queries {
+    One(String),
+    Several(Vec<String>),
+}
+
+fn weighted(queries: Option<Queries>, weights: Option<Vec<f64>>) -> Result<Vec<(Query, f64)>> {
+    let named = match queries {
+        None => vec!["counts".into()],
+        Some(Queries::One(name)) => vec![name],
+        Some(Queries::Several(names)) => names,
+    };
+    let weights = weights.unwrap_or_else(|| vec![1.0; named.len()]);
+    if weights.len() != named.len() {
+        let must_be = format!("one for each of {} queries", named.len());
+        return Err(InvalidParameter::new("weights", weights.len(), must_be).into());
+    }
+    named.iter().zip(weights).map(|(name, weight)| Ok((name.parse()?, weight))).collect()
+}
+
+/// Text, a whole number or a date.
+fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
+    let text = match given.call_method0("isoformat") {
+        Ok(date) => date.extract::<String>()?,
+        Err(_) => given.str()?.to_cow()?.into_owned(),
+    };
+    Ok(text.parse()?)
+}
+
+fn handling(late: &str, unknown: &str) -> Result<Handling> {
+    let refused =
+        |name: &str, got: &str, must_be: &str| InvalidParameter::new(name, format!("{got:?}"), must_be);
+    Ok(Handling {
+        late: match late {
+            "leave" => Late::Leave,
+            "next" => Late::Include,
+            "refuse" => Late::Refuse,
+            _ => return Err(refused("late", late, "leave, next or refuse").into()),
+        },
+        leave_unknown_keys: match unknown {
+            "refuse" => false,
+            "leave" => true,
+            _ => return Err(refused("unknown", unknown, "refuse or leave").into()),
+        },
+    })
+}
+
+fn told<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
+    let Found { tally, late, later } = found;
+    let report = PyDict::new(py);
+    for (name, count) in [
+        ("rows", tally.rows),
+        ("counted", tally.counted),
+        ("beyond_max_rows", tally.beyond_max_rows),
+        ("beyond_max_periods", tally.beyond_max_periods),
+        ("unknown_keys", tally.unknown_keys),
+        ("late", *late),
+        ("later", *later),
+    ] {
+        report.set_item(name, count)?;
+    }
+    Ok(report)
+}
+
+fn status_told<'py>(
+    py: Python<'py>,
+    status: &Status,
+    errors: Vec<(String, f64)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Status { settings, plan, frozen, published, .. } = status;
+    let report = PyDict::new(py);
+    report.set_item("periods", settings.periods)?;
+    report.set_item("frozen", frozen)?;
+    report.set_item("published", published)?;
+    report.set_item("keys", &settings.keys)?;
+    let mut queries = Vec::new();
+    for (query, largest) in errors {
+        let told = PyDict::new(py);
+        told.set_item("query", query)?;
+        told.set_item("largest_standard_deviation", largest)?;
+        queries.push(told);
+    }
+    report.set_item("queries", queries)?;
+    report.set_item("unit", settings.unit.to_string())?;
+    report.set_item("max_periods", settings.max_periods)?;
+    report.set_item("max_rows", settings.max_rows)?;
+    report.set_item("epsilon", plan.privacy.epsilon)?;
+    report.set_item("delta", plan.privacy.delta)?;
+    report.set_item("noise_multiplier", plan.noise_multiplier)?;
+    report.set_item("strategy", plan.strategy.class().name())?;
+    report.set_item("statement", status.statement().to_string())?;
+    Ok(report)
+}

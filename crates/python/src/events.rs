@@ -1,0 +1,208 @@
+//! The rows of a period, from whatever Python holds them in: a stream of Arrow's, columns, or rows.
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::{Columns, EventTable, Found, Freezing, Handling, Number, Rows};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyMapping, PyString, PyTuple};
+
+use crate::errors::{Raised, Result};
+use crate::table::STREAM;
+
+/// Rows between two looks at Ctrl-C.
+const PART: usize = 1 << 15;
+
+/// Adds the rows of `events` that lie in the period.
+pub fn read(
+    events: &Bound<'_, PyAny>,
+    columns: &Columns,
+    handling: Handling,
+    freezing: &mut Freezing<'_>,
+) -> Result<Found> {
+    let py = events.py();
+    let mut rows = freezing.rows(handling);
+    if events.hasattr("__arrow_c_stream__")? {
+        let stream = stream(events)?;
+        return py.detach(|| {
+            read_stream(stream, columns, &mut rows)?;
+            Ok(rows.end()?)
+        });
+    }
+    let iterator = Cells::of(events, columns)?;
+    let mut first = 0;
+    loop {
+        let part = iterator.part(first)?;
+        if part.is_empty() {
+            return Ok(rows.end()?);
+        }
+        first += part.len();
+        py.check_signals()?;
+        py.detach(|| part.iter().try_for_each(|row| row.add(&mut rows)))?;
+    }
+}
+
+/// The stream that `events` offers, which is from now on ours.
+fn stream(events: &Bound<'_, PyAny>) -> Result<RecordBatchStreamReader> {
+    let refused =
+        |error: String| Raised::from(InvalidParameter::new("events", "a stream that cannot be read", error));
+    let capsule = events.call_method0("__arrow_c_stream__")?;
+    let capsule = capsule.cast::<PyCapsule>().map_err(|error| refused(error.to_string()))?;
+    let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: by Arrow's PyCapsule protocol, a capsule of this name holds such a stream until it is taken out, which marks it as released.
+    unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(|error| refused(error.to_string()))
+}
+
+/// Reads it on this thread while others of Python run.
+fn read_stream(stream: RecordBatchStreamReader, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
+    let mut table = EventTable::new(&stream.schema(), columns)?;
+    for batch in stream {
+        let batch: RecordBatch = batch
+            .map_err(|error| InvalidParameter::new("events", "a stream that broke off", error.to_string()))?;
+        let mut read = table.batch(&batch)?;
+        for first in (0..batch.num_rows()).step_by(PART) {
+            Python::attach(|py| py.check_signals())?;
+            read.read(first..batch.num_rows().min(first + PART), rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// A row as Python held it.
+struct Row {
+    number: usize,
+    time: String,
+    user: String,
+    key: String,
+    value: Option<f64>,
+}
+
+impl Row {
+    fn add(&self, rows: &mut Rows<'_, '_>) -> Result<()> {
+        let added = rows.lies_here(&self.time).and_then(|here| match here {
+            true => rows.add(&self.user, &self.key, self.value.map(Number::Real)),
+            false => Ok(()),
+        });
+        Ok(added.map_err(|error| error.at(format_args!("row {}", self.number)))?)
+    }
+}
+
+/// Rows of cells, in the order time, key, user, value; the last two where they are read.
+struct Cells<'a, 'py> {
+    rows: Bound<'py, PyIterator>,
+    columns: &'a Columns,
+    /// Rows are dicts, and not tuples of the cells.
+    by_name: bool,
+}
+
+impl<'a, 'py> Cells<'a, 'py> {
+    fn of(events: &Bound<'py, PyAny>, columns: &'a Columns) -> Result<Self> {
+        let Ok(table) = events.cast::<PyMapping>() else {
+            let rows = events.try_iter().map_err(|_| {
+                let must_be = "a table with __arrow_c_stream__ (pandas, polars, pyarrow, DuckDB), a dict of columns or an iterable of dicts";
+                InvalidParameter::new("events", kind(events), must_be)
+            })?;
+            return Ok(Self { rows, columns, by_name: true });
+        };
+        let named = names(columns).map(|name| cell(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
+        let py = events.py();
+        let strict = PyDict::new(py);
+        strict.set_item("strict", true)?;
+        let zip = py.import("builtins")?.getattr("zip")?;
+        let rows = zip.call(PyTuple::new(py, named)?, Some(&strict))?.try_iter()?;
+        Ok(Self { rows, columns, by_name: false })
+    }
+
+    /// The next rows, the first of which has this number.
+    fn part(&self, first: usize) -> Result<Vec<Row>> {
+        let mut part = Vec::new();
+        for (row, number) in self.rows.clone().take(PART / 8).zip(first..) {
+            part.push(self.row(&row?, number)?);
+        }
+        Ok(part)
+    }
+
+    fn row(&self, row: &Bound<'py, PyAny>, number: usize) -> Result<Row> {
+        let mut cells = Vec::with_capacity(4);
+        if self.by_name {
+            for name in names(self.columns) {
+                cells.push(cell(row, name)?);
+            }
+        } else {
+            cells.extend(row.cast::<PyTuple>().map_err(PyErr::from)?.iter());
+        }
+        let mut cells = cells.iter();
+        let mut next = |wanted: bool| if wanted { cells.next() } else { None };
+        let (time, key) = (next(true), next(true));
+        let (user, value) = (next(self.columns.user.is_some()), next(self.columns.value.is_some()));
+        let read = |what, cell: Option<&Bound<'py, PyAny>>| {
+            cell.map_or(Ok(String::new()), |cell| text(what, number, cell))
+        };
+        Ok(Row {
+            number,
+            time: read("time", time)?,
+            user: read("user", user)?,
+            key: read("key", key)?,
+            value: value.map(|cell| real(number, cell)).transpose()?,
+        })
+    }
+}
+
+/// The columns that are read.
+fn names(columns: &Columns) -> impl Iterator<Item = &str> {
+    let Columns { time, user, key, value } = columns;
+    [Some(time), Some(key), user.as_ref(), value.as_ref()].into_iter().flatten().map(String::as_str)
+}
+
+fn cell<'py>(of: &Bound<'py, PyAny>, name: &str) -> Result<Bound<'py, PyAny>> {
+    of.get_item(name).map_err(|error| {
+        let must_be = format!("there ({error})");
+        InvalidParameter::new(format!("column {name:?}"), "absent", must_be).into()
+    })
+}
+
+fn kind(of: &Bound<'_, PyAny>) -> String {
+    of.get_type().name().map_or("something else".into(), |name| format!("of type {name}"))
+}
+
+/// What is wrong with a cell.
+fn refused(what: &str, row: usize, got: String, must_be: &str) -> Raised {
+    InvalidParameter::new(format!("{what} of an event (row {row})"), got, must_be).into()
+}
+
+/// None, NaN and NaT are nothing.
+fn given(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<()> {
+    if cell.is_none() || cell.ne(cell).unwrap_or(true) {
+        return Err(refused(what, row, "null".into(), "given"));
+    }
+    Ok(())
+}
+
+/// Text, a whole number, or a time: a date, a datetime, NumPy's or pandas's.
+fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
+    if let Ok(text) = cell.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    given(what, row, cell)?;
+    if let Ok(number) = cell.extract::<i64>() {
+        return Ok(number.to_string());
+    }
+    if what != "time" {
+        return Err(refused(what, row, kind(cell), "text or a whole number"));
+    }
+    if let Ok(number) = cell.extract::<f64>() {
+        return Ok(number.to_string());
+    }
+    if let Ok(time) = cell.call_method0("isoformat") {
+        return Ok(time.extract()?);
+    }
+    if cell.get_type().name()?.to_cow()? == "datetime64" {
+        return Ok(cell.str()?.to_cow()?.into_owned());
+    }
+    Err(refused(what, row, kind(cell), "text, a number, a date or a datetime"))
+}
+
+fn real(row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
+    given("value", row, cell)?;
+    cell.extract::<f64>().map_err(|_| refused("value", row, kind(cell), "a number"))
+}

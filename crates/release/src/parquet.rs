@@ -1,0 +1,42 @@
+//! Events from Parquet files, batch after batch: memory does not grow with them.
+
+use std::path::Path;
+
+use antinoise_input::table::{Parquet, Role};
+
+use crate::Result;
+use crate::freeze::Freezing;
+use crate::rows::{Found, Handling};
+use crate::source::Columns;
+use crate::table::EventTable;
+
+impl Freezing<'_> {
+    /// Adds the rows of the Parquet file at `path` that lie in the period; `each` is told of every row. Types of columns are those of
+    /// [`EventTable`].
+    ///
+    /// # Errors
+    /// As [`Freezing::read`], with the number of the row from 0; when the file cannot be read, lacks a column or has one of another type.
+    pub fn read_parquet(
+        &mut self,
+        path: &Path,
+        columns: &Columns,
+        handling: Handling,
+        mut each: impl FnMut(),
+    ) -> Result<Found> {
+        let mut asked = vec![(&*columns.time, Role::Time), (&*columns.key, Role::Name)];
+        asked.extend(columns.user.as_deref().map(|name| (name, Role::Name)));
+        asked.extend(columns.value.as_deref().map(|name| (name, Role::Value)));
+        let file = Parquet::open("events", path, &asked)?;
+        let mut table = EventTable::new(file.schema(), columns)?;
+        let mut rows = self.rows(handling);
+        for batch in file {
+            let batch = batch?;
+            let mut events = table.batch(&batch)?;
+            for row in 0..batch.num_rows() {
+                each();
+                events.read(row..row + 1, &mut rows)?;
+            }
+        }
+        rows.end()
+    }
+}

@@ -1,0 +1,119 @@
+//! Events in Arrow's tables, batch after batch: memory does not grow with them.
+
+use std::ops::Range;
+
+use antinoise_input::table::{Cells, Role, column};
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+
+use crate::Result;
+use crate::rows::Rows;
+use crate::source::Columns;
+
+/// Where the columns of events are in a table of Arrow's.
+///
+/// Times are text, whole or real numbers, dates, or timestamps in UTC, at a fixed offset or without a zone; a timestamp is read as 2026-03-01T17:45:00, by
+/// the clock of its own zone. Users and keys are text, whole numbers or true and false, values are numbers. Text may be in any of Arrow's encodings, dictionaries included.
+/// Rows are numbered from 0.
+///
+/// ```
+/// use std::sync::Arc;
+/// use antinoise_release::{Columns, EventTable, Handling, Late, Release, Settings, Unit};
+/// use arrow_array::{ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray};
+///
+/// let days: ArrayRef = Arc::new(Date32Array::from(vec![20_513, 20_513]));
+/// let users: ArrayRef = Arc::new(Int64Array::from(vec![17, 18]));
+/// let keys: ArrayRef = Arc::new(StringArray::from(vec!["north", "south"]));
+/// let batch = RecordBatch::try_from_iter([("day", days), ("id", users), ("shop", keys)])?;
+///
+/// let folder = tempfile::tempdir()?;
+/// let settings = Settings::new(["north", "south"].map(String::from).to_vec(), 30, Unit::User);
+/// let mut release = Release::create(folder.path(), &settings)?;
+/// let mut day = release.freeze(&"2026-03-01".parse()?)?;
+/// let columns = Columns { time: "day".into(), user: Some("id".into()), key: "shop".into(), value: None };
+/// let mut table = EventTable::new(batch.schema_ref(), &columns)?;
+/// let mut rows = day.rows(Handling { late: Late::Refuse, leave_unknown_keys: false });
+/// table.batch(&batch)?.read(0..2, &mut rows)?;
+/// assert_eq!(rows.end()?.tally.counted, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct EventTable {
+    time: usize,
+    user: Option<usize>,
+    key: usize,
+    value: Option<usize>,
+    /// Rows of the batches before.
+    read: u64,
+}
+
+impl EventTable {
+    /// Finds the columns.
+    ///
+    /// # Errors
+    /// When one is absent, there twice, or of a type that is not read.
+    pub fn new(schema: &Schema, columns: &Columns) -> Result<Self> {
+        let place = |name: &str, role| column(schema, name, role);
+        Ok(Self {
+            time: place(&columns.time, Role::Time)?,
+            user: columns.user.as_deref().map(|name| place(name, Role::Name)).transpose()?,
+            key: place(&columns.key, Role::Name)?,
+            value: columns.value.as_deref().map(|name| place(name, Role::Value)).transpose()?,
+            read: 0,
+        })
+    }
+
+    /// The next batch's rows, to be read.
+    ///
+    /// # Errors
+    /// When the batch breaks Arrow's rules.
+    pub fn batch<'a>(&mut self, batch: &'a RecordBatch) -> Result<EventBatch<'a>> {
+        let cells = |place: usize| Cells::new(batch.schema_ref().field(place).name(), batch.column(place));
+        let (time, key) = (cells(self.time)?, cells(self.key)?);
+        let (user, value) = (self.user.map(cells).transpose()?, self.value.map(cells).transpose()?);
+        let first = self.read;
+        self.read += batch.num_rows() as u64;
+        Ok(EventBatch { time, user, key, value, first, rooms: [const { String::new() }; 4] })
+    }
+}
+
+/// Rows of a batch.
+pub struct EventBatch<'a> {
+    time: Cells<'a>,
+    user: Option<Cells<'a>>,
+    key: Cells<'a>,
+    value: Option<Cells<'a>>,
+    /// The number of its first row.
+    first: u64,
+    /// Where cells are written that are no text.
+    rooms: [String; 4],
+}
+
+impl EventBatch<'_> {
+    /// Adds these of its rows, the first of which is 0, to `rows`.
+    ///
+    /// # Errors
+    /// When a row has nothing where something is needed, or as [`Rows`] say, with its number.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub fn read(&mut self, which: Range<usize>, rows: &mut Rows<'_, '_>) -> Result<()> {
+        let Self { time, user, key, value, first, rooms: [of_time, of_user, of_key, of_value] } = self;
+        for row in which {
+            let mut add = || {
+                if !rows.lies_here(time.text("time of an event", row, of_time)?)? {
+                    return Ok(());
+                }
+                let user =
+                    user.as_ref().map_or(Ok(""), |user| user.text("user of an event", row, of_user))?;
+                let value = value
+                    .as_ref()
+                    .map(|value| value.number("value of an event", row, of_value))
+                    .transpose()?;
+                rows.add(user, key.text("key of an event", row, of_key)?, value)
+            };
+            add().map_err(|error| error.at(format_args!("row {}", *first + row as u64)))?;
+        }
+        Ok(())
+    }
+}

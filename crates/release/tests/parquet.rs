@@ -1,0 +1,72 @@
+//! A Parquet file of pyarrow's against the same rows as CSV (`scripts/release/parquet.py` makes both).
+#![cfg(feature = "parquet")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use antinoise_release::{
+    Columns, Format, Found, Freezing, Handling, Late, Period, Release, Result, Settings, Unit,
+};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn columns() -> Columns {
+    let [time, user, key, value] = ["time", "user", "shop", "minutes"].map(String::from);
+    Columns { time, user: Some(user), key, value: Some(value) }
+}
+
+/// What became of the rows, and the points of the period.
+fn frozen(day: &str, read: impl FnOnce(&mut Freezing) -> Result<Found>) -> Result<(Found, Vec<i64>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let queries = ["counts", "sum:0,25", "histogram:0,5,10,20"].map(|query| (query.parse().unwrap(), 1.0));
+    let keys = ["north", "south", "east"].map(String::from).to_vec();
+    let settings = Settings { max_rows: 5, queries: queries.to_vec(), ..Settings::new(keys, 4, Unit::User) };
+    let mut release = Release::create(folder.path(), &settings)?;
+    let mut freezing = release.freeze(&day.parse::<Period>()?)?;
+    let found = read(&mut freezing)?;
+    freezing.commit()?;
+    drop(release);
+    Ok((found, common::frozen(folder.path(), 0)))
+}
+
+#[test]
+fn parquet_says_what_csv_says() {
+    for (day, late) in [("2026-03-02", Late::Leave), ("2026-03-03", Late::Include), ("2026-03", Late::Refuse)]
+    {
+        let handling = Handling { late, leave_unknown_keys: true };
+        let mut seen = 0;
+        let by_parquet = frozen(day, |freezing| {
+            freezing.read_parquet(&data("events.parquet"), &columns(), handling, || seen += 1)
+        });
+        let by_csv = frozen(day, |freezing| {
+            let file = File::open(data("events.csv")).unwrap();
+            freezing.read(file, Format::Csv, &columns(), handling, || ())
+        });
+        let (found, points) = by_parquet.unwrap();
+        assert!(found.tally.counted > 50 && points.iter().any(|&points| points > 0), "{found:?}");
+        assert_eq!((found, points), by_csv.unwrap());
+        assert_eq!(seen, 500);
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_is_named() {
+    let handling = Handling { late: Late::Refuse, leave_unknown_keys: false };
+    let refused = |day: &str, columns: Columns| {
+        let read =
+            frozen(day, |freezing| freezing.read_parquet(&data("events.parquet"), &columns, handling, || ()));
+        let error = read.unwrap_err();
+        assert!(error.is_bad_input(), "{error:?}");
+        error.to_string()
+    };
+    assert!(refused("2026-03-02", columns()).contains("row 0"), "{}", refused("2026-03-02", columns()));
+    assert!(refused("2026-03", columns()).contains("\"elsewhere\""), "{}", refused("2026-03", columns()));
+    let note = Columns { key: "note".into(), ..columns() };
+    let message = refused("2026-03", note);
+    assert!(message.ends_with("but must be text, whole numbers or true and false"), "{message}");
+}

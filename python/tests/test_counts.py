@@ -1,0 +1,368 @@
+"""Running counts: the same figures as the command line's, from every kind of table, killed or not."""
+
+import copy
+import datetime
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import antinoise as an
+
+HOW = dict(periods=6, epsilon=2, delta=1e-6, max_periods=3, max_rows=2)
+EVENTS = [{"day": i % 6, "user": f"u{i * 7 % 23}", "shop": "abc"[i % 3], "value": float(i % 50)} for i in range(600)]
+COLUMNS = dict(time="day", user="user", key="shop")
+
+
+def create(folder, **other):
+    return an.RunningCounts.create(folder, ["a", "b", "c"], **(HOW | other))
+
+
+def columns(events=EVENTS):
+    return {name: [row[name] for row in events] for name in events[0]}
+
+
+def tables(events=EVENTS):
+    """The events as each library holds them."""
+    named = columns(events)
+    yield "dicts", events
+    yield "generator", (row for row in events)
+    yield "lists", named
+    yield "arrays", {name: np.array(cells) for name, cells in named.items()}
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return
+    table = table_of_pyarrow = pa.table(named)  # DuckDB finds it by its name
+    yield "pyarrow", table
+    yield "batches", pa.Table.from_batches([batch for i in range(0, len(events), 7) for batch in table.slice(i, 7).to_batches()])
+    for text in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        cast = {name: table[name].cast(text) for name in ("user", "shop")}
+        yield str(text), table.set_column(1, "user", cast["user"]).set_column(2, "shop", cast["shop"])
+    try:
+        import pandas
+
+        yield "pandas", pandas.DataFrame(named)
+        yield "categories", pandas.DataFrame(named).astype({"shop": "category", "day": "uint16", "value": "float32"})
+        import polars
+
+        yield "polars", polars.DataFrame(named)
+        import duckdb
+
+        yield "duckdb", duckdb.sql("SELECT * FROM table_of_pyarrow")
+    except ImportError:
+        return
+
+
+def copies(folder, tmp_path, names):
+    """One release in several folders: what they publish tells whether they froze the same."""
+    for name in names:
+        subprocess.run(["cp", "-r", folder, tmp_path / name], check=True)
+        an.RunningCounts.adopt(tmp_path / name).close()
+    return [tmp_path / name for name in names]
+
+
+QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20"]
+
+
+def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, tmp_path):
+    create(tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1], non_negative=True, monotone=True).close()
+    found = dict(tables())
+    told, *others = copies(tmp_path / "made", tmp_path, ["told", *found])
+    (tmp_path / "events.csv").write_text("day,user,shop,value\n" + "".join("{day},{user},{shop},{value}\n".format(**row) for row in EVENTS))
+    options = "--events events.csv --time day --user user --key shop --value value --json".split()
+    frozen, rows = [], []
+    for day in range(3):
+        frozen.append(json.loads(antinoise("release", "freeze", told, day, *options, cwd=tmp_path).stdout)["frozen"][0])
+        rows += json.loads(antinoise("release", "publish", told, "--json").stdout)["published"]
+    for (name, events), folder in zip(found.items(), others):
+        events = list(events) if name == "generator" else events
+        with an.RunningCounts.open(folder) as counts:
+            published = []
+            for day in range(3):
+                report = counts.freeze(day, events, **COLUMNS, value="value")
+                assert frozen[day] == {"period": day} | report, name
+                published.append(counts.publish().to_dict())
+            assert {n: sum((t[n] for t in published), []) for n in published[0]} == {n: [row[n] for row in rows] for n in rows[0]}, name
+            assert counts.published().to_dict() == {n: [row[n] for row in rows] for n in rows[0]}
+
+
+def instants():
+    """The same moments in several types, and the day that each column's own clock says."""
+    pa = pytest.importorskip("pyarrow")
+    moments = [datetime.datetime(2026, 3, 1, 23, 30), datetime.datetime(2026, 3, 2, 0, 30), datetime.datetime(1969, 12, 31, 23)]
+    for unit in ("s", "ms", "us", "ns"):
+        yield pa.array(moments, pa.timestamp(unit)), 1
+        yield pa.array(moments, pa.timestamp(unit, "UTC")), 1
+        # An hour east of UTC, both are of the second of March; an hour west, of the first.
+        yield pa.array(moments, pa.timestamp(unit, "+01:00")), 0
+        yield pa.array(moments, pa.timestamp(unit, "-01:00")), 2
+    days = [moment.date() for moment in moments]
+    yield pa.array(days, pa.date32()), 1
+    yield pa.array(days, pa.date64()), 1
+    yield pa.array([moment.isoformat() for moment in moments]), 1
+
+
+def test_times_are_read_by_their_own_clock(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    for i, (times, expected) in enumerate(instants()):
+        table = pa.table({"t": times, "user": pa.array([1, 2, 3], pa.int64()), "key": ["a", "b", "c"]})
+        counts = create(tmp_path / str(i))
+        found = counts.freeze("2026-03-01", table, time="t", user="user", key="key")
+        assert (found["counted"], found["late"]) == (expected, 1), times.type
+    moments = [datetime.datetime(2026, 3, 1, 23, 30), datetime.date(2026, 3, 1), np.datetime64("2026-03-01T05:00:00.5"), "2026-03-01"]
+    rows = [{"t": t, "user": np.int64(i), "key": np.str_("a")} for i, t in enumerate(moments)]
+    assert create(tmp_path / "rows").freeze(datetime.date(2026, 3, 1), rows, time="t", user="user", key="key")["counted"] == 4
+    zone = pa.table({"t": pa.array(moments[:1], pa.timestamp("s", "Europe/Berlin")), "user": ["u"], "key": ["a"]})
+    with pytest.raises(ValueError, match="Europe/Berlin.* must be .*at a fixed offset or without a zone"):
+        create(tmp_path / "zone").freeze("2026-03-01", zone, time="t", user="user", key="key")
+
+
+def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    counts = create(tmp_path / "counts", queries=["counts", "sum:0,1"])
+    good = {"t": [1, 1, 1], "u": ["x", "y", "z"], "k": ["a", "b", "c"], "v": [1.0, 2.0, 3.0]}
+    names = dict(time="t", user="u", key="k", value="v")
+    refusals = [
+        ({"u": ["x", None, "z"]}, r"user of an event \(row 1\) is null but must be given"),
+        ({"k": ["a", "b", None]}, r"key of an event \(row 2\) is null but must be given"),
+        ({"t": [None, 1, 1]}, r"time of an event \(row 0\) is null but must be given"),
+        ({"v": [1.0, None, 3.0]}, r"value of an event \(row 1\) is null but must be given"),
+        ({"v": [1.0, 2.0, float("nan")]}, r"value of an event \(row 2\) is"),
+        ({"k": ["a", "b", "?"]}, r'key of an event \(row 2\) is "\?" but must be one of the release\'s keys'),
+        ({"u": ["x", "", "z"]}, r"user of an event \(row 1\) is empty but must be whose data the row is"),
+        ({"t": [2, 2, 2]}, "period is 1 but must be one in which some of the events lie"),
+    ]
+    for change, message in refusals:
+        for events in (pa.table(good | change), good | change):
+            with pytest.raises(ValueError, match=message):
+                counts.freeze(1, events, **names)
+    types = [
+        ({"u": [1.5, 2.0, 3.0]}, r'"u" is of type Float64 but must be text or whole numbers'),
+        ({"k": [b"a", b"b", b"c"]}, r'"k" is of type Binary but must be text or whole numbers'),
+        ({"v": ["1", "2", "3"]}, r'"v" is of type Utf8 but must be numbers'),
+    ]
+    for change, message in types:
+        with pytest.raises(ValueError, match=message):
+            counts.freeze(1, pa.table(good | change), **names)
+    for change in ({"u": [1.5, 2.0, 3.0]}, {"k": [b"a", b"b", b"c"]}, {"v": ["1", "2", "3"]}):
+        with pytest.raises(ValueError, match=r"\(row 0\) is of type .* but must be"):
+            counts.freeze(1, good | change, **names)
+    with pytest.raises(ValueError, match='column "k" is absent but must be one of the columns t, u, v'):
+        counts.freeze(1, pa.table({n: good[n] for n in "tuv"}), **names)
+    with pytest.raises(ValueError, match='column "k" is absent'):
+        counts.freeze(1, {n: good[n] for n in "tuv"}, **names)
+    with pytest.raises(ValueError, match="user is absent but must be the name of a column: users are protected"):
+        counts.freeze(1, good, time="t", key="k", value="v")
+    with pytest.raises(ValueError, match="events is of type int but must be a table"):
+        counts.freeze(1, 7, **names)
+    with pytest.raises(ValueError, match="shorter|longer"):
+        counts.freeze(1, good | {"v": [1.0]}, **names)
+    for word, message in (({"late": "no"}, "late is"), ({"unknown": "no"}, "unknown is")):
+        with pytest.raises(ValueError, match=message):
+            counts.freeze(1, good, **names, **word)
+    broken = pa.Array.from_buffers(pa.utf8(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffc")])
+    with pytest.raises(ValueError, match='column "k" is not as its type says'):
+        counts.freeze(1, pa.table(good | {"k": broken}), **names)
+
+    def breaks_off():
+        yield {"t": 1, "u": "x", "k": "a", "v": 1.0}
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        counts.freeze(1, breaks_off(), **names)
+    assert counts.status()["frozen"] == 0 and counts.freeze(1, good, **names)["counted"] == 3
+    with pytest.raises(ValueError, match="period is 1 but must be after 1, which was frozen last"):
+        counts.freeze(1, good, **names)
+
+
+def test_rows_that_do_not_belong(tmp_path):
+    rows = [{"t": t, "u": f"u{i}", "k": k} for i, (t, k) in enumerate([(0, "a"), (1, "a"), (2, "a"), (1, "?")])]
+    names = dict(time="t", user="u", key="k", unknown="leave")
+    left = create(tmp_path / "leave").freeze(1, rows, **names)
+    assert left == dict(rows=2, counted=1, beyond_max_rows=0, beyond_max_periods=0, unknown_keys=1, late=1, later=1)
+    assert create(tmp_path / "next").freeze(1, rows, **names, late="next")["counted"] == 2
+    with pytest.raises(ValueError, match=r"time of an event \(row 0\) is 0 but must be not before the period 1"):
+        create(tmp_path / "refuse").freeze(1, rows, **names, late="refuse")
+
+
+def test_settings_are_the_command_lines(antinoise, tmp_path):
+    counts = create(tmp_path / "counts", queries=QUERIES)
+    status = counts.status()
+    told = json.loads(antinoise("release", "status", tmp_path / "counts", "--json").stdout)
+    assert {name: told[name] for name in status if name != "queries"} == {n: v for n, v in status.items() if n != "queries"}
+    assert [query["query"] for query in status["queries"]] == QUERIES
+    assert [q["largest_standard_deviation"] for q in status["queries"]] == [q["largest_standard_deviation"] for q in told["queries"]]
+    for change, message in (
+        ({"epsilon": -1}, "epsilon is -1"),
+        ({"max_periods": None}, "max_periods is absent"),
+        ({"queries": "windows:3"}, 'query is "windows:3" but must be counts'),
+        ({"weights": [1, 2]}, "weights is 2 but must be one for each of 1 queries"),
+        ({"unit": "person"}, 'unit is "person" but must be user or event'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            create(tmp_path / "refused", **change)
+    assert not (tmp_path / "refused").exists()
+    with pytest.raises(ValueError, match="folder is .* but must be a new folder"):
+        create(tmp_path / "counts")
+    with pytest.raises(ValueError, match="absent but must be a release"):
+        an.RunningCounts.open(tmp_path / "absent")
+
+
+def test_frames_take_the_figures(tmp_path):
+    counts = create(tmp_path / "counts")
+    for day in range(2):
+        counts.freeze(day, EVENTS, **COLUMNS)
+    published = counts.publish()
+    plain = published.to_dict()
+    assert len(published) == 6 and published.columns == list(plain) and "Table(6 rows: period, key" in repr(published)
+    assert plain["key"] == ["a", "b", "c"] * 2 and plain["period"] == [0, 0, 0, 1, 1, 1]
+    assert all(isinstance(value, int) for value in plain["value"] + plain["lower"]) and plain["query"] == ["counts"] * 6
+    assert len(counts.publish()) == 0 and counts.published().to_dict() == plain
+    answer = counts.query("SELECT key, MAX(upper) AS most, 0.5 AS half, NULL AS empty FROM published GROUP BY key ORDER BY key")
+    most = [max(u for u, k in zip(plain["upper"], plain["key"]) if k == key) for key in "abc"]
+    expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "empty": [None] * 3}
+    assert answer.to_dict() == expected
+    for sql in ("SELECT * FROM participations", "DELETE FROM published", "nothing"):
+        with pytest.raises(ValueError, match="one SELECT on the table published"):
+            counts.query(sql)
+    sums = create(tmp_path / "sums", queries=["sum:-1,1"], unit="event", max_periods=None, max_rows=1)
+    sums.freeze("2026-03-01", {"t": ["2026-03-01"], "k": ["a"], "v": [2]}, time="t", key="k", value="v")
+    assert [type(x) for x in sums.publish().to_dict()["value"]] == [float] * 3
+    pa = pytest.importorskip("pyarrow")
+    assert pa.table(published).to_pydict() == plain and pa.table(answer).to_pydict() == expected
+    assert pa.table(counts.publish()).num_rows == 0
+    polars, duckdb, pandas = (pytest.importorskip(name) for name in ("polars", "duckdb", "pandas"))
+    assert polars.DataFrame(published).to_dict(as_series=False) == plain
+    assert duckdb.sql("SELECT SUM(value) FROM published").fetchall() == [(sum(plain["value"]),)]
+    assert pandas.DataFrame(plain).value.sum() == sum(plain["value"])
+
+
+def test_counts_of_a_warehouse(tmp_path):
+    counts = create(tmp_path / "counts", epsilon=20)
+    for given, message in (({"d": 1}, "key is"), ({"a": -1}, "key is")):
+        with pytest.raises(ValueError, match=message):
+            counts.freeze_counts(0, given)
+    counts.freeze_counts(0, {"a": 100_000, "c": 7})
+    assert "their maker's word" in " ".join(counts.status()["statement"].split())
+    value = counts.publish().to_dict()["value"]
+    assert abs(value[0] - 100_000) < 500 and abs(value[1]) < 500
+
+
+def test_one_writer_and_no_copies(antinoise, tmp_path):
+    counts = create(tmp_path / "counts")
+    with pytest.raises(ValueError, match="in use by another process"):
+        an.RunningCounts.open(tmp_path / "counts")
+    beside = antinoise("release", "publish", tmp_path / "counts")
+    assert beside.returncode == 2 and "in use by another process" in beside.stderr
+    assert antinoise("release", "status", tmp_path / "counts").returncode == 0
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a RunningCounts cannot be pickled or copied"):
+            copied(counts)
+    with pytest.raises(TypeError):
+        an.RunningCounts()
+    counts.freeze(0, EVENTS, **COLUMNS)
+    counts.close()
+    counts.close()
+    with pytest.raises(ValueError, match="counts is closed"):
+        counts.publish()
+    assert counts.status()["frozen"] == 1
+    with an.RunningCounts.open(tmp_path / "counts") as again:
+        assert len(again.publish()) == 3
+    subprocess.run(["cp", "-r", tmp_path / "counts", tmp_path / "copy"], check=True)
+    with pytest.raises(ValueError, match="a copy but must be the folder that the release was made in"):
+        an.RunningCounts.open(tmp_path / "copy")
+
+
+def test_after_a_fork_counts_are_refused_and_the_parents_go_on(tmp_path):
+    counts = create(tmp_path / "counts")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = []
+        for use in (lambda: counts.freeze(0, EVENTS, **COLUMNS), counts.publish, counts.published, counts.status, counts.close):
+            try:
+                use()
+                told.append("done")
+            except RuntimeError as error:
+                told.append(str(error))
+        del use, counts
+        os.write(write, "\n".join(told).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        told = pipe.read().splitlines()
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(told) == 5 and all("copied by a fork into process" in line for line in told), told
+    assert counts.freeze(0, EVENTS, **COLUMNS)["counted"] > 0 and len(counts.publish()) == 3
+
+
+KILLED = """
+import sys, antinoise as an
+sys.path.insert(0, sys.argv[2])
+from test_counts import COLUMNS, EVENTS
+with an.RunningCounts.open(sys.argv[1]) as counts:
+    print("open", flush=True)
+    for day in range(counts.status()["frozen"], 6):
+        counts.freeze(day, EVENTS, **COLUMNS)
+        counts.publish()
+    counts.publish()
+"""
+
+
+def test_killed_at_any_moment_it_goes_on_with_the_same_figures(tmp_path):
+    create(tmp_path / "made", queries=["counts", "window:2"]).close()
+    whole, killed = copies(tmp_path / "made", tmp_path, ["whole", "killed"])
+    command = [sys.executable, "-c", KILLED]
+    subprocess.run([*command, whole, os.path.dirname(__file__)], check=True, stdout=subprocess.DEVNULL)
+    for delay in [0.002 * i for i in range(12)]:
+        running = subprocess.Popen([*command, killed, os.path.dirname(__file__)], stdout=subprocess.PIPE)
+        running.stdout.readline()
+        time.sleep(delay)
+        running.kill()
+        running.wait()
+        running.stdout.close()
+    subprocess.run([*command, killed, os.path.dirname(__file__)], check=True, stdout=subprocess.DEVNULL)
+    with an.RunningCounts.open(whole) as one, an.RunningCounts.open(killed) as other:
+        assert len(one.published()) == 36 and one.published().to_dict() == other.published().to_dict()
+
+
+def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    rows = 4_000_000
+    users = pa.array(np.arange(rows) % 1000)
+    events = pa.table({"t": pa.array(np.zeros(rows, np.int64)), "u": users, "k": pa.array(["a"]).take(pa.array(np.zeros(rows, np.int64)))})
+    counts, names = create(tmp_path / "counts"), dict(time="t", user="u", key="k")
+    passed, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            passed[0] += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    for events in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
+        before = passed[0]
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            counts.freeze(0, events, **names)
+        assert passed[0] > before + 5
+    stop.set()
+    other.join()
+    assert counts.status()["frozen"] == 0
+
+    def reentrant():
+        yield {"t": 0, "u": "x", "k": "a"}
+        counts.publish()
+
+    with pytest.raises(RuntimeError, match="another call is freezing or publishing"):
+        counts.freeze(0, reentrant(), **names)
+    assert counts.freeze(0, [{"t": 0, "u": "x", "k": "a"}], **names)["counted"] == 1
