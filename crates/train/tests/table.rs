@@ -127,3 +127,39 @@ fn schemas_that_do_not_hold_are_refused() {
     let table = csv(&path, &schema, TestPart::Last(0.3)).unwrap();
     assert_eq!((table.train.features(0), table.train.features(1)), (&[1.0][..], &[0.0][..]));
 }
+
+/// The file is one of pyarrow's (`scripts/release/parquet.py` makes both).
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_says_what_csv_says() {
+    let column = |name: &str, values| Column { name: name.into(), values };
+    let schema = Schema {
+        label: "late".into(),
+        classes: words("false true"),
+        missing: Missing::Refuse,
+        columns: vec![
+            column("shop", Values::Categories(words("north south *"))),
+            column("minutes", Values::Range(0.0, 20.0)),
+            column("user", Values::Range(100.0, 140.0)),
+        ],
+    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
+    let by_csv = csv(&data.join("events.csv"), &schema, TestPart::Last(0.2)).unwrap();
+    let parquet = antinoise_train::data::parquet;
+    let by_parquet = parquet(&data.join("events.parquet"), &schema, TestPart::Last(0.2)).unwrap();
+    assert_eq!(by_parquet.train.len(), 400);
+    for (part, other) in [(&by_parquet.train, &by_csv.train), (&by_parquet.test, &by_csv.test)] {
+        assert_eq!(part.labels(), other.labels());
+        assert!((0..part.len()).all(|i| part.features(i) == other.features(i)));
+    }
+
+    let refused = |schema: &Schema, name: &str| {
+        let error = parquet(&data.join(name), schema, TestPart::Last(0.2)).unwrap_err();
+        assert!(error.is_bad_input(), "{error:?}");
+        error.to_string()
+    };
+    let known = Schema { classes: words("0 1"), ..schema.clone() };
+    assert!(refused(&known, "events.parquet").contains("in row 0, column \"late\" but must be one of 0, 1"));
+    assert!(refused(&schema, "events.csv").contains("must be a Parquet file that can be read"));
+    assert!(refused(&schema, "absent.parquet").contains("must be a Parquet file that can be read"));
+}

@@ -19,4 +19,6 @@ pub use fashion_mnist::fashion_mnist;
 pub use idx::idx;
 pub use images::images;
 pub use speeches::{Part, Text, bounded, by_speaker, part_of, stretches};
+#[cfg(feature = "parquet")]
+pub use table::parquet;
 pub use table::{Column, Missing, Schema, TestPart, Values, csv};

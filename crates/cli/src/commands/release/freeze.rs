@@ -1,12 +1,13 @@
 //! `antinoise release freeze`.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Columns, Format, Found, Handling, Late, Period, Release, Unit};
+use antinoise_release::{Columns, Format, Found, Freezing, Handling, Late, Period, Release};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -42,7 +43,7 @@ pub struct Arguments {
     /// The period, or several, each a pass over the events.
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
-    /// CSV with a header, or one JSON object a line (.jsonl, .ndjson); - for standard input.
+    /// CSV with a header, one JSON object a line (.jsonl, .ndjson), or Parquet (.parquet); - for standard input, which cannot be Parquet.
     #[arg(long, value_name = "FILE", required_unless_present = "counts")]
     events: Option<PathBuf>,
     /// Instead of events, counts that were bounded and made elsewhere: CSV with the columns key and count; - for standard input. That no
@@ -78,6 +79,8 @@ enum FormatName {
     Csv,
     /// One JSON object a line.
     Jsonl,
+    /// Parquet; read by a program built with the feature parquet.
+    Parquet,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -141,21 +144,36 @@ impl Arguments {
 
     fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
         let columns = self.columns(release)?;
-        let (format, handling) = (self.format(events), self.handling());
         let (progress, mut rows) = (Progress::endless("counting events"), 0u64);
+        let mut each = || {
+            rows += 1;
+            if rows.is_multiple_of(ROWS) {
+                progress.advance(ROWS);
+            }
+        };
         let mut frozen = Vec::new();
         for period in &self.periods {
             let mut freezing = release.freeze(period)?;
-            let found = freezing.read(self.input("events", events)?, format, &columns, handling, || {
-                rows += 1;
-                if rows.is_multiple_of(ROWS) {
-                    progress.advance(ROWS);
-                }
-            })?;
+            let found = self.read(&mut freezing, events, &columns, &mut each)?;
             freezing.commit()?;
             frozen.push(Frozen { period: period.clone(), found: Some(found) });
         }
         Ok(frozen)
+    }
+
+    fn read(
+        &self,
+        freezing: &mut Freezing<'_>,
+        events: &Path,
+        columns: &Columns,
+        each: &mut dyn FnMut(),
+    ) -> Result<Found> {
+        let format = match self.format(events) {
+            FormatName::Csv => Format::Csv,
+            FormatName::Jsonl => Format::JsonLines,
+            FormatName::Parquet => return read_parquet(freezing, events, columns, self.handling(), each),
+        };
+        Ok(freezing.read(self.input("events", events)?, format, columns, self.handling(), each)?)
     }
 
     fn input(&self, name: &str, path: &Path) -> Result<Box<dyn Read>> {
@@ -174,30 +192,22 @@ impl Arguments {
     }
 
     fn columns(&self, release: &Release) -> Result<Columns> {
-        let (settings, absent) = (release.settings(), |name: &str, why: &str| -> Failure {
-            InvalidParameter::new(name, "absent", format!("the name of a column: {why}")).into()
-        });
-        if settings.unit == Unit::User && self.user.is_none() {
-            return Err(absent("user", "users are protected"));
-        }
-        if settings.needs_value() && self.value.is_none() {
-            return Err(absent("value", "the release has queries about values"));
-        }
-        Ok(Columns {
+        let columns = Columns {
             time: self.time.clone().unwrap_or_default(),
-            user: self.user.clone().filter(|_| settings.unit == Unit::User),
+            user: self.user.clone(),
             key: self.key.clone().unwrap_or_default(),
-            value: self.value.clone().filter(|_| settings.needs_value()),
-        })
+            value: self.value.clone(),
+        };
+        Ok(columns.of(release.settings())?)
     }
 
-    fn format(&self, events: &Path) -> Format {
-        let is_json = events.extension().is_some_and(|end| end == "jsonl" || end == "ndjson");
-        match self.format {
-            Some(FormatName::Jsonl) => Format::JsonLines,
-            None if is_json => Format::JsonLines,
-            Some(FormatName::Csv) | None => Format::Csv,
-        }
+    fn format(&self, events: &Path) -> FormatName {
+        let by_name = || match events.extension().and_then(OsStr::to_str) {
+            Some("jsonl" | "ndjson") => FormatName::Jsonl,
+            Some("parquet") => FormatName::Parquet,
+            _ => FormatName::Csv,
+        };
+        self.format.unwrap_or_else(by_name)
     }
 
     fn handling(&self) -> Handling {
@@ -235,4 +245,31 @@ impl fmt::Display for Report {
         }
         writeln!(f, "These numbers are exact: they are not for publication.")
     }
+}
+
+#[cfg(feature = "parquet")]
+fn read_parquet(
+    freezing: &mut Freezing<'_>,
+    events: &Path,
+    columns: &Columns,
+    handling: Handling,
+    each: &mut dyn FnMut(),
+) -> Result<Found> {
+    if events.as_os_str() == "-" {
+        let must_be = "a file where it is Parquet, whose end is read first";
+        return Err(InvalidParameter::new("events", "standard input", must_be).into());
+    }
+    Ok(freezing.read_parquet(events, columns, handling, each)?)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(
+    _: &mut Freezing<'_>,
+    events: &Path,
+    _: &Columns,
+    _: Handling,
+    _: &mut dyn FnMut(),
+) -> Result<Found> {
+    let must_be = "CSV or JSON lines: this program was built without the feature parquet";
+    Err(InvalidParameter::new("events", events.display(), must_be).into())
 }

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 use super::optimizer::OptimizerOptions;
 use super::released::Released;
-use super::table::{TableOptions, csv_path};
+use super::table::{TableOptions, table_file};
 use crate::arguments::{ReleaseOptions, parsed, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -43,7 +43,8 @@ images is a folder with four files in the format of MNIST. --data fashion-mnist 
 )]
 pub struct Arguments {
     /// digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (MNIST-format files), images:DIR (train/CLASS/*.png and
-    /// test/CLASS/*.png) or csv:PATH (a table with a first line of names); files of bytes and tables may be gzipped.
+    /// test/CLASS/*.png), csv:PATH (a table with a first line of names) or parquet:PATH (by a program built with the feature
+    /// parquet); files of bytes and CSV may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]
@@ -169,7 +170,7 @@ impl Arguments {
     pub fn model_name(&self) -> ModelName {
         let default = match &self.data[..] {
             "digits" => ModelName::Mlp,
-            table if csv_path(table).is_some() => ModelName::Logistic,
+            table if table_file(table).is_some() => ModelName::Logistic,
             _ => ModelName::Cnn,
         };
         self.model.unwrap_or(default)

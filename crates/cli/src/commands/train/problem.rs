@@ -11,7 +11,7 @@ use antinoise_train::model::Model;
 
 use super::named::{Baseline, NamedPlan};
 use super::options::{Arguments, ModelName, TrainSetting};
-use super::table::{Table, csv_path};
+use super::table::{Table, table_file};
 use crate::failure::Result;
 
 /// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of least loss; or
@@ -110,8 +110,8 @@ const DP_SGD: &str = "dp-sgd";
 
 /// The data that `--data` names, and what is known of them if they are a table.
 pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
-    if let (Some(path), Some(table)) = (csv_path(data), table) {
-        return table.load(path);
+    if let (Some((format, path)), Some(table)) = (table_file(data), table) {
+        return table.load(format, path);
     }
     match data.split_once(':') {
         None if data == "digits" => Ok(data::digits()),
@@ -120,7 +120,8 @@ pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
         Some(("images", folder)) => Ok(data::images(Path::new(folder))?),
         _ => {
-            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR or csv:PATH";
+            let must_be =
+                "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, csv:PATH or parquet:PATH";
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }

@@ -1,4 +1,4 @@
-//! What `--data csv:` needs to know of a table: the options that say it, and what a run's folder keeps of them.
+//! What `--data csv:` and `parquet:` need to know of a table: the options that say it, and what a run's folder keeps of them.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub struct TableOptions {
     /// Of a table: a TOML file that says all of this, instead.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "missing"])]
     schema: Option<PathBuf>,
-    /// Of a table: a CSV file with the rows to test with.
+    /// Of a table: a file of the same kind with the rows to test with.
     #[arg(long, value_name = "PATH", conflicts_with = "test_share")]
     test: Option<PathBuf>,
     /// Of a table: the last share of its rows, to test with [default: 0.2].
@@ -72,11 +72,11 @@ impl TableOptions {
 
     /// What the options say of the table that `data` names; `None` where it names none.
     pub fn table(&self, data: &str) -> Result<Option<Table>> {
-        if csv_path(data).is_none() {
+        if table_file(data).is_none() {
             return match self.given() {
                 None => Ok(None),
                 Some(name) => {
-                    let must_be = "left out unless --data is csv:PATH";
+                    let must_be = "left out unless --data is csv:PATH or parquet:PATH";
                     Err(InvalidParameter::new(name, "given", must_be).into())
                 }
             };
@@ -132,18 +132,41 @@ fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
 }
 
+/// How a table is written.
+#[derive(Debug, Clone, Copy)]
+pub enum TableFormat {
+    Csv,
+    Parquet,
+}
+
 /// The file of a table, if `data` names one.
-pub fn csv_path(data: &str) -> Option<&Path> {
-    data.strip_prefix("csv:").map(Path::new)
+pub fn table_file(data: &str) -> Option<(TableFormat, &Path)> {
+    let file = |(format, path)| (format, Path::new(path));
+    let parquet = || Some((TableFormat::Parquet, data.strip_prefix("parquet:")?));
+    data.strip_prefix("csv:").map(|path| (TableFormat::Csv, path)).or_else(parquet).map(file)
 }
 
 impl Table {
     /// Reads the table at `path`.
-    pub fn load(&self, path: &Path) -> Result<Dataset> {
+    pub fn load(&self, format: TableFormat, path: &Path) -> Result<Dataset> {
         let test = match &self.test {
             Some(other) => TestPart::File(other),
             None => TestPart::Last(self.test_share),
         };
-        Ok(data::csv(path, &self.schema, test)?)
+        match format {
+            TableFormat::Csv => Ok(data::csv(path, &self.schema, test)?),
+            TableFormat::Parquet => parquet(path, &self.schema, test),
+        }
     }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset> {
+    Ok(data::parquet(path, schema, test)?)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path, _: &Schema, _: TestPart) -> Result<Dataset> {
+    let must_be = "csv:PATH: this program was built without the feature parquet";
+    Err(InvalidParameter::new("data", format!("parquet:{}", path.display()), must_be).into())
 }

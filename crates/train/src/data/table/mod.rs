@@ -1,10 +1,15 @@
 //! Tables of numbers and categories, read by what is publicly known of them.
 
 mod column;
-mod read;
+mod csv;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod row;
 mod schema;
 mod split;
 
 pub use column::{Column, Values};
 pub use schema::{Missing, Schema};
+#[cfg(feature = "parquet")]
+pub use split::parquet;
 pub use split::{TestPart, csv};

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use antinoise_input::in_open_unit;
 
-use super::read::rows;
+use super::csv::csv_rows;
+#[cfg(feature = "parquet")]
+use super::parquet::parquet_rows;
 use super::schema::Schema;
 use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
@@ -13,7 +15,7 @@ use crate::data::file::bad;
 /// Which rows of a table are tested with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TestPart<'a> {
-    /// Those of another file with the same columns.
+    /// Those of another file of the same kind, with the same columns.
     File(&'a Path),
     /// The last share of the rows, above 0 and below 1, rounded to whole rows, one at least.
     Last(f64),
@@ -52,14 +54,28 @@ pub enum TestPart<'a> {
 /// length, a cell that is no number, missing, of no category or of no class: the line and the column are named. When a part
 /// has no rows.
 pub fn csv(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
+    dataset(path, schema, test, csv_rows)
+}
+
+/// The same of a Parquet file. Ranges are of columns of numbers; categories and classes are text, whole numbers or true and false.
+///
+/// # Errors
+/// As [`csv`], with the number of the row from 0; when a column is of another type.
+#[cfg(feature = "parquet")]
+pub fn parquet(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
+    dataset(path, schema, test, parquet_rows)
+}
+
+fn dataset(
+    path: &Path,
+    schema: &Schema,
+    test: TestPart,
+    rows: fn(&Path, &Schema) -> Result<Examples, Error>,
+) -> Result<Dataset, Error> {
     schema.check()?;
-    if !path.is_file() {
-        return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
-    }
     let all = rows(path, schema)?;
     let (train, test) = match test {
-        TestPart::File(other) if other.is_file() => (all, rows(other, schema)?),
-        TestPart::File(other) => return Err(bad(other, "absent", "a CSV file with the rows to test with")),
+        TestPart::File(other) => (all, rows(other, schema)?),
         TestPart::Last(share) => {
             let count = (in_open_unit("test_share", share)? * all.len() as f64).round().max(1.0) as usize;
             if count >= all.len() {
