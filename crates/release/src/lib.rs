@@ -36,11 +36,13 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, measure, period: what can go wrong; what a row adds to; names of periods
+//! error, axis, period: what can go wrong; cells of a column; names of periods
+//! measure, clusters: what a row adds to; k-means of weighted points
 //! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
 //! sample: which rows of a user are kept
 //! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
 //! query, quantile: what is published of a key; quantiles from numbers below edges
+//! centres: centres from the rows in cells
 //! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
@@ -57,8 +59,11 @@
 //! ```
 
 mod answer;
+mod axis;
 mod buckets;
+mod centres;
 mod chain;
+mod clusters;
 mod counts;
 mod design;
 mod error;
@@ -85,6 +90,8 @@ mod users;
 mod words;
 
 pub use answer::{Answer, published, query};
+pub use axis::Axis;
+pub use centres::kmeans;
 pub use error::{Error, Result};
 pub use freeze::{Fate, Freezing, Tally};
 pub use horizons::{HORIZONS, Horizons, horizons};

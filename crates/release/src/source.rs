@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use antinoise_input::InvalidParameter;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::freeze::{Fate, Freezing, Tally};
+use crate::measure::{A_NUMBER, of_event};
 use crate::period::Place;
 use crate::{Error, Result};
 
@@ -70,13 +70,16 @@ struct Row<'a> {
     user: &'a str,
     key: &'a str,
     value: Option<&'a str>,
+    /// Of the release's own columns.
+    coordinates: Vec<&'a str>,
 }
 
 impl Freezing<'_> {
-    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row.
+    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row. The columns of k-means are read by the names that its
+    /// queries give them.
     ///
     /// # Errors
-    /// When a row cannot be read, has an empty time or user, a value that is no number where one is needed, is late, or has an unknown key, each
+    /// When a column is not there, a row cannot be read, has an empty time or user, a value or a coordinate that is no number where one is needed, is late, or has an unknown key, each
     /// with its line; or when there are rows, and none of them is of this period or before.
     pub fn read(
         &mut self,
@@ -87,6 +90,7 @@ impl Freezing<'_> {
         mut each: impl FnMut(),
     ) -> Result<Found> {
         let mut found = Found::default();
+        let points = self.columns().to_vec();
         let add = |line: u64, row: Row<'_>| {
             each();
             let added = self.add_row(&row, handling, &mut found);
@@ -99,8 +103,8 @@ impl Freezing<'_> {
             })
         };
         match format {
-            Format::Csv => read_csv(input, columns, add)?,
-            Format::JsonLines => read_json(input, columns, add)?,
+            Format::Csv => read_csv(input, columns, &points, add)?,
+            Format::JsonLines => read_json(input, columns, &points, add)?,
         }
         found.tally = self.tally();
         if found.later > 0 && found.tally.rows == 0 && found.late == 0 {
@@ -128,11 +132,11 @@ impl Freezing<'_> {
                 }
             }
         }
-        let number = |text: &str| -> std::result::Result<f64, InvalidParameter> {
-            let refused = || InvalidParameter::new("value of an event", format!("{text:?}"), "a number");
-            text.trim().parse().map_err(|_| refused())
-        };
-        let fate = self.add(row.user, row.key, row.value.map(number).transpose()?)?;
+        let value = row.value.map(|text| number(text, || "value of an event".into())).transpose()?;
+        let named = row.coordinates.iter().zip(self.columns());
+        let coordinates = named.map(|(text, column)| number(text, || of_event(column)));
+        let coordinates = coordinates.collect::<Result<Vec<f64>>>()?;
+        let fate = self.add_point(row.user, row.key, value, &coordinates)?;
         if fate == Fate::UnknownKey && !handling.leave_unknown_keys {
             let must_be = "one of the release's keys (--unknown leave leaves such rows out)";
             return Err(Error::invalid("key of an event", format!("{:?}", row.key), must_be));
@@ -141,9 +145,14 @@ impl Freezing<'_> {
     }
 }
 
+fn number(text: &str, named: impl Fn() -> String) -> Result<f64> {
+    text.trim().parse().map_err(|_| Error::invalid(named(), format!("{text:?}"), A_NUMBER))
+}
+
 fn read_csv(
     input: impl Read,
     columns: &Columns,
+    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
@@ -152,12 +161,14 @@ fn read_csv(
     let (time, key) = (place(&columns.time)?, place(&columns.key)?);
     let user = columns.user.as_deref().map(place).transpose()?;
     let value = columns.value.as_deref().map(place).transpose()?;
+    let points = points.iter().map(|column| place(column)).collect::<Result<Vec<usize>>>()?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
-        add(line, Row { time: cell(time), user, key: cell(key), value })?;
+        let coordinates = points.iter().map(|place| cell(*place)).collect();
+        add(line, Row { time: cell(time), user, key: cell(key), value, coordinates })?;
     }
     Ok(())
 }
@@ -183,6 +194,7 @@ pub(crate) fn csv_refused(error: csv::Error) -> Error {
 fn read_json(
     input: impl Read,
     columns: &Columns,
+    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = BufReader::with_capacity(1 << 18, input);
@@ -212,7 +224,9 @@ fn read_json(
         let (time, key) = (field(&columns.time)?, field(&columns.key)?);
         let user = columns.user.as_deref().map(field).transpose()?.unwrap_or_default();
         let value = columns.value.as_deref().map(field).transpose()?;
-        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref() })?;
+        let points = points.iter().map(|column| field(column)).collect::<Result<Vec<String>>>()?;
+        let coordinates = points.iter().map(String::as_str).collect();
+        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref(), coordinates })?;
     }
     Ok(())
 }
