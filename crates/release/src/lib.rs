@@ -1,7 +1,7 @@
-//! Continual release: private counts, sums, means, histograms and quantiles over a stream, period by period, for people who count.
+//! Continual release: private counts, sums, means, histograms, quantiles and clusters over a stream, period by period, for people who count.
 //!
 //! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and [frozen](Release::freeze), and then
-//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles and ranges, each
+//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and the centres of k-means, each
 //! figure with its 95% interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
@@ -21,8 +21,8 @@
 //!    adjacency, which for sums is to add or remove a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
 //! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before any noise meets them. At most N periods are frozen. A database that is
 //!    older than its secret, a copy of the folder, and a second writer are refused.
-//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles
-//!    and ranges: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
+//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles,
+//!    ranges and centres: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
 //!
 //! A release without an end ([`Links`]) has plans, keys and noise of their own for each link of periods, and a unit takes part in at most k periods of all links
 //! together. All links are one block-diagonal strategy, whose claim is that of 4 if k' periods in a link alone, for every k' <= k, move it by at most k' / k of what

@@ -300,9 +300,11 @@ fn queries_that_cannot_be_used_are_refused_by_what_is_wrong() {
     ] {
         refused(text.parse::<Query>().map_err(Error::from), named);
     }
-    for text in
-        ["kmeans:1@a:0,1,1", "kmeans:64@a b:-1000000000,0.1,128@b:c:0,1,128", "kmeans:2@é:0,1,4@y:0,1,4@z:0,1,4"]
-    {
+    for text in [
+        "kmeans:1@a:0,1,1",
+        "kmeans:64@a b:-1000000000,0.1,128@b:c:0,1,128",
+        "kmeans:2@é:0,1,4@y:0,1,4@z:0,1,4",
+    ] {
         let query: Query = text.parse().unwrap();
         assert_eq!(query.to_string(), text);
         assert_eq!(text.parse::<Query>().unwrap(), query);
