@@ -29,7 +29,8 @@ pub fn read(
             Ok(rows.end()?)
         });
     }
-    let iterator = Cells::of(events, columns)?;
+    let points = rows.columns().to_vec();
+    let iterator = Cells::of(events, columns, &points)?;
     let mut first = 0;
     loop {
         let part = iterator.part(first)?;
@@ -55,7 +56,7 @@ fn stream(events: &Bound<'_, PyAny>) -> Result<RecordBatchStreamReader> {
 
 /// Reads it on this thread while others of Python run.
 fn read_stream(stream: RecordBatchStreamReader, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
-    let mut table = EventTable::new(&stream.schema(), columns)?;
+    let mut table = EventTable::new(&stream.schema(), columns, rows.columns())?;
     for batch in stream {
         let batch: RecordBatch = batch
             .map_err(|error| InvalidParameter::new("events", "a stream that broke off", error.to_string()))?;
@@ -75,42 +76,49 @@ struct Row {
     user: String,
     key: String,
     value: Option<f64>,
+    /// Of the release's points.
+    coordinates: Vec<f64>,
 }
 
 impl Row {
     fn add(&self, rows: &mut Rows<'_, '_>) -> Result<()> {
         let added = rows.lies_here(&self.time).and_then(|here| match here {
-            true => rows.add(&self.user, &self.key, self.value.map(Number::Real)),
+            true => {
+                let coordinates: Vec<Number> = self.coordinates.iter().copied().map(Number::Real).collect();
+                rows.add(&self.user, &self.key, self.value.map(Number::Real), &coordinates)
+            }
             false => Ok(()),
         });
         Ok(added.map_err(|error| error.at(format_args!("row {}", self.number)))?)
     }
 }
 
-/// Rows of cells, in the order time, key, user, value; the last two where they are read.
+/// Rows of cells, in the order time, key, user, value, points; of the last three those that are read.
 struct Cells<'a, 'py> {
     rows: Bound<'py, PyIterator>,
     columns: &'a Columns,
+    points: &'a [String],
     /// Rows are dicts, and not tuples of the cells.
     by_name: bool,
 }
 
 impl<'a, 'py> Cells<'a, 'py> {
-    fn of(events: &Bound<'py, PyAny>, columns: &'a Columns) -> Result<Self> {
+    fn of(events: &Bound<'py, PyAny>, columns: &'a Columns, points: &'a [String]) -> Result<Self> {
         let Ok(table) = events.cast::<PyMapping>() else {
             let rows = events.try_iter().map_err(|_| {
                 let must_be = "a table with __arrow_c_stream__ (pandas, polars, pyarrow, DuckDB), a dict of columns or an iterable of dicts";
                 InvalidParameter::new("events", kind(events), must_be)
             })?;
-            return Ok(Self { rows, columns, by_name: true });
+            return Ok(Self { rows, columns, points, by_name: true });
         };
-        let named = names(columns).map(|name| cell(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
+        let named =
+            names(columns, points).map(|name| cell(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
         let py = events.py();
         let strict = PyDict::new(py);
         strict.set_item("strict", true)?;
         let zip = py.import("builtins")?.getattr("zip")?;
         let rows = zip.call(PyTuple::new(py, named)?, Some(&strict))?.try_iter()?;
-        Ok(Self { rows, columns, by_name: false })
+        Ok(Self { rows, columns, points, by_name: false })
     }
 
     /// The next rows, the first of which has this number.
@@ -125,7 +133,7 @@ impl<'a, 'py> Cells<'a, 'py> {
     fn row(&self, row: &Bound<'py, PyAny>, number: usize) -> Result<Row> {
         let mut cells = Vec::with_capacity(4);
         if self.by_name {
-            for name in names(self.columns) {
+            for name in names(self.columns, self.points) {
                 cells.push(cell(row, name)?);
             }
         } else {
@@ -138,20 +146,28 @@ impl<'a, 'py> Cells<'a, 'py> {
         let read = |what, cell: Option<&Bound<'py, PyAny>>| {
             cell.map_or(Ok(String::new()), |cell| text(what, number, cell))
         };
+        let coordinates =
+            self.points.iter().zip(cells).map(|(name, cell)| real(&format!("column {name:?}"), number, cell));
+        let coordinates = coordinates.collect::<Result<_>>()?;
         Ok(Row {
             number,
             time: read("time", time)?,
             user: read("user", user)?,
             key: read("key", key)?,
-            value: value.map(|cell| real(number, cell)).transpose()?,
+            value: value.map(|cell| real("value", number, cell)).transpose()?,
+            coordinates,
         })
     }
 }
 
 /// The columns that are read.
-fn names(columns: &Columns) -> impl Iterator<Item = &str> {
+fn names<'a>(columns: &'a Columns, points: &'a [String]) -> impl Iterator<Item = &'a str> {
     let Columns { time, user, key, value } = columns;
-    [Some(time), Some(key), user.as_ref(), value.as_ref()].into_iter().flatten().map(String::as_str)
+    [Some(time), Some(key), user.as_ref(), value.as_ref()]
+        .into_iter()
+        .flatten()
+        .chain(points)
+        .map(String::as_str)
 }
 
 fn cell<'py>(of: &Bound<'py, PyAny>, name: &str) -> Result<Bound<'py, PyAny>> {
@@ -202,7 +218,7 @@ fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     Err(refused(what, row, kind(cell), "text, a number, a date or a datetime"))
 }
 
-fn real(row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
-    given("value", row, cell)?;
-    cell.extract::<f64>().map_err(|_| refused("value", row, kind(cell), "a number"))
+fn real(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
+    given(what, row, cell)?;
+    cell.extract::<f64>().map_err(|_| refused(what, row, kind(cell), "a number"))
 }

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use crate::layout::Part;
+use crate::measure::Measure;
 use crate::source::{csv_column, csv_refused};
 use crate::{Error, Period, Release, Result};
 
@@ -24,10 +26,14 @@ impl Release {
     /// As [`Release::freeze`]; when there are queries about values, or not as many counts as keys.
     pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
         let (layout, spacing) = (&self.design.layout, self.design.spacing);
-        let [part] = &layout.parts[..] else {
-            return Err(Error::invalid("queries of the release", "several measures", "counts alone"));
+        let [part @ Part { measure: Measure::Count, .. }] = &layout.parts[..] else {
+            let must_be =
+                "counts, windows and decays alone: others are not made of counts that come in as they are";
+            let queries = self.settings.queries.iter().map(|(query, _)| query.to_string());
+            let queries = queries.collect::<Vec<_>>().join(" ");
+            return Err(Error::invalid("queries of the release", queries, must_be));
         };
-        if self.settings.needs_value() || counts.len() != layout.keys {
+        if counts.len() != layout.keys {
             let got = format!("{} counts", counts.len());
             return Err(Error::invalid(
                 "counts",

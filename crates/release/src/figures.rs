@@ -1,10 +1,12 @@
 //! How the figures of a query follow from the noisy points of a key's cells, with their intervals.
 
 use crate::Query;
+use crate::axis::half_and_middle;
 use crate::buckets::Buckets;
+use crate::centres::{Cells, Centre};
 use crate::interval::{Interval, Ratio};
 use crate::layout::{Layout, Part};
-use crate::measure::{Measure, half_and_middle};
+use crate::measure::Measure;
 use crate::quantile::{Rows, quantile};
 
 /// A query, and what its figures are made with.
@@ -30,6 +32,8 @@ enum Method<'q> {
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
     /// Standard deviations of each edge's rank at each Q, for noise of variance 1 in a cell.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
+    /// Centres of the rows in cells.
+    Kmeans { centres: usize, cells: Cells<'q>, unit: f64 },
 }
 
 /// A figure of a key.
@@ -37,6 +41,8 @@ enum Method<'q> {
 pub(crate) struct Told {
     pub(crate) interval: Interval,
     pub(crate) is_whole: bool,
+    /// Whether the truth cannot be negative.
+    pub(crate) is_non_negative: bool,
     /// Whether the truth cannot fall from a period to the next.
     pub(crate) is_monotone: bool,
 }
@@ -66,16 +72,20 @@ impl<'q> Reading<'q> {
                 let deviations = ranks.iter().map(of_rank).collect();
                 Method::Quantiles { buckets, ranks, edges, deviations }
             }
+            Query::Kmeans { centres, axes } => {
+                Method::Kmeans { centres: *centres, cells: Cells::new(axes), unit }
+            }
         };
         let names = names(query, &part.measure);
         Self { query, part, names, method }
     }
 
-    /// The largest standard deviation of a figure, for noise of variance 1 in a cell: of a mean, times the number of rows; of quantiles, of their ranks.
+    /// The largest standard deviation of a figure, for noise of variance 1 in a cell: of a mean, times the number of rows; of quantiles, of their ranks;
+    /// of k-means, of the rows of a cell.
     pub(crate) fn largest_deviation(&self) -> f64 {
         let largest = |deviations: &mut dyn Iterator<Item = f64>| deviations.fold(0.0, f64::max);
         match &self.method {
-            Method::Cell { unit } => *unit,
+            Method::Cell { unit } | Method::Kmeans { unit, .. } => *unit,
             Method::Histogram { buckets: Buckets::Flat { unit } } => *unit,
             Method::Histogram { buckets } | Method::Cdf { buckets, .. } | Method::Run { buckets, .. } => {
                 largest(&mut self.query.runs().into_iter().map(|run| buckets.deviation(run)))
@@ -145,11 +155,25 @@ impl<'q> Reading<'q> {
                 };
                 ranks.iter().zip(deviations).map(told).collect()
             }
+            Method::Kmeans { centres, cells: grid, unit } => {
+                let rows: Vec<f64> = cells.iter().map(|points| *points as f64 * unit).collect();
+                let told = |centre: Centre| {
+                    let coordinates = centre.coordinates.into_iter().map(within_range);
+                    coordinates.chain([self.told(centre.rows)]).collect::<Vec<_>>()
+                };
+                grid.told(*centres, &rows, noise * unit).into_iter().flat_map(told).collect()
+            }
         }
     }
 
     fn told(&self, interval: Interval) -> Told {
-        Told { interval, is_whole: self.query.is_whole(), is_monotone: self.query.is_monotone() }
+        let is_non_negative = self.query.is_non_negative();
+        Told {
+            interval,
+            is_whole: self.query.is_whole(),
+            is_non_negative,
+            is_monotone: self.query.is_monotone(),
+        }
     }
 
     /// The share of all rows that lies below an edge.
@@ -163,8 +187,13 @@ impl<'q> Reading<'q> {
             below_variance: variance * buckets.covariance(all, all),
             slack: 0.0,
         };
-        Told { interval: Interval::of_ratio(ratio, 0.0, 1.0), is_whole: false, is_monotone: false }
+        within_range(Interval::of_ratio(ratio, 0.0, 1.0))
     }
+}
+
+/// A figure that no raising could change, or should: it lies in a range, and may fall.
+fn within_range(interval: Interval) -> Told {
+    Told { interval, is_whole: false, is_non_negative: false, is_monotone: false }
 }
 
 fn names(query: &Query, measure: &Measure) -> Vec<String> {
@@ -175,6 +204,13 @@ fn names(query: &Query, measure: &Measure) -> Vec<String> {
             named("below").chain(named("share below")).collect()
         }
         Query::Quantiles { ranks, .. } => ranks.iter().map(f64::to_string).collect(),
+        Query::Kmeans { centres, axes } => {
+            let named = |centre| {
+                let coordinates = axes.iter().map(move |axis| format!("centre {centre} at {}", axis.column));
+                coordinates.chain([format!("centre {centre} rows")])
+            };
+            (1..=*centres).flat_map(named).collect()
+        }
         Query::Counts
         | Query::Sum { .. }
         | Query::Mean { .. }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::layout::too_many;
 use crate::ledger::Writer;
+use crate::measure::Values;
 use crate::sample::{Place, Sample};
 use crate::state::{GIVEN, bytes};
 use crate::users::{May, Users};
@@ -116,6 +117,11 @@ impl Freezing<'_> {
         &self.period
     }
 
+    /// What a row's coordinates are called: see [`Settings::columns`](crate::Settings::columns).
+    pub fn columns(&self) -> &[String] {
+        self.release.design.layout.columns()
+    }
+
     /// What became of the rows so far.
     pub fn tally(&self) -> Tally {
         self.tally
@@ -124,9 +130,38 @@ impl Freezing<'_> {
     /// Adds a row: an event of `user` with `key`, and with `value` where the release has queries about values.
     ///
     /// # Errors
-    /// When the user is empty (of a release for users), or the value is absent or NaN where it is needed; the row is then not counted, and the period
-    /// may go on.
+    /// When the user is empty (of a release for users), the value is absent or NaN where it is needed, or the release needs
+    /// [coordinates](Self::add_point) too; the row is then not counted, and the period may go on.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
+        self.add_point(user, key, value, &[])
+    }
+
+    /// The same of a release with k-means: `coordinates` are the event's numbers in the columns of [`Settings::columns`](crate::Settings::columns), in their order.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let queries = vec![("kmeans:2@x:0,1,8@y:0,1,8".parse()?, 1.0)];
+    /// let settings = Settings { queries, ..Settings::new(vec!["all".into()], 30, Unit::User) };
+    /// let mut release = Release::create(folder.path(), &settings)?;
+    /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
+    /// day.add_point("ada", "all", None, &[0.2, 0.9])?;
+    /// assert!(day.add_point("grace", "all", None, &[0.2]).is_err());
+    /// day.commit()?;
+    /// let names: Vec<String> = release.publish()?.into_iter().map(|row| row.bucket).collect();
+    /// assert_eq!(names[..3], ["centre 1 at x", "centre 1 at y", "centre 1 rows"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::add`], and when there are not as many coordinates as columns or one is NaN.
+    pub fn add_point(
+        &mut self,
+        user: &str,
+        key: &str,
+        value: Option<f64>,
+        coordinates: &[f64],
+    ) -> Result<Fate> {
         self.tally.rows += 1;
         let Some(&key) = self.keys.get(key) else {
             self.tally.unknown_keys += 1;
@@ -135,7 +170,8 @@ impl Freezing<'_> {
         // All that may refuse comes before anything is changed.
         let (design, points) = (&self.release.design, &mut self.points);
         points.clear();
-        design.layout.row(design.spacing, key, value, |cell, added| points.push((cell, added)))?;
+        let values = Values { value, coordinates };
+        design.layout.row(design.spacing, key, &values, |cell, added| points.push((cell, added)))?;
         if self.release.settings.unit == Unit::User
             && let Some(fate) = self.left_out(user)?
         {

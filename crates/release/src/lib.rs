@@ -1,7 +1,7 @@
-//! Continual release: private counts, sums, means, histograms and quantiles over a stream, period by period, for people who count.
+//! Continual release: private counts, sums, means, histograms, quantiles and clusters over a stream, period by period, for people who count.
 //!
 //! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and [frozen](Release::freeze), and then
-//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles and ranges, each
+//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and the centres of k-means, each
 //! figure with its 95% interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
@@ -21,8 +21,8 @@
 //!    adjacency, which for sums is to add or remove a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
 //! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before any noise meets them. At most N periods are frozen. A database that is
 //!    older than its secret, a copy of the folder, and a second writer are refused.
-//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles
-//!    and ranges: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
+//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles,
+//!    ranges and centres: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
 //!
 //! A release without an end ([`Links`]) has plans, keys and noise of their own for each link of periods, and a unit takes part in at most k periods of all links
 //! together. All links are one block-diagonal strategy, whose claim is that of 4 if k' periods in a link alone, for every k' <= k, move it by at most k' / k of what
@@ -36,11 +36,13 @@
 //! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
 //!
 //! ```layers
-//! error, measure, period: what can go wrong; what a row adds to; names of periods
+//! error, axis, period: what can go wrong; cells of a column; names of periods
+//! measure, clusters: what a row adds to; k-means of weighted points
 //! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
 //! sample: which rows of a user are kept
 //! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
 //! query, quantile: what is published of a key; quantiles from numbers below edges
+//! centres: centres from the rows in cells
 //! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
@@ -60,8 +62,11 @@
 //! ```
 
 mod answer;
+mod axis;
 mod buckets;
+mod centres;
 mod chain;
+mod clusters;
 mod counts;
 mod design;
 mod error;
@@ -95,6 +100,8 @@ mod words;
 pub use antinoise_input::table::Number;
 
 pub use answer::{Answer, published, query};
+pub use axis::Axis;
+pub use centres::kmeans;
 pub use error::{Error, Result};
 pub use freeze::{Fate, Freezing, Tally};
 pub use horizons::{HORIZONS, Horizons, horizons};

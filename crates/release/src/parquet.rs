@@ -26,8 +26,9 @@ impl Freezing<'_> {
         let mut asked = vec![(&*columns.time, Role::Time), (&*columns.key, Role::Name)];
         asked.extend(columns.user.as_deref().map(|name| (name, Role::Name)));
         asked.extend(columns.value.as_deref().map(|name| (name, Role::Value)));
+        asked.extend(self.columns().iter().map(|name| (&**name, Role::Value)));
         let file = Parquet::open("events", path, &asked)?;
-        let mut table = EventTable::new(file.schema(), columns)?;
+        let mut table = EventTable::new(file.schema(), columns, self.columns())?;
         let mut rows = self.rows(handling);
         for batch in file {
             let batch = batch?;

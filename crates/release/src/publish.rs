@@ -171,8 +171,10 @@ impl Release {
             true => Some(self.state.running(&remembered, figures.len())?),
             false => None,
         };
-        for (at, Told { mut interval, is_whole, is_monotone }) in figures.into_iter().enumerate() {
-            if self.settings.non_negative && reading.query.is_non_negative() {
+        for (at, Told { mut interval, is_whole, is_non_negative, is_monotone }) in
+            figures.into_iter().enumerate()
+        {
+            if self.settings.non_negative && is_non_negative {
                 interval.raise(0.0);
             }
             if let Some(largest) = largest.as_mut().filter(|_| is_monotone) {

@@ -6,7 +6,8 @@ use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Measure, half_and_middle};
+use crate::axis::{Axis, cells, half_and_middle};
+use crate::measure::Measure;
 
 /// What is published of a key in every period.
 ///
@@ -75,10 +76,22 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
+    /// `kmeans:K@COLUMN:LO,HI,CELLS@...`: K centres of the points of the events since the first period, and how many events are in the cells that are nearest to
+    /// each. A point has one to three columns of an event, each clipped to \[LO, HI\]; distances are Euclidean where every range has length 1.
+    Kmeans {
+        /// K; at most 64, and as many as there are cells.
+        centres: usize,
+        /// The columns, one to three; at most 16384 cells together.
+        axes: Vec<Axis>,
+    },
 }
 
 /// Edges of queries over runs of buckets: their errors take time in proportion to the cube of the number of buckets.
 const MOST_EDGES: usize = 1023;
+/// Centres, columns and cells of k-means: the time of a publication grows with the product of centres and cells.
+const MOST_CENTRES: usize = 64;
+const MOST_COLUMNS: usize = 3;
+const MOST_CELLS: usize = 1 << 14;
 
 impl Query {
     /// What it is answered from.
@@ -93,6 +106,7 @@ impl Query {
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => vec![Measure::Histogram { edges: edges.clone() }],
+            Self::Kmeans { axes, .. } => vec![Measure::Cells { axes: axes.clone() }],
         }
     }
 
@@ -111,8 +125,18 @@ impl Query {
             | Self::Sum { .. }
             | Self::Mean { .. }
             | Self::Window { .. }
-            | Self::Decay { .. } => Vec::new(),
+            | Self::Decay { .. }
+            | Self::Kmeans { .. } => Vec::new(),
         }
+    }
+
+    /// The columns of an event that it needs beside the value.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        let axes = match self {
+            Self::Kmeans { axes, .. } => &axes[..],
+            _ => &[],
+        };
+        axes.iter().map(|axis| &axis.column[..])
     }
 
     /// A: the linear map from a key's increments to what is published of it, or to the sums from which that is computed.
@@ -124,18 +148,19 @@ impl Query {
             | Self::Histogram { .. }
             | Self::Cdf { .. }
             | Self::Quantiles { .. }
-            | Self::Range { .. } => Workload::Prefix,
+            | Self::Range { .. }
+            | Self::Kmeans { .. } => Workload::Prefix,
             Self::Window { width } => Workload::Window { width: *width },
             Self::Decay { factor } => Workload::Decay { gamma: *factor },
         }
     }
 
-    /// Whether the truth is a whole number; of a cdf, that of its numbers.
+    /// Whether the truth is a whole number; of a cdf and of k-means, that of its numbers.
     pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
     }
 
-    /// Whether the truth cannot be negative.
+    /// Whether the truth cannot be negative; of k-means, that of its numbers.
     pub(crate) fn is_non_negative(&self) -> bool {
         match self {
             Self::Sum { low, .. } | Self::Mean { low, .. } => *low >= 0.0,
@@ -145,19 +170,20 @@ impl Query {
             | Self::Decay { .. }
             | Self::Histogram { .. }
             | Self::Cdf { .. }
-            | Self::Range { .. } => true,
+            | Self::Range { .. }
+            | Self::Kmeans { .. } => true,
         }
     }
 
     /// Whether the truth cannot fall from a period to the next.
     pub(crate) fn is_monotone(&self) -> bool {
-        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. });
+        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. } | Self::Kmeans { .. });
         is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
     }
 
-    /// Whether a row must have a value.
+    /// Whether a row must have a value; the columns of k-means are [others](Self::columns).
     pub fn needs_value(&self) -> bool {
-        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
+        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. } | Self::Kmeans { .. })
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
@@ -208,8 +234,32 @@ impl Query {
                     return Err(refused(self, must_be));
                 }
             }
+            Self::Kmeans { centres, axes } => {
+                if let Some(must_be) = kmeans_must_be(*centres, axes) {
+                    return Err(refused(self, must_be));
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// What k-means must be, where it is not.
+fn kmeans_must_be(centres: usize, axes: &[Axis]) -> Option<&'static str> {
+    let is_new = |(at, axis): (usize, &Axis)| axes[..at].iter().all(|other| other.column != axis.column);
+    let cells = cells(axes);
+    if !(1..=MOST_COLUMNS).contains(&axes.len()) {
+        Some("kmeans:K@COLUMN:LO,HI,CELLS@... of one to three columns")
+    } else if !axes.iter().all(Axis::is_named) || !axes.iter().enumerate().all(is_new) {
+        Some("kmeans of distinct columns, whose names have 1 to 64 bytes that can be seen and no @")
+    } else if !(1..=MOST_CELLS).contains(&cells) {
+        Some("kmeans of 1 to 16384 cells, the product of the CELLS of its columns")
+    } else if !axes.iter().all(Axis::is_cut) {
+        Some("kmeans of columns with finite LO below HI, so far apart that cells between them have a length")
+    } else if !(1..=MOST_CENTRES.min(cells)).contains(&centres) {
+        Some("kmeans of K centres, 1 to 64, and no more than cells")
+    } else {
+        None
     }
 }
 

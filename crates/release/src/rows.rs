@@ -1,9 +1,11 @@
 //! Rows on their way into a period, from whatever they are read.
 
+use antinoise_input::InvalidParameter;
 use antinoise_input::table::Number;
 use serde::Serialize;
 
 use crate::freeze::{Fate, Freezing, Tally};
+use crate::measure::of_event;
 use crate::period::Place;
 use crate::{Error, Result};
 
@@ -42,7 +44,7 @@ pub struct Found {
 /// The rows of a table on their way into a period, one after the other: those that lie in it are added.
 ///
 /// ```
-/// use antinoise_release::{Handling, Late, Number, Release, Settings, Unit};
+/// use antinoise_release::{Handling, Late, Release, Settings, Unit};
 /// let folder = tempfile::tempdir()?;
 /// let settings = Settings::new(vec!["north".into()], 30, Unit::User);
 /// let mut release = Release::create(folder.path(), &settings)?;
@@ -50,12 +52,12 @@ pub struct Found {
 /// let mut rows = day.rows(Handling { late: Late::Leave, leave_unknown_keys: false });
 /// for (time, user) in [("2026-03-01T17:45", "ada"), ("2026-02-28T23:59", "grace")] {
 ///     if rows.lies_here(time)? {
-///         rows.add(user, "north", None)?;
+///         rows.add(user, "north", None, &[])?;
 ///     }
 /// }
 /// let found = rows.end()?;
 /// assert_eq!((found.tally.counted, found.late), (1, 1));
-/// assert!(day.rows(Handling { late: Late::Leave, leave_unknown_keys: false }).add("ada", "nort", None::<Number>).is_err());
+/// assert!(day.rows(Handling { late: Late::Leave, leave_unknown_keys: false }).add("ada", "nort", None, &[]).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -63,9 +65,16 @@ pub struct Rows<'f, 'r> {
     freezing: &'f mut Freezing<'r>,
     handling: Handling,
     found: Found,
+    /// Those of the row that is being added.
+    coordinates: Vec<f64>,
 }
 
 impl Rows<'_, '_> {
+    /// What coordinates a row has: see [`Settings::columns`](crate::Settings::columns).
+    pub fn columns(&self) -> &[String] {
+        self.freezing.columns()
+    }
+
     /// Whether a row of this time is added; it is counted among those before or after the period if not.
     ///
     /// # Errors
@@ -92,10 +101,25 @@ impl Rows<'_, '_> {
     /// Adds a row that [lies here](Rows::lies_here).
     ///
     /// # Errors
-    /// As [`Freezing::add`]; when the value is text that is no number, or the key is unknown and unknown keys are refused.
-    pub fn add(&mut self, user: &str, key: &str, value: Option<Number<'_>>) -> Result<()> {
+    /// As [`Freezing::add_point`], whose coordinates these are; when a number is text that is none, or the key is unknown and unknown keys are
+    /// refused.
+    pub fn add(
+        &mut self,
+        user: &str,
+        key: &str,
+        value: Option<Number<'_>>,
+        coordinates: &[Number<'_>],
+    ) -> Result<()> {
         let value = value.map(|value| value.read("value of an event")).transpose()?;
-        let fate = self.freezing.add(user, key, value)?;
+        self.coordinates.clear();
+        for (i, number) in coordinates.iter().enumerate() {
+            let named = || {
+                self.freezing.columns().get(i).map_or("coordinate of an event".into(), |name| of_event(name))
+            };
+            let read = number.read("").map_err(|error| InvalidParameter { parameter: named(), ..error })?;
+            self.coordinates.push(read);
+        }
+        let fate = self.freezing.add_point(user, key, value, &self.coordinates)?;
         if fate == Fate::UnknownKey && !self.handling.leave_unknown_keys {
             let must_be = "one of the release's keys, unless rows of unknown keys are left out";
             return Err(Error::invalid("key of an event", format!("{key:?}"), must_be));
@@ -120,6 +144,6 @@ impl Rows<'_, '_> {
 impl<'r> Freezing<'r> {
     /// Rows from elsewhere, to be added where they lie in the period.
     pub fn rows(&mut self, handling: Handling) -> Rows<'_, 'r> {
-        Rows { freezing: self, handling, found: Found::default() }
+        Rows { freezing: self, handling, found: Found::default(), coordinates: Vec::new() }
     }
 }

@@ -136,9 +136,29 @@ impl Settings {
         }
     }
 
-    /// Whether an event must have a value.
+    /// Whether an event must have a value; for k-means, it must have [columns](Self::columns).
     pub fn needs_value(&self) -> bool {
         self.queries.iter().any(|(query, _)| query.needs_value())
+    }
+
+    /// The columns that the points of k-means have, beside the value, in the order in which queries name them.
+    ///
+    /// ```
+    /// use antinoise_release::{Settings, Unit};
+    /// let queries = ["kmeans:3@x:0,1,8@y:0,1,8", "kmeans:2@y:0,9,20"];
+    /// let queries = queries.iter().map(|query| Ok((query.parse()?, 1.0))).collect::<Result<_, antinoise_release::Error>>()?;
+    /// let settings = Settings { queries, ..Settings::new(vec!["a".into()], 30, Unit::Event) };
+    /// assert_eq!(settings.columns(), ["x", "y"]);
+    /// # Ok::<(), antinoise_release::Error>(())
+    /// ```
+    pub fn columns(&self) -> Vec<String> {
+        let mut columns: Vec<String> = Vec::new();
+        for column in self.queries.iter().flat_map(|(query, _)| query.columns()) {
+            if !columns.iter().any(|other| other == column) {
+                columns.push(column.into());
+            }
+        }
+        columns
     }
 
     /// The same with these links, without an end.

@@ -57,13 +57,16 @@ struct Row<'a> {
     user: &'a str,
     key: &'a str,
     value: Option<&'a str>,
+    /// Of the release's own columns.
+    coordinates: Vec<Number<'a>>,
 }
 
 impl Freezing<'_> {
-    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row.
+    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row. The columns of k-means are read by the names that its
+    /// queries give them.
     ///
     /// # Errors
-    /// When a row cannot be read, has an empty time or user, a value that is no number where one is needed, is late, or has an unknown key, each
+    /// When a column is not there, a row cannot be read, has an empty time or user, a value or a coordinate that is no number where one is needed, is late, or has an unknown key, each
     /// with its line; or when there are rows, and none of them is of this period or before.
     pub fn read(
         &mut self,
@@ -74,17 +77,18 @@ impl Freezing<'_> {
         mut each: impl FnMut(),
     ) -> Result<Found> {
         let mut rows = self.rows(handling);
+        let points = rows.columns().to_vec();
         let add = |line: u64, row: Row<'_>| {
             each();
             let added = rows.lies_here(row.time).and_then(|here| match here {
-                true => rows.add(row.user, row.key, row.value.map(Number::Text)),
+                true => rows.add(row.user, row.key, row.value.map(Number::Text), &row.coordinates),
                 false => Ok(()),
             });
             added.map_err(|error| error.at(format_args!("line {line}")))
         };
         match format {
-            Format::Csv => read_csv(input, columns, add)?,
-            Format::JsonLines => read_json(input, columns, add)?,
+            Format::Csv => read_csv(input, columns, &points, add)?,
+            Format::JsonLines => read_json(input, columns, &points, add)?,
         }
         rows.end()
     }
@@ -93,6 +97,7 @@ impl Freezing<'_> {
 fn read_csv(
     input: impl Read,
     columns: &Columns,
+    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
@@ -101,12 +106,14 @@ fn read_csv(
     let (time, key) = (place(&columns.time)?, place(&columns.key)?);
     let user = columns.user.as_deref().map(place).transpose()?;
     let value = columns.value.as_deref().map(place).transpose()?;
+    let points = points.iter().map(|column| place(column)).collect::<Result<Vec<usize>>>()?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
-        add(line, Row { time: cell(time), user, key: cell(key), value })?;
+        let coordinates = points.iter().map(|place| Number::Text(cell(*place))).collect();
+        add(line, Row { time: cell(time), user, key: cell(key), value, coordinates })?;
     }
     Ok(())
 }
@@ -132,6 +139,7 @@ pub(crate) fn csv_refused(error: csv::Error) -> Error {
 fn read_json(
     input: impl Read,
     columns: &Columns,
+    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = BufReader::with_capacity(1 << 18, input);
@@ -161,7 +169,9 @@ fn read_json(
         let (time, key) = (field(&columns.time)?, field(&columns.key)?);
         let user = columns.user.as_deref().map(field).transpose()?.unwrap_or_default();
         let value = columns.value.as_deref().map(field).transpose()?;
-        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref() })?;
+        let points = points.iter().map(|column| field(column)).collect::<Result<Vec<String>>>()?;
+        let coordinates = points.iter().map(|text| Number::Text(text)).collect();
+        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref(), coordinates })?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use crate::Result;
+use crate::measure::of_event;
 use crate::rows::Rows;
 use crate::source::Columns;
 
@@ -31,7 +32,7 @@ use crate::source::Columns;
 /// let mut release = Release::create(folder.path(), &settings)?;
 /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
 /// let columns = Columns { time: "day".into(), user: Some("id".into()), key: "shop".into(), value: None };
-/// let mut table = EventTable::new(batch.schema_ref(), &columns)?;
+/// let mut table = EventTable::new(batch.schema_ref(), &columns, day.columns())?;
 /// let mut rows = day.rows(Handling { late: Late::Refuse, leave_unknown_keys: false });
 /// table.batch(&batch)?.read(0..2, &mut rows)?;
 /// assert_eq!(rows.end()?.tally.counted, 2);
@@ -43,22 +44,27 @@ pub struct EventTable {
     user: Option<usize>,
     key: usize,
     value: Option<usize>,
+    points: Vec<usize>,
     /// Rows of the batches before.
     read: u64,
 }
 
 impl EventTable {
-    /// Finds the columns.
+    /// Finds the columns, and those of a release's points ([`Rows::columns`]).
     ///
     /// # Errors
     /// When one is absent, there twice, or of a type that is not read.
-    pub fn new(schema: &Schema, columns: &Columns) -> Result<Self> {
+    pub fn new(schema: &Schema, columns: &Columns, points: &[String]) -> Result<Self> {
         let place = |name: &str, role| column(schema, name, role);
         Ok(Self {
             time: place(&columns.time, Role::Time)?,
             user: columns.user.as_deref().map(|name| place(name, Role::Name)).transpose()?,
             key: place(&columns.key, Role::Name)?,
             value: columns.value.as_deref().map(|name| place(name, Role::Value)).transpose()?,
+            points: points
+                .iter()
+                .map(|name| place(name, Role::Value))
+                .collect::<std::result::Result<_, _>>()?,
             read: 0,
         })
     }
@@ -71,9 +77,14 @@ impl EventTable {
         let cells = |place: usize| Cells::new(batch.schema_ref().field(place).name(), batch.column(place));
         let (time, key) = (cells(self.time)?, cells(self.key)?);
         let (user, value) = (self.user.map(cells).transpose()?, self.value.map(cells).transpose()?);
+        let points = self.points.iter().map(|place| {
+            let of_point = of_event(batch.schema_ref().field(*place).name());
+            Ok(Coordinate { what: of_point, cells: cells(*place)?, room: String::new() })
+        });
+        let points = points.collect::<Result<Vec<_>>>()?;
         let first = self.read;
         self.read += batch.num_rows() as u64;
-        Ok(EventBatch { time, user, key, value, first, rooms: [const { String::new() }; 4] })
+        Ok(EventBatch { time, user, key, value, points, first, rooms: [const { String::new() }; 4] })
     }
 }
 
@@ -83,10 +94,19 @@ pub struct EventBatch<'a> {
     user: Option<Cells<'a>>,
     key: Cells<'a>,
     value: Option<Cells<'a>>,
+    points: Vec<Coordinate<'a>>,
     /// The number of its first row.
     first: u64,
     /// Where cells are written that are no text.
     rooms: [String; 4],
+}
+
+/// A column of points.
+struct Coordinate<'a> {
+    /// What its numbers are called.
+    what: String,
+    cells: Cells<'a>,
+    room: String,
 }
 
 impl EventBatch<'_> {
@@ -98,7 +118,8 @@ impl EventBatch<'_> {
     /// # Panics
     /// When there are no such rows.
     pub fn read(&mut self, which: Range<usize>, rows: &mut Rows<'_, '_>) -> Result<()> {
-        let Self { time, user, key, value, first, rooms: [of_time, of_user, of_key, of_value] } = self;
+        let Self { time, user, key, value, points, first, rooms: [of_time, of_user, of_key, of_value] } =
+            self;
         for row in which {
             let mut add = || {
                 if !rows.lies_here(time.text("time of an event", row, of_time)?)? {
@@ -110,7 +131,9 @@ impl EventBatch<'_> {
                     .as_ref()
                     .map(|value| value.number("value of an event", row, of_value))
                     .transpose()?;
-                rows.add(user, key.text("key of an event", row, of_key)?, value)
+                let points = points.iter_mut().map(|at| at.cells.number(&at.what, row, &mut at.room));
+                let points = points.collect::<std::result::Result<Vec<_>, _>>()?;
+                rows.add(user, key.text("key of an event", row, of_key)?, value, &points)
             };
             add().map_err(|error| error.at(format_args!("row {}", *first + row as u64)))?;
         }

@@ -62,7 +62,7 @@ pub struct Arguments {
     /// Column of the key.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     key: Option<String>,
-    /// Column of the value; needed for all queries but counts, window and decay.
+    /// Column of the value; needed for all queries but counts, window, decay and kmeans, which names its columns itself.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
     /// What is done with rows of a time before the period.

@@ -24,6 +24,9 @@ use crate::numbers::{count, real};
       --delta 1e-6 --unit user --max-periods 4 --query mean:0,180 \\
       --query quantiles:0.5,0.9@0,5,10,20,40,80,180 \\
       --query cdf:0,5,10,20,40,80,180
+  antinoise release init places --keys city --periods 52 --epsilon 1 \\
+      --delta 1e-6 --unit user --max-periods 4 \\
+      --query kmeans:5@lon:-74.3,-73.7,16@lat:40.5,40.9,16
   antinoise release init week --keys all --periods 1000 --epsilon 1 \\
       --delta 1e-6 --unit event --query window:7
   antinoise release init ever --keys north,south --periods open \\
@@ -36,9 +39,10 @@ event, each row is protected by itself.
 
 Queries that count (counts, window, decay) share their noisy increments, with the
 number that a mean divides by; so do histogram, cdf, quantiles and range of the same
-edges. Otherwise each further kind has its share of the budget: of Q kinds with equal
-weights, each has sqrt(Q) times the noise that it would have alone. A mean is of two
-kinds: counts, and its own."
+edges, and kmeans of any K whose columns, ranges and cells are the same. Otherwise
+each further kind has its share of the budget: of Q kinds with equal weights, each has
+sqrt(Q) times the noise that it would have alone. A mean is of two kinds: counts, and
+its own. The columns of kmeans are read from the events by the names in the query."
 )]
 pub struct Arguments {
     /// Folder of the release, which is made.
@@ -68,7 +72,8 @@ pub struct Arguments {
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
     /// What is published of each key, several times if several are: counts, sum:LO,HI, mean:LO,HI, window:W, decay:G,
-    /// histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,... [default: counts].
+    /// histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or kmeans:K@COLUMN:LO,HI,CELLS@... (one to three columns)
+    /// [default: counts].
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
     /// The weights of the queries, in their order: twice the weight, half the noise [default: 1 each].

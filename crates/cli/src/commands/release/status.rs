@@ -91,6 +91,7 @@ fn deviation_of(query: &Query) -> Option<&'static str> {
         Query::Mean { .. } => Some("the mean times the number of rows"),
         Query::Cdf { .. } => Some("the numbers of rows"),
         Query::Quantiles { .. } => Some("ranks, in rows,"),
+        Query::Kmeans { .. } => Some("the rows of a cell"),
         _ => None,
     }
 }

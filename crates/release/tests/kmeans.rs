@@ -1,0 +1,371 @@
+//! k-means: frozen cells against naive ones, what is published against the noisy cells, and against what is refused.
+
+mod common;
+#[path = "common/folder.rs"]
+mod folder;
+
+use std::collections::HashMap;
+
+use antinoise_release::{
+    Axis, Columns, Error, Figure, Format, Growth, Handling, Late, Links, Period, Published, Query, Release,
+    Settings, Status, Unit, kmeans,
+};
+use common::{Event, freeze, frozen, kept, noise, point, settings};
+use folder::copy;
+
+const Z: f64 = 1.959_963_984_540_054;
+const QUERY: &str = "kmeans:3@x:-30,30,6@y:-20,20,4";
+
+fn axes(text: &str) -> (usize, Vec<Axis>) {
+    let Query::Kmeans { centres, axes } = text.parse().unwrap() else { panic!("{text}") };
+    (centres, axes)
+}
+
+/// Where the middle of a cell lies, as a share of each range from its middle on; the last axis is counted first.
+fn middle(axes: &[Axis], mut cell: usize) -> Vec<f64> {
+    let mut shares = Vec::new();
+    for axis in axes.iter().rev() {
+        shares.push(((cell % axis.cells) as f64 + 0.5) / axis.cells as f64 - 0.5);
+        cell /= axis.cells;
+    }
+    shares.reverse();
+    shares
+}
+
+/// A number as a share of its range, from its middle on.
+fn share(axis: &Axis, x: f64) -> f64 {
+    (x - axis.low) / (axis.high - axis.low) - 0.5
+}
+
+fn nearest(axes: &[Axis], centres: &[Vec<f64>], cell: usize) -> usize {
+    let of_cell = middle(axes, cell);
+    let distance = |centre: &Vec<f64>| -> f64 {
+        let parts = axes.iter().zip(centre).zip(&of_cell);
+        parts.map(|((axis, x), y)| (share(axis, *x) - y).powi(2)).sum()
+    };
+    // Rounding of what is published decides no tie.
+    let least = centres.iter().map(&distance).fold(f64::INFINITY, f64::min);
+    centres.iter().position(|centre| distance(centre) <= least + 1e-12).unwrap()
+}
+
+/// The rows of one key and query: centres, and the figure of each.
+fn centres(rows: &[&Published], axes: usize) -> Vec<Vec<f64>> {
+    let coordinates = |rows: &[&Published]| rows[..axes].iter().map(|row| row.value.value()).collect();
+    rows.chunks(axes + 1).map(coordinates).collect()
+}
+
+#[test]
+fn what_is_published_follows_from_naive_cells_and_the_noise() {
+    let (folder, periods) = (tempfile::tempdir().unwrap(), 10);
+    let wanted = settings(periods, 4, 2, &[QUERY, "counts", "window:1"]);
+    let (count, axes) = axes(QUERY);
+    let mut release = Release::create(folder.path(), &wanted).unwrap();
+    let events: Vec<Event> =
+        (0..4000).map(|i| (i % 10, i * 7 % 800, i % 3, (i * 17 % 610) as f64 / 10.0 - 30.0)).collect();
+    let kept = kept(&events, periods, 4, 2);
+    let points = (1.0 / release.plan().release.grid().unwrap().unwrap().spacing()).floor();
+    let errors = release.errors(&QUERY.parse().unwrap()).unwrap();
+    let mut sums = vec![vec![0.0; 24]; 3];
+    for step in 0..periods {
+        freeze(&mut release, step, &events);
+        let cells = frozen(folder.path(), step);
+        // By definition: the cell in which each coordinate lies, of which the outer ones have no end.
+        let mut naive = vec![0.0; 72];
+        for (_, _, key, value) in kept.iter().filter(|event| event.0 == step) {
+            let at = point(&wanted.columns(), *value);
+            let x = (0..6).rfind(|j| *j == 0 || f64::from(*j) * 10.0 - 30.0 <= at[0]).unwrap();
+            let y = (0..4).rfind(|j| *j == 0 || f64::from(*j) * 10.0 - 20.0 <= at[1]).unwrap();
+            naive[key * 24 + (x * 4 + y) as usize] += points;
+        }
+        assert_eq!(cells[..72].iter().map(|cell| *cell as f64).collect::<Vec<_>>(), naive);
+        let published = release.publish().unwrap();
+        let noise = noise(folder.path(), step, &cells);
+        for key in 0..3 {
+            for cell in 0..24 {
+                sums[key][cell] += (naive[key * 24 + cell] + noise[key * 24 + cell] as f64) / points;
+            }
+            let name = ["a", "b", "c"][key];
+            let told: Vec<_> =
+                published.iter().filter(|row| row.query.starts_with("kmeans") && row.key == name).collect();
+            check(&told, count, &axes, &sums[key], errors[step]);
+        }
+    }
+}
+
+/// What is told of a key against the noisy rows of its cells: by definition, from the centres alone.
+fn check(told: &[&Published], count: usize, axes: &[Axis], rows: &[f64], deviation: f64) {
+    let found = centres(told, axes.len());
+    assert_eq!(told.len(), count * (axes.len() + 1));
+    // Where the noise is exactly what was told, the centres are those of the public function.
+    let again = kmeans(count, axes, rows, deviation).unwrap();
+    for (x, y) in found.iter().flatten().zip(again.iter().flatten()) {
+        assert!((x - y).abs() < 1e-9, "{found:?} {again:?}");
+    }
+    for (at, of_centre) in told.chunks(axes.len() + 1).enumerate() {
+        let inside: Vec<usize> = (0..rows.len()).filter(|cell| nearest(axes, &found, *cell) == at).collect();
+        let all: f64 = inside.iter().map(|cell| rows[*cell]).sum();
+        let of_rows = of_centre[axes.len()];
+        assert_eq!(of_rows.bucket, format!("centre {} rows", at + 1));
+        let Figure::Whole(value) = of_rows.value else { panic!("{of_rows:?}") };
+        assert!((value as f64 - all).abs() <= 0.5 + 1e-6, "{of_rows:?} {all}");
+        let reach = Z * deviation * (inside.len() as f64).sqrt();
+        for (end, found) in [(all - reach, of_rows.lower), (all + reach, of_rows.upper)] {
+            assert!((found.value() - end).abs() <= 1.0 + 1e-6, "{of_rows:?} {end}");
+        }
+        for (i, (axis, row)) in axes.iter().zip(of_centre).enumerate() {
+            assert_eq!(row.bucket, format!("centre {} at {}", at + 1, axis.column));
+            check_coordinate(
+                row,
+                axis,
+                &|m| {
+                    let of_cell = |cell: &usize| middle(axes, *cell)[i] - m;
+                    let score: f64 = inside.iter().map(|cell| rows[*cell] * of_cell(cell)).sum();
+                    let squares: f64 = inside.iter().map(|cell| of_cell(cell).powi(2)).sum();
+                    (score, deviation * squares.sqrt())
+                },
+                all <= reach,
+            );
+        }
+    }
+}
+
+/// Half a cell within its ends the interval is Fieller's set, unless it is cut or ends at the value.
+fn check_coordinate(row: &Published, axis: &Axis, score: &dyn Fn(f64) -> (f64, f64), unbounded: bool) {
+    if unbounded {
+        assert_eq!((row.lower.value(), row.upper.value()), (axis.low, axis.high), "{row:?}");
+        return;
+    }
+    let half_a_cell = 0.5 / axis.cells as f64;
+    for (end, sign) in [(row.lower.value(), 1.0), (row.upper.value(), -1.0)] {
+        let m = share(axis, end) + sign * half_a_cell;
+        let (score, deviation) = score(m);
+        let is_cut = end <= axis.low + 1e-9 || end >= axis.high - 1e-9 || end == row.value.value();
+        assert!(
+            is_cut || (sign * score - Z * deviation).abs() <= 1e-5 * deviation + 1e-6,
+            "{row:?} {sign} {}",
+            score / deviation
+        );
+    }
+}
+
+/// Points of three clusters of a key, or anywhere: row `row` of `key` in `step`.
+fn drawn(key: usize, step: usize, row: usize, clusters: bool) -> [f64; 2] {
+    let uniform = |salt: usize| {
+        ((key * 7919 + row * 104_729 + step * 31_337 + salt * 15_485_863) % 10_007) as f64 / 10_007.0
+    };
+    if !clusters {
+        return [60.0 * uniform(1), 60.0 * uniform(7)];
+    }
+    let (middle, spread) = [([12.0, 10.0], 4.0), ([40.0, 30.0], 6.0), ([15.0, 44.0], 5.0)][row % 3];
+    // Sums of three uniform numbers look normal enough.
+    let normal = |salt: usize| (0..3).map(|i| uniform(salt + i)).sum::<f64>() * 2.0 - 3.0;
+    [middle[0] + spread * normal(1), middle[1] + spread * normal(11)]
+}
+
+/// 4000 keys are as many releases. Regions are chosen by the noise of the same figures, so no theorem says how often the intervals hold: this counts.
+#[test]
+fn intervals_hold_the_rows_and_the_means_of_regions() {
+    // Rows of a key and period, from three clusters or from anywhere.
+    for (query, epsilon, rows, clusters) in [
+        ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, true),
+        ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, false),
+        ("kmeans:3@x:0,60,30@y:0,60,30", 8.0, 60, true),
+        ("kmeans:3@x:0,60,6", 2.0, 0, true),
+        ("kmeans:4@x:0,60,8", 2.0, 10, false),
+        ("kmeans:16@x:0,60,12@y:0,60,12", 2.0, 4, true),
+    ] {
+        let shares = held(query, epsilon, rows, clusters);
+        for (what, share) in shares {
+            println!("{query} at epsilon {epsilon}, {rows} rows, in clusters {clusters}: {what} {share:.3}");
+            // Of 12,000 intervals or more, 1% is 5 standard deviations of the share.
+            assert!(share >= 0.94, "{query} {epsilon} {rows} {clusters} {what}: {share}");
+        }
+    }
+}
+
+/// In which share of 4000 keys and two periods the intervals of each column, and of rows, hold.
+fn held(query: &str, epsilon: f64, rows: usize, clusters: bool) -> HashMap<String, f64> {
+    let (keys, (count, axes), folder) = (4000, axes(query), tempfile::tempdir().unwrap());
+    let names: Vec<String> = (0..keys).map(|key| key.to_string()).collect();
+    let queries = vec![(query.parse().unwrap(), 1.0)];
+    let settings = Settings { epsilon, queries, ..Settings::new(names.clone(), 2, Unit::Event) };
+    let mut release = Release::create(folder.path(), &settings).unwrap();
+    let (mut all, mut held) = (vec![Vec::new(); keys], HashMap::new());
+    for step in 0..2 {
+        let mut freezing = release.freeze(&Period::Number(step as i64)).unwrap();
+        for (key, name) in names.iter().enumerate() {
+            for row in 0..rows {
+                let point = drawn(key, step, row, clusters);
+                freezing.add_point("", name, None, &point[..axes.len()]).unwrap();
+                all[key].push(point.map(|x| x.clamp(0.0, 60.0)));
+            }
+        }
+        freezing.commit().unwrap();
+        let published = release.publish().unwrap();
+        for (told, points) in published.chunks(count * (axes.len() + 1)).zip(&all) {
+            let found = centres(&told.iter().collect::<Vec<_>>(), axes.len());
+            let region = |point: &[f64; 2]| {
+                let of_axis =
+                    |(axis, x): (&Axis, &f64)| ((x * axis.cells as f64 / 60.0) as usize).min(axis.cells - 1);
+                let places = axes.iter().zip(point);
+                nearest(
+                    &axes,
+                    &found,
+                    places.fold(0, |cell, (axis, x)| cell * axis.cells + of_axis((axis, x))),
+                )
+            };
+            let regions: Vec<usize> = points.iter().map(region).collect();
+            for (at, of_centre) in told.chunks(axes.len() + 1).enumerate() {
+                let inside = || points.iter().zip(&regions).filter(|(_, region)| **region == at);
+                let number = inside().count() as f64;
+                for (i, row) in of_centre.iter().enumerate() {
+                    let sum = || inside().map(|(point, _)| point[i]).sum::<f64>();
+                    let truth = if i == axes.len() { number } else { sum() / number };
+                    // Of no rows, there is no mean.
+                    let holds = row.lower.value() <= truth && truth <= row.upper.value() || truth.is_nan();
+                    let what = row.bucket.rsplit(' ').next().unwrap().to_string();
+                    *held.entry(what).or_insert(0.0) += f64::from(holds) / (2 * count * keys) as f64;
+                }
+            }
+        }
+    }
+    held
+}
+
+/// Stopped anywhere, over borders of links too: the same bits.
+#[test]
+fn a_stopped_release_publishes_the_same_centres() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, stopped) = (root.path().join("whole"), root.path().join("stopped"));
+    let wanted = settings(2, 2, 2, &[QUERY, "kmeans:2@y:-20,20,4", "window:2"]);
+    let wanted = wanted.with_links(Links { first: 2, growth: Growth::Doubles });
+    let mut release = Release::create(&whole, &wanted).unwrap();
+    copy(&whole, &stopped);
+    let events: Vec<Event> =
+        (0..400).map(|i| (i % 8, i * 7 % 80, i % 3, (i * 17 % 61) as f64 - 30.0)).collect();
+    let mut published = Vec::new();
+    for step in 0..8 {
+        freeze(&mut release, step, &events);
+        published.extend(release.publish().unwrap());
+    }
+    Release::adopt(&stopped).unwrap();
+    let mut again = Vec::new();
+    for step in 0..8 {
+        freeze(&mut Release::open(&stopped).unwrap(), step, &events);
+        // What was published and not written is as if it had not been.
+        let lost = root.path().join(format!("lost {step}"));
+        copy(&stopped, &lost);
+        Release::adopt(&lost).unwrap();
+        let told = Release::open(&lost).unwrap().publish().unwrap();
+        let mut release = Release::open(&stopped).unwrap();
+        assert_eq!(release.publish().unwrap(), told);
+        again.extend(told);
+    }
+    assert_eq!(again, published);
+    assert_eq!(published.len(), 8 * 3 * (9 + 4 + 1));
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>, named: &str) {
+    let error = result.unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().contains(named), "{named:?} is not in {error}");
+}
+
+#[test]
+fn queries_that_cannot_be_used_are_refused_by_what_is_wrong() {
+    for (text, named) in [
+        ("kmeans", "kmeans:K@COLUMN"),
+        ("kmeans:3", "one to three columns"),
+        ("kmeans:x@a:0,1,4", "kmeans:K@COLUMN"),
+        ("kmeans:2.5@a:0,1,4", "kmeans:K@COLUMN"),
+        ("kmeans:-1@a:0,1,4", "kmeans:K@COLUMN"),
+        ("kmeans:2@a:0,1", "kmeans:K@COLUMN"),
+        ("kmeans:2@a:0,1,4,5", "kmeans:K@COLUMN"),
+        ("kmeans:2@0,1,4", "kmeans:K@COLUMN"),
+        ("kmeans:2@a:0,1,4.5", "kmeans:K@COLUMN"),
+        ("kmeans:2@a:0,1,4@b:0,1,4@c:0,1,4@d:0,1,4", "one to three columns"),
+        ("kmeans:2@a:0,1,4@a:0,2,4", "distinct columns"),
+        ("kmeans:2@:0,1,4", "1 to 64 bytes"),
+        ("kmeans:2@a\tb:0,1,4", "can be seen"),
+        ("kmeans:2@a:0,1,0", "1 to 16384 cells"),
+        ("kmeans:2@a:0,1,129@b:0,1,128", "1 to 16384 cells"),
+        ("kmeans:2@a:0,1,18446744073709551615@b:0,1,2", "1 to 16384 cells"),
+        ("kmeans:2@a:1,1,4", "LO below HI"),
+        ("kmeans:2@a:2,1,4", "LO below HI"),
+        ("kmeans:2@a:nan,1,4", "LO below HI"),
+        ("kmeans:2@a:0,inf,4", "LO below HI"),
+        ("kmeans:2@a:1,1.0000000000000002,4", "have a length"),
+        ("kmeans:0@a:0,1,4", "1 to 64, and no more than cells"),
+        ("kmeans:5@a:0,1,4", "1 to 64, and no more than cells"),
+        ("kmeans:65@a:0,1,100", "1 to 64, and no more than cells"),
+    ] {
+        refused(text.parse::<Query>().map_err(Error::from), named);
+    }
+    for text in [
+        "kmeans:1@a:0,1,1",
+        "kmeans:64@a b:-1000000000,0.1,128@b:c:0,1,128",
+        "kmeans:2@é:0,1,4@y:0,1,4@z:0,1,4",
+    ] {
+        let query: Query = text.parse().unwrap();
+        assert_eq!(query.to_string(), text);
+        assert_eq!(text.parse::<Query>().unwrap(), query);
+    }
+    let axis = Axis { column: "a".into(), low: 0.0, high: 1.0, cells: 2 };
+    refused(kmeans(3, std::slice::from_ref(&axis), &[1.0, 2.0], 0.0), "no more than cells");
+    refused(kmeans(1, std::slice::from_ref(&axis), &[1.0], 0.0), "each of 2 cells");
+    refused(kmeans(1, std::slice::from_ref(&axis), &[1.0, f64::NAN], 0.0), "each of 2 cells");
+    refused(kmeans(1, &[axis], &[1.0, 2.0], f64::NAN), "deviation");
+}
+
+fn read(release: &mut Release, text: &str) -> Result<u64, Error> {
+    let columns = Columns { time: "time".into(), user: Some("user".into()), key: "key".into(), value: None };
+    let format = if text.starts_with('{') { Format::JsonLines } else { Format::Csv };
+    let handling = Handling { late: Late::Refuse, leave_unknown_keys: false };
+    let mut freezing = release.freeze(&"1".parse()?)?;
+    freezing.read(text.as_bytes(), format, &columns, handling, || ())?;
+    Ok(freezing.commit()?.counted)
+}
+
+#[test]
+fn rows_without_their_columns_are_refused_by_name_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = settings(3, 3, 5, &["kmeans:2@x:0,10,5@y:0,10,5", "kmeans:2@y:0,10,3@z:0,1,2"]);
+    let mut release = Release::create(folder.path(), &wanted).unwrap();
+    let header = "z,time,user,key,x,y\n";
+    for (rows, named) in [
+        ("1,1,u,a,1\n", "text that cannot be read"),
+        ("1,1,u,a,1,2\n1,1,u,a,one,2\n", "column \"x\" of an event (line 3) is \"one\" but must be a number"),
+        ("1,1,u,a,1,\n", "column \"y\" of an event (line 2) is \"\" but must be a number"),
+        ("nan,1,u,a,1,2\n", "column \"z\" of an event (line 2) is NaN but must be a number"),
+    ] {
+        refused(read(&mut release, &format!("{header}{rows}")), named);
+    }
+    refused(read(&mut release, "time,user,key,x,y\n1,u,a,1,2\n"), "column \"z\" is absent");
+    refused(read(&mut release, "time,user,key,x,y,y,z\n1,u,a,1,2,3,4\n"), "column \"y\" is there twice");
+    let json = "{\"time\":1,\"user\":\"u\",\"key\":\"a\",\"x\":1,\"y\":2";
+    refused(read(&mut release, &format!("{json}}}")), "without z");
+    refused(read(&mut release, &format!("{json},\"z\":null}}")), "with z null");
+    let mut freezing = release.freeze(&Period::Number(1)).unwrap();
+    refused(freezing.add("u", "a", Some(1.0)), "coordinates of an event is 0 but must be 3 numbers");
+    refused(freezing.add_point("u", "a", None, &[1.0, 2.0]), "coordinates of an event is 2");
+    refused(freezing.add_point("u", "a", None, &[1.0, f64::NAN, 0.0]), "column \"y\" of an event is NaN");
+    drop(freezing);
+    refused(
+        release.freeze_counts(&Period::Number(1), &[1, 2, 3]),
+        "must be counts, windows and decays alone",
+    );
+    refused(release.freeze_counts(&Period::Number(1), &[1; 93]), "must be counts, windows and decays alone");
+    assert_eq!(Status::of(folder.path()).unwrap().frozen, 0);
+
+    // Columns in any order; what is beyond the box is in its outer cells, infinite or not.
+    let rows = "inf,1,u,a,-7,10\n0.5,1,v,a,9.99,-inf\n-3,1,w,c,2,9\n";
+    assert_eq!(read(&mut release, &format!("{header}{rows}")).unwrap(), 3);
+    let cells = frozen(folder.path(), 0);
+    let places: Vec<usize> = (0..cells.len()).filter(|cell| cells[*cell] != 0).collect();
+    // x, y of a key in 25 cells, then y, z in 6.
+    assert_eq!(places, [4, 20, 50 + 9, 75 + 1, 75 + 5, 75 + 12 + 4]);
+
+    let none = tempfile::tempdir().unwrap();
+    let mut release = Release::create(none.path(), &settings(3, 3, 5, &["counts"])).unwrap();
+    let mut freezing = release.freeze(&Period::Number(1)).unwrap();
+    refused(freezing.add_point("u", "a", None, &[1.0]), "must be 0 numbers");
+}
