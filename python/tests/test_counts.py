@@ -69,11 +69,11 @@ def copies(folder, tmp_path, names):
     return [tmp_path / name for name in names]
 
 
-QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20"]
+QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "kmeans:2@value:0,50,10"]
 
 
 def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, tmp_path):
-    create(tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1], non_negative=True, monotone=True).close()
+    create(tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1, 1], non_negative=True, monotone=True).close()
     found = dict(tables())
     told, *others = copies(tmp_path / "made", tmp_path, ["told", *found])
     (tmp_path / "events.csv").write_text("day,user,shop,value\n" + "".join("{day},{user},{shop},{value}\n".format(**row) for row in EVENTS))

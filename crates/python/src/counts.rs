@@ -134,7 +134,7 @@ impl RunningCounts {
     /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date. `events` is a table with
     /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
     /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
-    /// keys: `refuse` or `leave`. An error leaves nothing behind.
+    /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. An error leaves nothing behind.
     ///
     /// Returns a dict of exact numbers, which are not private: they are for whoever runs the release.
     #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse"))]
