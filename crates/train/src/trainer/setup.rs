@@ -1,11 +1,13 @@
 use antinoise_input::InvalidParameter;
+use antinoise_mechanism::Adjacency;
 use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilder};
-use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
+use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, Scheme, VerifiedPlan};
 
 use crate::Error;
+use crate::clip::Contribution;
 use crate::data::Dataset;
 use crate::learner::Learner;
-use crate::optimizer::Recipe;
+use crate::optimizer::{Needs, Recipe};
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -39,15 +41,33 @@ impl Setup<'_> {
         self.check_sensitivity()
     }
 
+    /// Numbers that a step releases.
+    pub(super) fn released(&self) -> usize {
+        self.recipe.rule.released(self.model.parameters())
+    }
+
+    /// What an example adds to a step's sum, given the optimizer's scales, if it has any.
+    pub(super) fn contribution<'s>(&self, scales: Option<&'s [f32]>) -> Contribution<'s> {
+        match (self.recipe.rule.needs(), scales) {
+            (Needs::Squares { ratio }, _) => with_squares(self.plan, ratio),
+            (Needs::Scaled, Some(scales)) => Contribution::Scaled(scales),
+            _ => Contribution::Gradient,
+        }
+    }
+
     /// Refuses sums that one example may move further than the plan's noise is for.
     fn check_sensitivity(&self) -> Result<(), Error> {
         let Plan { examples, sampler, release, .. } = **self.plan;
-        let parameters = self.model.parameters();
+        let released = self.released();
         if let Release::Grid { dim, .. } = release
-            && parameters > dim
+            && released > dim
         {
+            let what = match self.recipe.rule.needs() {
+                Needs::Squares { .. } => "number of parameters and their squares",
+                Needs::Gradients | Needs::Scaled => "number of parameters",
+            };
             let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
-            return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
+            return Err(InvalidParameter::new(what, released, must_be).into());
         }
         // Every group may come whole.
         let largest = match sampler {
@@ -56,7 +76,8 @@ impl Setup<'_> {
             Sampler::BallsInBins { .. } | Sampler::BMinSep { .. } => examples,
             Sampler::External => return Err(external().into()),
         };
-        let margin = self.model.sum_margin(largest)?;
+        // Rounding is relative to the longest contribution; scales make none longer.
+        let margin = self.model.sum_margin(largest)? * self.contribution(None).longest();
         if margin > SUM_ALLOWANCE {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
@@ -73,12 +94,23 @@ impl Setup<'_> {
         run: RunId,
         context: [u8; 32],
     ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-        noise_of(self.plan, self.model.parameters(), run, context)
+        noise_of(self.plan, self.released(), run, context)
     }
 
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, steps, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, steps, &mut noise.rng(Purpose::DataOrder, 0))
+    }
+}
+
+/// What an example adds to the sums of `plan` where squares of this ratio are released beside gradients: they are free where the plan's
+/// neighbours differ in an example that is replaced.
+pub fn with_squares(plan: &VerifiedPlan, ratio: f64) -> Contribution<'static> {
+    // Where sampling amplifies, replacing is accounted as zeroing out twice.
+    let unamplified = matches!(plan.scheme(), Scheme::Unamplified { .. });
+    Contribution::WithSquares {
+        ratio,
+        replaced: unamplified && plan.privacy.adjacency == Adjacency::ReplaceOne,
     }
 }
 

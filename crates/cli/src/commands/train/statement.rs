@@ -3,10 +3,13 @@
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::data::Dataset;
+use antinoise_train::optimizer::{Needs, Rule};
+use antinoise_train::trainer::with_squares;
 
 use super::cost::Cost;
 use super::results::Finished;
 use super::study::Study;
+use crate::numbers::short_up;
 
 /// What the trainer holds every batch to. Numbers are left out: where sampling amplifies, who took part is a secret.
 const PARTICIPATION: &str = "as the schema has it: before the gradients of a batch were used, each of its examples was found to have had fewer turns than are \
@@ -38,6 +41,33 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
+    let statement = match gradients(&study.rules()[0], plan) {
+        Some(gradients) => statement.with_fact("gradients", gradients),
+        None => statement,
+    };
     // The page breaks lines where it must.
     format!("{statement:#}")
+}
+
+/// What was released in place of clipped gradients, where the optimizer asked for more.
+fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
+    match rule.needs() {
+        Needs::Gradients => None,
+        Needs::Scaled => Some(
+            "Adam, scale-then-privatize: before it was clipped, each was multiplied entry by entry by numbers that follow from \
+             earlier releases alone; what an example added was at most the clip norm long"
+                .into(),
+        ),
+        Needs::Squares { ratio } => {
+            let norm = with_squares(plan, ratio).gradient_norm(plan.clip_norm);
+            let bound = if norm < plan.clip_norm { "were at most the clip norm long" } else {
+                "move by at most twice the clip norm where an example is replaced, as they would alone"
+            };
+            Some(format!(
+                "Adam, joint moment estimation: each was clipped to {}, and the squares of its entries were released beside it; \
+                 both together {bound}",
+                short_up(norm, 5)
+            ))
+        }
+    }
 }
