@@ -5,10 +5,10 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use antinoise_mechanism::Adjacency;
-use antinoise_plan::{Length, Request, Scheme, Setting, choose};
+use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::clip::{Contribution, clipped_sum, contribution_sum};
 use antinoise_train::optimizer::{Decay, Needs, Optimizer, Recipe, Rule, Schedule};
-use antinoise_train::trainer::{Options, Outcome, Trainer, with_squares};
+use antinoise_train::trainer::{Options, Outcome, Trainer};
 use common::{Case, JOINT_ADAM, SCALED_ADAM, wide_plan, wide_planned};
 use proptest::prelude::*;
 
@@ -205,7 +205,8 @@ fn mean(case: &Case, trainer: &Trainer) -> Vec<f32> {
     let share = (1.0 / case.plan.expected_batch_size()) as f32;
     let mut mean: Vec<f32> = trainer.release().iter().map(|x| x * share).collect();
     if let Needs::Squares { ratio } = case.recipe.rule.needs() {
-        let lambda = with_squares(&case.plan, ratio).share_of_squares(case.plan.clip_norm).unwrap();
+        let of = Contribution::WithSquares { ratio };
+        let lambda = of.share_of_squares(case.plan.clip_norm).unwrap();
         let squares = mean[case.model.parameters()..].iter_mut();
         squares.for_each(|square| *square = (f64::from(*square) / lambda) as f32);
     }
@@ -251,7 +252,7 @@ fn releases_are_the_sums_of_what_examples_add() {
             let scales = replayed.scales();
             let contribution = match &scales {
                 Some(scales) => Contribution::Scaled(scales),
-                None => with_squares(&case.plan, 0.5),
+                None => Contribution::WithSquares { ratio: 0.5 },
             };
             let batch = trainer.turn(step);
             let sum = contribution_sum(&case.model, contribution, &parameters, train, batch, clip_norm);
@@ -270,24 +271,6 @@ fn releases_are_the_sums_of_what_examples_add() {
     }
 }
 
-/// Squares cost noise, but where the plan's neighbours differ in an example that is replaced and nothing amplifies.
-#[test]
-fn squares_are_free_only_where_that_is_proved() {
-    for (adjacency, setting, free) in [
-        (Adjacency::ZeroOut, Setting::Cyclic, false),
-        (Adjacency::ZeroOut, Setting::Poisson, false),
-        (Adjacency::ReplaceOne, Setting::Poisson, false),
-        (Adjacency::ReplaceOne, Setting::Cyclic, true),
-    ] {
-        let plan = wide_planned(adjacency, setting, 4.0, 2.0);
-        let amplified = !matches!(plan.scheme(), Scheme::Unamplified { .. });
-        let norm = with_squares(&plan, 0.5).gradient_norm(plan.clip_norm);
-        let expected = if free { 2.0 } else { 2.0 / 1.25f64.sqrt() };
-        assert!((norm - expected).abs() < 1e-12, "{adjacency} {setting:?} {amplified}");
-        assert_eq!(amplified, setting == Setting::Poisson);
-    }
-}
-
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     // Room for the 650 parameters, not for their squares.
@@ -303,6 +286,6 @@ fn what_does_not_fit_is_refused_by_name() {
     ] {
         assert!(rule.check().unwrap_err().to_string().contains("damping"));
     }
-    let rule = Rule::JointAdam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, damping: 0.1, ratio: 0.71 };
+    let rule = Rule::JointAdam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, damping: 0.1, ratio: 1.01 };
     assert!(rule.check().unwrap_err().to_string().contains("ratio of squares"));
 }

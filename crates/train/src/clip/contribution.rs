@@ -2,10 +2,7 @@
 
 use antinoise_input::{InvalidParameter, between};
 
-use crate::optimizer::check_ratio;
-
-/// Scales within a factor 2^40 of 1 keep every product below within the range of double precision.
-const MOST_SCALE: f32 = (1u64 << 40) as f32;
+use crate::optimizer::{MOST_SCALE, check_ratio};
 
 /// What an example with gradient g adds to a sum of clip norm c.
 ///
@@ -15,15 +12,9 @@ const MOST_SCALE: f32 = (1u64 << 40) as f32;
 /// WithSquares   (x, lambda x^2),  x = g min(1, zeta / |g|),  lambda = ratio / zeta,  squares entry by entry
 /// ```
 ///
-/// In each case the sum moves by at most c where an example is zeroed out, and by at most 2 c where it is replaced. For squares,
-/// |x|^2 + lambda^2 |x^2|^2 <= zeta^2 (1 + ratio^2), so that zeta = c / sqrt(1 + ratio^2); and zeta = c where examples can only be
-/// replaced (`replaced`), since then the squares are free:
-///
-/// ```text
-/// |x - y|^2 + lambda^2 |x^2 - y^2|^2 <= 4 zeta^2     for all |x|, |y| <= zeta, while ratio^2 <= 1/2
-/// ```
-///
-/// `docs/training.md` has the proof, and what rounding adds.
+/// Each has a length of c at most, so that the sum moves by at most c where an example is zeroed out, and by at most 2 c where it is
+/// replaced: |x|^2 + lambda^2 |x^2|^2 <= zeta^2 (1 + ratio^2) = c^2 with zeta = c / sqrt(1 + ratio^2). `docs/training.md` has what
+/// rounding adds.
 ///
 /// # Source
 /// Scaled: A. Ganesh, B. McMahan, A. Thakurta, On design principles for private adaptive optimizers, arXiv:2507.01129, Algorithm 8.
@@ -37,10 +28,8 @@ pub enum Contribution<'a> {
     Scaled(&'a [f32]),
     /// Its clipped gradient, and after it the squares of its entries.
     WithSquares {
-        /// How long the squares of a vector of the clip norm's length, along one parameter, are beside it; above 0, at most 0.7.
+        /// How long the squares of a vector of length zeta along one parameter are beside it; above 0, at most 1.
         ratio: f64,
-        /// Whether two neighbouring data sets differ in an example that is replaced, and no accountant splits that in two.
-        replaced: bool,
     },
 }
 
@@ -49,7 +38,7 @@ impl Contribution<'_> {
     ///
     /// ```
     /// use antinoise_train::clip::Contribution;
-    /// assert_eq!(Contribution::WithSquares { ratio: 0.5, replaced: false }.dim(650), 1300);
+    /// assert_eq!(Contribution::WithSquares { ratio: 0.5 }.dim(650), 1300);
     /// ```
     pub fn dim(self, parameters: usize) -> usize {
         match self {
@@ -58,34 +47,25 @@ impl Contribution<'_> {
         }
     }
 
-    /// zeta: what a gradient is clipped to, so that no sum moves by more than `clip_norm`.
+    /// zeta: what a gradient is clipped to, so that no example adds more than `clip_norm`.
     ///
     /// ```
     /// use antinoise_train::clip::Contribution;
-    /// let squares = |replaced| Contribution::WithSquares { ratio: 0.7, replaced };
-    /// assert_eq!(squares(true).gradient_norm(1.0), 1.0);
-    /// assert!((squares(false).gradient_norm(1.0) - 0.8192).abs() < 1e-4); // 1 / sqrt(1.49)
+    /// assert_eq!(Contribution::Gradient.gradient_norm(1.0), 1.0);
+    /// assert_eq!(Contribution::WithSquares { ratio: 0.75 }.gradient_norm(1.0), 0.8);
     /// ```
     pub fn gradient_norm(self, clip_norm: f64) -> f64 {
         match self {
-            Self::WithSquares { ratio, replaced: false } => clip_norm / (1.0 + ratio * ratio).sqrt(),
-            _ => clip_norm,
+            Self::Gradient | Self::Scaled(_) => clip_norm,
+            Self::WithSquares { ratio } => clip_norm / (1.0 + ratio * ratio).sqrt(),
         }
     }
 
     /// lambda: what squares are multiplied by, where there are any.
     pub fn share_of_squares(self, clip_norm: f64) -> Option<f64> {
         match self {
-            Self::WithSquares { ratio, .. } => Some(ratio / self.gradient_norm(clip_norm)),
+            Self::WithSquares { ratio } => Some(ratio / self.gradient_norm(clip_norm)),
             _ => None,
-        }
-    }
-
-    /// The length of the longest contribution, in clip norms: what rounding is relative to.
-    pub(crate) fn longest(self) -> f64 {
-        match self {
-            Self::WithSquares { ratio, replaced: true } => (1.0 + ratio * ratio).sqrt().next_up(),
-            _ => 1.0,
         }
     }
 
@@ -102,7 +82,7 @@ impl Contribution<'_> {
                     None => Ok(()),
                 }
             }
-            Self::WithSquares { ratio, .. } => check_ratio(ratio),
+            Self::WithSquares { ratio } => check_ratio(ratio),
         }
     }
 }

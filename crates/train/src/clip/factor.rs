@@ -79,7 +79,7 @@ impl<'a> Clip<'a> {
                 let scaled = sum.gradient.iter_mut().zip(scales);
                 scaled.for_each(|(x, &scale)| *x = *x * f64::from(scale) * unit);
             }
-            Contribution::WithSquares { ratio, .. } => {
+            Contribution::WithSquares { ratio } => {
                 let half = sum.gradient.len() / 2;
                 let (gradient, squares) = sum.gradient.split_at_mut(half);
                 gradient.iter_mut().for_each(|x| *x *= unit);

@@ -86,7 +86,7 @@ pub fn clipped_sum(
 /// let digits = data::digits();
 /// let model = Model::logistic(digits.shape, digits.classes)?;
 /// let start = vec![0.0; model.parameters()];
-/// let of = Contribution::WithSquares { ratio: 0.5, replaced: false };
+/// let of = Contribution::WithSquares { ratio: 0.5 };
 /// let sum = contribution_sum(&model, of, &start, &digits.train, &[3], 1.0)?.gradient;
 /// let (gradient, squares) = sum.split_at(650);
 /// let zeta = of.gradient_norm(1.0);

@@ -67,8 +67,7 @@ pub trait Learner: Debug + Sync {
         batch: &[usize],
     ) -> Result<GradientSum, Error>;
 
-    /// What rounding adds to the sensitivity of such a sum of at most `examples` examples, in lengths of the longest contribution,
-    /// rounded up: see [`clip::sum_margin`](crate::clip::sum_margin).
+    /// What rounding adds to the sensitivity of such a sum of at most `examples` examples, in clip norms, rounded up: see [`clip::sum_margin`](crate::clip::sum_margin).
     ///
     /// # Errors
     /// When there is no such bound.

@@ -13,6 +13,7 @@ mod schedule;
 mod step;
 mod workload;
 
+pub(crate) use moments::MOST_SCALE;
 pub use recipe::Recipe;
 pub(crate) use rule::check_ratio;
 pub use rule::{Needs, Rule};

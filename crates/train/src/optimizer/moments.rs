@@ -1,7 +1,7 @@
 //! Second moments of noisy numbers, damped in units of their root mean square.
 
-/// Scales stay within a factor 2^40 of 1, which sums of scaled gradients ask for.
-const MOST_SCALE: f64 = (1u64 << 40) as f64;
+/// Scales within a factor 2^40 of 1 keep sums of scaled gradients within the range of double precision.
+pub(crate) const MOST_SCALE: f32 = (1u64 << 40) as f32;
 
 /// The root of the mean of v, of those above 0; 0 where there is none.
 pub(super) fn root_mean_square(second: &[f32]) -> f64 {
@@ -21,5 +21,5 @@ pub(super) fn scales(second: &[f32], damping: f64) -> Vec<f32> {
         (before + f64::from(v), after + f64::from(v) / damped(v).powi(2))
     });
     let k = (before / after).sqrt();
-    second.iter().map(|&v| (k / damped(v)).clamp(1.0 / MOST_SCALE, MOST_SCALE) as f32).collect()
+    second.iter().map(|&v| ((k / damped(v)) as f32).clamp(1.0 / MOST_SCALE, MOST_SCALE)).collect()
 }

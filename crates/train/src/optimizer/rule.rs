@@ -88,8 +88,8 @@ pub enum Rule {
         beta2: f64,
         /// At least 1e-6.
         damping: f64,
-        /// How long lambda x^2 is beside x, for an x of length zeta along one parameter; above 0, at most 0.7. Squares are free
-        /// where data sets are neighbours by an example that is replaced; else they cost a factor sqrt(1 + ratio^2) of noise.
+        /// How long lambda x^2 is beside x, for an x of length zeta along one parameter; above 0, at most 1. Squares cost a factor
+        /// sqrt(1 + ratio^2) of noise.
         ratio: f64,
     },
 }
@@ -217,8 +217,6 @@ impl Rule {
 
 /// Least damping that single precision carries through; with less, a scale may be far from what it says.
 const LEAST_DAMPING: f64 = 1e-6;
-/// Up to a ratio of sqrt(1/2) squares are free where examples are replaced; this is a little less.
-const MOST_RATIO: f64 = 0.7;
 
 fn check_damped(beta1: f64, beta2: f64, damping: f64) -> Result<(), InvalidParameter> {
     below_one("beta1", beta1)?;
@@ -229,10 +227,10 @@ fn check_damped(beta1: f64, beta2: f64, damping: f64) -> Result<(), InvalidParam
     Ok(())
 }
 
-/// Refuses a ratio with which squares would not be free where examples are replaced.
+/// Refuses squares that would be longer than what they are squares of.
 pub(crate) fn check_ratio(ratio: f64) -> Result<(), InvalidParameter> {
-    if positive("ratio of squares", ratio)? > MOST_RATIO {
-        return Err(InvalidParameter::new("ratio of squares", ratio, "at most 0.7"));
+    if positive("ratio of squares", ratio)? > 1.0 {
+        return Err(InvalidParameter::new("ratio of squares", ratio, "at most 1"));
     }
     Ok(())
 }

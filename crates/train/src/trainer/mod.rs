@@ -15,7 +15,7 @@ pub use history::History;
 pub use run::{Options, Outcome};
 #[cfg(feature = "federated")]
 pub(crate) use saved::{Restored, State};
+pub use setup::Setup;
 #[cfg(feature = "federated")]
 pub(crate) use setup::noise_of;
-pub use setup::{Setup, with_squares};
 pub use steps::Trainer;

@@ -1,7 +1,6 @@
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::Adjacency;
 use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilder};
-use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, Scheme, VerifiedPlan};
+use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
 use crate::Error;
 use crate::clip::Contribution;
@@ -49,7 +48,7 @@ impl Setup<'_> {
     /// What an example adds to a step's sum, given the optimizer's scales, if it has any.
     pub(super) fn contribution<'s>(&self, scales: Option<&'s [f32]>) -> Contribution<'s> {
         match (self.recipe.rule.needs(), scales) {
-            (Needs::Squares { ratio }, _) => with_squares(self.plan, ratio),
+            (Needs::Squares { ratio }, _) => Contribution::WithSquares { ratio },
             (Needs::Scaled, Some(scales)) => Contribution::Scaled(scales),
             _ => Contribution::Gradient,
         }
@@ -76,8 +75,7 @@ impl Setup<'_> {
             Sampler::BallsInBins { .. } | Sampler::BMinSep { .. } => examples,
             Sampler::External => return Err(external().into()),
         };
-        // Rounding is relative to the longest contribution; scales make none longer.
-        let margin = self.model.sum_margin(largest)? * self.contribution(None).longest();
+        let margin = self.model.sum_margin(largest)?;
         if margin > SUM_ALLOWANCE {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
@@ -100,17 +98,6 @@ impl Setup<'_> {
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, steps, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, steps, &mut noise.rng(Purpose::DataOrder, 0))
-    }
-}
-
-/// What an example adds to the sums of `plan` where squares of this ratio are released beside gradients: they are free where the plan's
-/// neighbours differ in an example that is replaced.
-pub fn with_squares(plan: &VerifiedPlan, ratio: f64) -> Contribution<'static> {
-    // Where sampling amplifies, replacing is accounted as zeroing out twice.
-    let unamplified = matches!(plan.scheme(), Scheme::Unamplified { .. });
-    Contribution::WithSquares {
-        ratio,
-        replaced: unamplified && plan.privacy.adjacency == Adjacency::ReplaceOne,
     }
 }
 

@@ -64,7 +64,7 @@ enum SecondMoment {
     /// The same, and every gradient is divided by the roots of those so far before it is clipped: scale-then-privatize.
     Scaled,
     /// Noisy means of the squares of gradients, released beside them from the same budget: joint moment estimation. Noise grows
-    /// by 12%, but not with --adjacency replace-one without amplification.
+    /// by 12%.
     Joint,
 }
 

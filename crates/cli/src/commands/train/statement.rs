@@ -2,9 +2,9 @@
 
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
+use antinoise_train::clip::Contribution;
 use antinoise_train::data::Dataset;
 use antinoise_train::optimizer::{Needs, Rule};
-use antinoise_train::trainer::with_squares;
 
 use super::cost::Cost;
 use super::results::Finished;
@@ -59,13 +59,10 @@ fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
                 .into(),
         ),
         Needs::Squares { ratio } => {
-            let norm = with_squares(plan, ratio).gradient_norm(plan.clip_norm);
-            let bound = if norm < plan.clip_norm { "were at most the clip norm long" } else {
-                "move by at most twice the clip norm where an example is replaced, as they would alone"
-            };
+            let norm = Contribution::WithSquares { ratio }.gradient_norm(plan.clip_norm);
             Some(format!(
                 "Adam, joint moment estimation: each was clipped to {}, and the squares of its entries were released beside it; \
-                 both together {bound}",
+                 what an example added, both together, was at most the clip norm long",
                 short_up(norm, 5)
             ))
         }
