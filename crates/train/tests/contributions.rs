@@ -297,6 +297,23 @@ fn squares_leave_room_for_what_they_are_squares_of() {
     assert!(longest > 1.0 - 1e-4 && furthest > 1.99, "{longest} {furthest}");
 }
 
+/// One of many classes: nearly all of the gradient is along one parameter, where squares take the most room.
+#[test]
+fn squares_along_one_parameter_fill_the_clip_norm() {
+    const MANY: usize = 1000;
+    let model = Model::logistic(ImageShape { height: 1, width: 1, channels: 1 }, MANY).unwrap();
+    let examples = Examples::new(vec![0.0], vec![7], 1).unwrap();
+    let parameters = vec![0.0; model.parameters()];
+    for ratio in [0.1, 0.5, 1.0] {
+        for clip_norm in [1e-200, 0.3, 0.5] {
+            let of = Contribution::WithSquares { ratio };
+            let sum = contribution_sum(&model, of, &parameters, &examples, &[0], clip_norm).unwrap();
+            let units: Vec<f64> = sum.gradient.iter().map(|x| x / clip_norm).collect();
+            assert!(length(&units) <= 1.0 && length(&units) > 0.999, "{ratio}: {}", length(&units));
+        }
+    }
+}
+
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
     let model = Model::logistic(SHAPE, CLASSES).unwrap();
