@@ -21,8 +21,7 @@ pub struct OptimizerOptions {
     /// Where adam's second moments come from, and what of them clipping knows [default: released].
     #[arg(long, value_enum, conflicts_with = "resume")]
     second_moment: Option<SecondMoment>,
-    /// With scaled and joint second moments: what is added to their roots, in units of their root mean square [default: 0.1
-    /// where scaled, 1 where joint].
+    /// With scaled and joint second moments: what is added to their roots, in units of their root mean square [default: 1].
     #[arg(long, value_name = "D", value_parser = real, conflicts_with = "resume")]
     damping: Option<f64>,
     /// How far parameters may be from their start, in l2 norm, with ftrl.
@@ -114,14 +113,12 @@ impl OptimizerOptions {
 
     fn adam(&self, learning_rate: f64) -> Rule {
         let (beta1, beta2) = (0.9, 0.999);
-        let damping = |default| self.damping.unwrap_or(default);
+        let damping = self.damping.unwrap_or(1.0);
         match self.second_moment {
             None | Some(SecondMoment::Released) => Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
-            Some(SecondMoment::Scaled) => {
-                Rule::ScaledAdam { learning_rate, beta1, beta2, damping: damping(0.1) }
-            }
+            Some(SecondMoment::Scaled) => Rule::ScaledAdam { learning_rate, beta1, beta2, damping },
             Some(SecondMoment::Joint) => {
-                Rule::JointAdam { learning_rate, beta1, beta2, damping: damping(1.0), ratio: RATIO }
+                Rule::JointAdam { learning_rate, beta1, beta2, damping, ratio: RATIO }
             }
         }
     }
