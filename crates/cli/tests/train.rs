@@ -232,6 +232,8 @@ fn options_beside_resume_are_refused() {
         "--learning-rate 0.3",
         "--momentum 0.5",
         "--optimizer adam",
+        "--second-moment scaled",
+        "--damping 1",
         "--schedule cosine",
         "--warm-up 5",
         "--weight-decay 0.1",
@@ -272,6 +274,39 @@ fn an_optimizers_schedule_is_designed_for_and_resumed() {
     let mut plain = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 --out"));
     json(&plain.arg(folder.path().join("plain")).output().unwrap());
     assert_ne!(model(&folder.path().join("plain")), before);
+}
+
+/// What clipping knew of the optimizer is in the statement; an option that nothing heeds is refused.
+#[test]
+fn second_moments_are_stated_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (form, words) in [
+        ("scaled", "scale-then-privatize"),
+        ("joint", "was clipped to 0.89443"),
+        ("joint --adjacency replace-one", "was clipped to 0.89443"),
+    ] {
+        let out = folder.path().join(form.replace(' ', ""));
+        let learns = format!("--optimizer adam --second-moment {form}");
+        let mut command = antinoise(&format!("{TRAINING} --epochs 2 --seed 3 {learns}"));
+        let first = json(&command.arg("--out").arg(&out).output().unwrap());
+        let report = fs::read_to_string(out.join("report.html")).unwrap();
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(words), "{form}");
+        let before = model(&out);
+        assert_eq!(json(&resume(&out)), first);
+        assert_eq!(model(&out), before);
+    }
+    let out = folder.path().join("refused");
+    for (options, words) in [
+        ("--second-moment scaled", "without --optimizer adam"),
+        ("--optimizer adam --damping 1", "without --second-moment scaled or joint"),
+        ("--optimizer adam --second-moment joint --damping 0", "damping"),
+    ] {
+        let mut command = antinoise(&format!("{TRAINING} --epochs 2 --seed 3 {options} --out"));
+        let refused = command.arg(&out).output().unwrap();
+        assert!(refused.status.code() == Some(2) && stderr(&refused).contains(words), "{}", stderr(&refused));
+        assert!(!out.exists());
+    }
 }
 
 /// Trained anew, the model would be a second release of the same data under the statement of one.

@@ -20,7 +20,7 @@ pub struct Reference<'a> {
     pub model: &'a dyn Learner,
     /// What it is trained on and tested with.
     pub dataset: &'a Dataset,
-    /// How a step follows from a gradient.
+    /// How a step follows from a gradient; Adam itself in place of its private forms.
     pub recipe: Recipe,
     /// Examples in a batch; batches take turns.
     pub batch_size: usize,
@@ -90,8 +90,9 @@ impl Reference<'_> {
         let examples = self.dataset.train.len();
         let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
         let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, self.steps, rng)?;
+        let recipe = Recipe { rule: self.recipe.rule.of_gradients(), ..self.recipe };
         let (mut parameters, mut optimizer) =
-            (start, Optimizer::of_run(self.recipe, self.model.parameters(), self.steps)?);
+            (start, Optimizer::of_run(recipe, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
         let clock = Instant::now();
         for step in 0..self.steps {

@@ -20,7 +20,7 @@ use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use common::{Case, SGD, planned};
+use common::{Case, SCALED_ADAM, SGD, planned};
 use sha2::{Digest, Sha256};
 
 /// The folder of the run whose life this process is.
@@ -33,7 +33,10 @@ const DIARY: &str = "diary";
 const RUN: &str = "run";
 
 fn case(folder: &Path) -> Case {
-    Case::small(Plan::load(&folder.join(PLAN)).unwrap(), SGD)
+    let plan = Plan::load(&folder.join(PLAN)).unwrap();
+    // One of the two has scales, which follow from what is saved.
+    let rule = if plan.release.kind() == ReleaseKind::Grid { SCALED_ADAM } else { SGD };
+    Case::small(plan, rule)
 }
 
 fn digest(trainer: &Trainer) -> String {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
-use antinoise_train::clip::{clipped_sum, plain_sum};
+use antinoise_train::clip::{Contribution, clipped_sum, contribution_sum, plain_sum};
 use antinoise_train::data::{Example, Examples};
 use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::model::Model;
@@ -77,6 +77,22 @@ fn a_model_written_both_ways_has_the_same_sums() {
         own.evaluate(&start, &case.dataset.test).unwrap(),
     );
     assert!(ghost.accuracy == each.accuracy && (ghost.loss - each.loss).abs() < 1e-5);
+}
+
+#[test]
+fn scaled_gradients_and_squares_too() {
+    let (case, own) = (case(), own());
+    let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
+    let scales: Vec<f32> = (0..start.len()).map(|i| (3.0 * (i as f32 * 0.7).sin()).exp()).collect();
+    for of in [Contribution::Scaled(&scales), Contribution::WithSquares { ratio: 0.5 }] {
+        for clip in [1e-3, 0.5, 20.0] {
+            let ghost = contribution_sum(&case.model, of, &start, train, &batch, clip).unwrap();
+            let each = own.contribution_sum(of, &start, train, &batch, clip).unwrap();
+            let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
+            assert!(length(&apart) <= 1e-5 * clip * batch.len() as f64, "{}", length(&apart));
+            assert_eq!((ghost.gradient.len(), ghost.clipped), (of.dim(start.len()), each.clipped));
+        }
+    }
 }
 
 /// Neither threads nor the others of a batch change a bit of what an example adds.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_train::Error;
-use antinoise_train::clip::GradientSum;
+use antinoise_train::clip::{Contribution, GradientSum};
 use antinoise_train::data::{Dataset, Examples};
 use antinoise_train::learner::Learner;
 use antinoise_train::model::Evaluation;
@@ -138,8 +138,9 @@ impl Learner for Canaried<'_> {
         self.inner.check(parameters, examples)
     }
 
-    fn clipped_sum(
+    fn contribution_sum(
         &self,
+        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
@@ -151,7 +152,7 @@ impl Learner for Canaried<'_> {
             }
             Canary::Input => batch.iter().copied().filter(|&example| self.is_included(example)).collect(),
         };
-        let mut sum = self.inner.clipped_sum(parameters, examples, &trained, clip_norm)?;
+        let mut sum = self.inner.contribution_sum(contribution, parameters, examples, &trained, clip_norm)?;
         if self.canaries.kind == Canary::Gradient {
             self.gradients(batch, clip_norm, &mut sum);
         }

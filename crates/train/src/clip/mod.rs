@@ -24,6 +24,7 @@
 //! I. Goodfellow, Efficient Per-Example Gradient Computations, arXiv:1510.01799; Z. Bu et al., Differentially
 //! Private Optimization on Large Model at Small Cost, arXiv:2210.00038.
 
+mod contribution;
 mod factor;
 mod kernel;
 mod layer;
@@ -38,6 +39,7 @@ use candle_core::Result as TensorResult;
 use crate::Error;
 use crate::data::Examples;
 use crate::model::{Captured, Model, Record};
+pub use contribution::Contribution;
 pub(crate) use factor::Clip;
 use layer::{Factors, LayerGradients};
 pub use margin::sum_margin;
@@ -72,7 +74,40 @@ pub fn clipped_sum(
     batch: &[usize],
     clip_norm: f64,
 ) -> Result<GradientSum, Error> {
-    Pass { model, parameters, examples, clip: Some(Clip::new(clip_norm)?) }.sum(batch)
+    contribution_sum(model, Contribution::Gradient, parameters, examples, batch, clip_norm)
+}
+
+/// The sum over `batch` of what `contribution` makes of the examples' gradients.
+///
+/// As [`clipped_sum`]; with [`Contribution::WithSquares`] the sum of the squares follows that of the gradients.
+///
+/// ```
+/// use antinoise_train::{clip::{Contribution, contribution_sum}, data, model::Model};
+/// let digits = data::digits();
+/// let model = Model::logistic(digits.shape, digits.classes)?;
+/// let start = vec![0.0; model.parameters()];
+/// let of = Contribution::WithSquares { ratio: 0.5 };
+/// let sum = contribution_sum(&model, of, &start, &digits.train, &[3], 1.0)?.gradient;
+/// let (gradient, squares) = sum.split_at(650);
+/// let zeta = of.gradient_norm(1.0);
+/// for (x, square) in gradient.iter().zip(squares) {
+///     assert!((0.5 / zeta * x * x - square).abs() < 1e-12);
+/// }
+/// # Ok::<(), antinoise_train::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`clipped_sum`], and when the numbers of `contribution` are out of range or not one a parameter.
+pub fn contribution_sum(
+    model: &Model,
+    contribution: Contribution,
+    parameters: &[f32],
+    examples: &Examples,
+    batch: &[usize],
+    clip_norm: f64,
+) -> Result<GradientSum, Error> {
+    let clip = Some(Clip::of(contribution, clip_norm, model.parameters())?);
+    Pass { model, parameters, examples, clip }.sum(batch)
 }
 
 /// The sum over `batch` of the gradients as they are: no privacy, for comparison.
@@ -104,7 +139,7 @@ struct Pass<'a> {
     model: &'a Model,
     parameters: &'a [f32],
     examples: &'a Examples,
-    clip: Option<Clip>,
+    clip: Option<Clip<'a>>,
 }
 
 impl Pass<'_> {
@@ -118,11 +153,17 @@ impl Pass<'_> {
         })
     }
 
+    /// Numbers in a sum.
+    fn dim(self) -> usize {
+        let parameters = self.parameters.len();
+        self.clip.map_or(parameters, |clip| clip.dim(parameters))
+    }
+
     /// The sum of one chunk, in units of the clip norm's power of two.
     fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
         let count = chunk.len();
         if count == 0 {
-            return Ok(GradientSum::none(self.parameters.len()));
+            return Ok(GradientSum::none(self.dim()));
         }
         let (losses, layers) = self.capture(chunk)?;
         let layers = layers.iter().map(LayerGradients::new).collect::<TensorResult<Vec<_>>>()?;
@@ -130,7 +171,7 @@ impl Pass<'_> {
         let mut clipped = 0;
         match self.clip {
             Some(clip) => {
-                let norms = norms(&layers, self.model.chunk())?;
+                let norms = norms(&layers, clip.scales(), self.model.chunk())?;
                 factors
                     .iter_mut()
                     .zip(&norms[..count])
@@ -140,8 +181,12 @@ impl Pass<'_> {
             None => factors[..count].fill(1.0),
         }
         let factors = Factors::new(factors);
-        let mut gradient = Vec::with_capacity(self.parameters.len());
-        layers.iter().try_for_each(|layer| layer.append_sum(&mut gradient, &factors))?;
+        let dim = self.dim();
+        let mut gradient = Vec::with_capacity(dim);
+        layers.iter().try_for_each(|layer| layer.append_sum::<1>(&mut gradient, &factors))?;
+        if dim > gradient.len() {
+            layers.iter().try_for_each(|layer| layer.append_sum::<2>(&mut gradient, &factors))?;
+        }
         let loss = losses[..count].iter().map(|&loss| f64::from(loss)).sum();
         Ok(GradientSum { gradient, loss, clipped })
     }
@@ -159,9 +204,18 @@ impl Pass<'_> {
     }
 }
 
-/// The lengths of a chunk's gradients.
-fn norms(layers: &[LayerGradients], chunk: usize) -> TensorResult<Vec<f64>> {
+/// The lengths of a chunk's gradients, multiplied by `scales`.
+fn norms(layers: &[LayerGradients], scales: Option<&[f32]>, chunk: usize) -> TensorResult<Vec<f64>> {
     let mut squares = vec![0.0; chunk];
-    layers.iter().try_for_each(|layer| layer.add_norms_squared(&mut squares))?;
+    let mut rest = scales.unwrap_or_default();
+    for layer in layers {
+        if scales.is_none() {
+            layer.add_norms_squared(&mut squares)?;
+            continue;
+        }
+        let (of_layer, after) = rest.split_at(layer.parameters()?);
+        layer.add_scaled_norms_squared(of_layer, &mut squares)?;
+        rest = after;
+    }
     Ok(squares.into_iter().map(f64::sqrt).collect())
 }

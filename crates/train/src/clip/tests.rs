@@ -36,7 +36,7 @@ fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
     let size = pass.model.chunk();
     let (losses, captured) = pass.capture(chunk).unwrap();
     let layers: Vec<_> = captured.iter().map(|layer| LayerGradients::new(layer).unwrap()).collect();
-    let norms = norms(&layers, size).unwrap();
+    let norms = norms(&layers, None, size).unwrap();
     let mut bits: Vec<Vec<u64>> =
         losses.iter().zip(&norms).map(|(loss, norm)| vec![key(f64::from(*loss)), key(*norm)]).collect();
     let mut push = |values: &[f32]| {

@@ -13,12 +13,12 @@ pub(crate) fn sum_of_whole<M>(
     units: &[usize],
     chunk: usize,
     dim: usize,
-    clip: Option<Clip>,
+    clip: Option<Clip<'_>>,
     memory: impl Fn() -> M + Sync,
     each: impl Fn(&mut M, usize, &mut dyn FnMut(&[f32], f64)) -> Result<(), Error> + Sync,
 ) -> Result<GradientSum, Error> {
     let leaf = |units: &[usize]| {
-        let mut sum = GradientSum::none(dim);
+        let mut sum = GradientSum::none(clip.map_or(dim, |clip| clip.dim(dim)));
         let mut memory = memory();
         for &unit in units {
             each(&mut memory, unit, &mut |vector, loss| sum.add_clipped(vector, loss, clip))?;

@@ -6,7 +6,7 @@ use antinoise_plan::{SUM_ALLOWANCE, VerifiedPlan};
 use crate::Error;
 use crate::clip::{Clip, sum_margin};
 use crate::local::{CHUNK, LocalSteps, Population};
-use crate::optimizer::Rule;
+use crate::optimizer::{Needs, Rule};
 use crate::trainer::Identity;
 
 /// What a run is a function of, apart from its key, the parameters that it starts from and who is there when.
@@ -36,6 +36,10 @@ impl<P: Population> Setup<'_, P> {
     /// It names what does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.rule.check()?;
+        if self.rule.needs() != Needs::Gradients {
+            let must_be = "one that needs the mean of updates alone: sgd, nesterov, ftrl or adam";
+            return Err(InvalidParameter::new("rule", format!("{:?}", self.rule), must_be).into());
+        }
         self.local.check()?;
         self.plan.limits_of_users()?;
         let (users, parameters) = (self.population.users(), self.population.parameters());
@@ -56,7 +60,7 @@ impl<P: Population> Setup<'_, P> {
         Ok(())
     }
 
-    pub(super) fn clip(&self) -> Result<Clip, InvalidParameter> {
+    pub(super) fn clip(&self) -> Result<Clip<'static>, InvalidParameter> {
         Clip::new(self.plan.clip_norm)
     }
 

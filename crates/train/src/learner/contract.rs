@@ -1,13 +1,13 @@
 use std::fmt::Debug;
 
 use crate::Error;
-use crate::clip::GradientSum;
+use crate::clip::{Contribution, GradientSum};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
 /// A model under private training.
 ///
-/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin)**: whoever implements this states
+/// **Privacy rests on [`contribution_sum`](Self::contribution_sum) and [`sum_margin`](Self::sum_margin)**: whoever implements this states
 /// a theorem about floating-point sums (`docs/training.md`). To train a model of your own, implement
 /// [`Network`](super::Network) instead, and let [`Own`](super::Own) clip and sum.
 pub trait Learner: Debug + Sync {
@@ -26,20 +26,35 @@ pub trait Learner: Debug + Sync {
     /// It names what does not fit.
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error>;
 
-    /// The sum over `batch` of g_i min(1, clip_norm / |g_i|) in double precision, as
-    /// [`clip::clipped_sum`](crate::clip::clipped_sum): an example whose gradient is not finite adds nothing, and neither
+    /// The sum over `batch` of what `contribution` makes of the examples' gradients, in double precision, as
+    /// [`clip::contribution_sum`](crate::clip::contribution_sum): an example whose gradient is not finite adds nothing, and neither
     /// threads nor the others of its batch change what it adds.
     ///
     /// # Errors
-    /// When the clip norm is out of range, parameters or examples do not fit, or an index is beyond the examples or twice in
+    /// When the clip norm or a number of `contribution` is out of range, parameters or examples do not fit, or an index is beyond the examples or twice in
     /// the batch.
+    fn contribution_sum(
+        &self,
+        contribution: Contribution,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+        clip_norm: f64,
+    ) -> Result<GradientSum, Error>;
+
+    /// The sum over `batch` of g_i min(1, clip_norm / |g_i|): that of [`Contribution::Gradient`].
+    ///
+    /// # Errors
+    /// As [`contribution_sum`](Self::contribution_sum).
     fn clipped_sum(
         &self,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
         clip_norm: f64,
-    ) -> Result<GradientSum, Error>;
+    ) -> Result<GradientSum, Error> {
+        self.contribution_sum(Contribution::Gradient, parameters, examples, batch, clip_norm)
+    }
 
     /// The sum over `batch` of the gradients as they are: no privacy, for comparison.
     ///
@@ -52,8 +67,7 @@ pub trait Learner: Debug + Sync {
         batch: &[usize],
     ) -> Result<GradientSum, Error>;
 
-    /// What rounding adds to the sensitivity of a clipped sum of at most `examples` examples, in clip norms, rounded up: see
-    /// [`clip::sum_margin`](crate::clip::sum_margin).
+    /// What rounding adds to the sensitivity of such a sum of at most `examples` examples, in clip norms, rounded up: see [`clip::sum_margin`](crate::clip::sum_margin).
     ///
     /// # Errors
     /// When there is no such bound.

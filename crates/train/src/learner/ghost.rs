@@ -2,7 +2,7 @@
 
 use super::contract::Learner;
 use crate::Error;
-use crate::clip::{self, GradientSum};
+use crate::clip::{self, Contribution, GradientSum};
 use crate::data::Examples;
 use crate::model::{Evaluation, Model};
 
@@ -23,14 +23,15 @@ impl Learner for Model {
         Ok(self.check(parameters, examples)?)
     }
 
-    fn clipped_sum(
+    fn contribution_sum(
         &self,
+        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
         clip_norm: f64,
     ) -> Result<GradientSum, Error> {
-        clip::clipped_sum(self, parameters, examples, batch, clip_norm)
+        clip::contribution_sum(self, contribution, parameters, examples, batch, clip_norm)
     }
 
     fn plain_sum(

@@ -7,7 +7,7 @@ use super::contract::Learner;
 use super::gradient::{Variables, tensors};
 use super::network::Network;
 use crate::Error;
-use crate::clip::{self, Clip, GradientSum, check_batch, sum_of_whole};
+use crate::clip::{self, Clip, Contribution, GradientSum, check_batch, sum_of_whole};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
@@ -62,7 +62,7 @@ impl<N: Network> Own<N> {
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip: Option<Clip>,
+        clip: Option<Clip<'_>>,
     ) -> Result<GradientSum, Error> {
         self.check_length(parameters)?;
         check_batch(batch, examples.len())?;
@@ -119,14 +119,16 @@ impl<N: Network> Learner for Own<N> {
         Ok(())
     }
 
-    fn clipped_sum(
+    fn contribution_sum(
         &self,
+        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
         clip_norm: f64,
     ) -> Result<GradientSum, Error> {
-        self.sum(parameters, examples, batch, Some(Clip::new(clip_norm)?))
+        let clip = Clip::of(contribution, clip_norm, self.parameters)?;
+        self.sum(parameters, examples, batch, Some(clip))
     }
 
     fn plain_sum(

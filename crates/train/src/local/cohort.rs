@@ -17,7 +17,7 @@ pub(crate) fn cohort_sum<P: Population>(
     local: LocalSteps,
     start: &[f32],
     cohort: &[usize],
-    clip: Option<Clip>,
+    clip: Option<Clip<'_>>,
     rng: impl Fn(usize) -> KeyedRng + Sync,
 ) -> Result<GradientSum, Error> {
     sum_of_whole(

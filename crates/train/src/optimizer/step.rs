@@ -1,5 +1,6 @@
 use antinoise_input::InvalidParameter;
 
+use super::moments::{root_mean_square, scales};
 use super::recipe::Recipe;
 use super::rule::Rule;
 
@@ -64,12 +65,24 @@ impl Optimizer {
         (&self.first, &self.second)
     }
 
-    /// Moves `parameters` by one step along `gradient`.
+    /// s: what gradients must be multiplied by, entry by entry, before they are clipped; `None` where the rule asks for gradients
+    /// as they are. It follows from earlier steps alone.
+    pub fn scales(&self) -> Option<Vec<f32>> {
+        match self.recipe.rule {
+            Rule::ScaledAdam { damping, .. } => Some(scales(&self.second, damping)),
+            _ => None,
+        }
+    }
+
+    /// Moves `parameters` by one step along `gradient`, the mean of what the rule [needs](Rule::needs): of scaled gradients as they
+    /// were released, of gradients followed by their squares.
     ///
     /// # Panics
-    /// Unless both are as long as the dimension given to [`Optimizer::new`], and when a run with a schedule is over.
+    /// Unless `parameters` are as many as the dimension given to [`Optimizer::new`] and `gradient` as [`Rule::released`] says, and
+    /// when a run with a schedule is over.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
-        assert_eq!(parameters.len(), gradient.len(), "one gradient a parameter");
+        let released = self.recipe.rule.released(parameters.len());
+        assert_eq!(gradient.len(), released, "the numbers that the rule needs");
         let Recipe { schedule, weight_decay, zero_beyond, rule } = self.recipe;
         assert!(self.steps < self.run, "no step after the last one");
         let share = schedule.share(self.steps, self.run);
@@ -78,16 +91,19 @@ impl Optimizer {
             let kept = (1.0 - share * rule.learning_rate() * weight_decay) as f32;
             parameters.iter_mut().for_each(|theta| *theta *= kept);
         }
-        let beyond = |bound: f64| gradient.iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound);
+        let beyond = |bound: f64| {
+            gradient[..parameters.len()].iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound)
+        };
         if zero_beyond.is_some_and(beyond) {
-            self.apply(share, parameters, gradient.iter().map(|_| 0.0));
+            self.apply(share, parameters, &vec![0.0; gradient.len()]);
         } else {
-            self.apply(share, parameters, gradient.iter().copied());
+            self.apply(share, parameters, gradient);
         }
     }
 
     /// What the rule makes of an update, with this share of its learning rate.
-    fn apply(&mut self, share: f64, parameters: &mut [f32], gradient: impl Iterator<Item = f32>) {
+    fn apply(&mut self, share: f64, parameters: &mut [f32], update: &[f32]) {
+        let gradient = update.iter().copied();
         if self.recipe.rule.remembers().0 {
             assert_eq!(self.first.len(), parameters.len(), "as many parameters as at the start");
         }
@@ -136,6 +152,46 @@ impl Optimizer {
                     *theta -= rate * *m / ((*v * second_scale).sqrt() + epsilon);
                 }
             }
+            Rule::ScaledAdam { beta1, beta2, .. } => {
+                let scales = self.scales().expect("its rule has scales");
+                let (beta1, beta2) = (beta1 as f32, beta2 as f32);
+                let moments = self.first.iter_mut().zip(&mut self.second);
+                for ((g, s), (m, v)) in gradient.zip(scales).zip(moments) {
+                    let g = g / s;
+                    *m = beta1 * *m + (1.0 - beta1) * g;
+                    *v = beta2 * *v + (1.0 - beta2) * g * g;
+                }
+                self.move_damped(share, parameters);
+            }
+            Rule::JointAdam { beta1, beta2, .. } => {
+                let (beta1, beta2) = (beta1 as f32, beta2 as f32);
+                let (gradient, squares) = update.split_at(parameters.len());
+                let moments = self.first.iter_mut().zip(&mut self.second);
+                for ((g, q), (m, v)) in gradient.iter().zip(squares).zip(moments) {
+                    *m = beta1 * *m + (1.0 - beta1) * g;
+                    *v = beta2 * *v + (1.0 - beta2) * q;
+                }
+                self.move_damped(share, parameters);
+            }
+        }
+    }
+
+    /// theta <- theta - rate m^ / (sqrt(v^) + damping rms^); nothing where all of v is 0 or below.
+    fn move_damped(&self, share: f64, parameters: &mut [f32]) {
+        let (Rule::ScaledAdam { learning_rate, beta1, beta2, damping }
+        | Rule::JointAdam { learning_rate, beta1, beta2, damping, .. }) = self.recipe.rule
+        else {
+            return;
+        };
+        let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
+        // Both roots carry the same correction of v, which is taken to the rate.
+        let rate = (share * learning_rate / corrected(beta1) * corrected(beta2).sqrt()) as f32;
+        let least = (damping * root_mean_square(&self.second)) as f32;
+        if least == 0.0 {
+            return;
+        }
+        for ((theta, m), v) in parameters.iter_mut().zip(&self.first).zip(&self.second) {
+            *theta -= rate * m / (v.max(0.0).sqrt() + least);
         }
     }
 }

@@ -124,7 +124,7 @@ impl<'a> Trainer<'a> {
             Restored::read(setup.identity(), (setup.recipe, setup.plan.steps), checkpoints, noise, check)?;
         let batches = setup.batches(&noise)?;
         let turns = Turns::before(setup.plan, &batches, &noise)?;
-        let buffers = Buffers::new(parameters.len());
+        let buffers = Buffers::new(setup.released());
         Ok(Self { setup, batches, turns, noise, optimizer, parameters, buffers, history, lineage })
     }
 }

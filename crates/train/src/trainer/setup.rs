@@ -3,9 +3,10 @@ use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilde
 use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
 use crate::Error;
+use crate::clip::Contribution;
 use crate::data::Dataset;
 use crate::learner::Learner;
-use crate::optimizer::Recipe;
+use crate::optimizer::{Needs, Recipe};
 
 /// What a run is a function of, apart from its key and the parameters that it starts from.
 #[derive(Debug, Clone, Copy)]
@@ -39,15 +40,33 @@ impl Setup<'_> {
         self.check_sensitivity()
     }
 
+    /// Numbers that a step releases.
+    pub(super) fn released(&self) -> usize {
+        self.recipe.rule.released(self.model.parameters())
+    }
+
+    /// What an example adds to a step's sum, given the optimizer's scales, if it has any.
+    pub(super) fn contribution<'s>(&self, scales: Option<&'s [f32]>) -> Contribution<'s> {
+        match (self.recipe.rule.needs(), scales) {
+            (Needs::Squares { ratio }, _) => Contribution::WithSquares { ratio },
+            (Needs::Scaled, Some(scales)) => Contribution::Scaled(scales),
+            _ => Contribution::Gradient,
+        }
+    }
+
     /// Refuses sums that one example may move further than the plan's noise is for.
     fn check_sensitivity(&self) -> Result<(), Error> {
         let Plan { examples, sampler, release, .. } = **self.plan;
-        let parameters = self.model.parameters();
+        let released = self.released();
         if let Release::Grid { dim, .. } = release
-            && parameters > dim
+            && released > dim
         {
+            let what = match self.recipe.rule.needs() {
+                Needs::Squares { .. } => "number of parameters and their squares",
+                Needs::Gradients | Needs::Scaled => "number of parameters",
+            };
             let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
-            return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
+            return Err(InvalidParameter::new(what, released, must_be).into());
         }
         // Every group may come whole.
         let largest = match sampler {
@@ -73,7 +92,7 @@ impl Setup<'_> {
         run: RunId,
         context: [u8; 32],
     ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-        noise_of(self.plan, self.model.parameters(), run, context)
+        noise_of(self.plan, self.released(), run, context)
     }
 
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {

@@ -41,7 +41,7 @@ pub struct Trainer<'a> {
     pub(super) lineage: Lineage,
 }
 
-/// Vectors of the model's dimension that a step fills.
+/// Vectors of as many numbers as a step releases, which it fills.
 pub(super) struct Buffers {
     released: Vec<f32>,
     mean: Vec<f32>,
@@ -67,7 +67,7 @@ impl<'a> Trainer<'a> {
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
         let (batches, turns) = (setup.batches(&noise)?, Turns::none(setup.plan));
-        let buffers = Buffers::new(start.len());
+        let buffers = Buffers::new(setup.released());
         let history = History::default();
         Ok(Self { setup, batches, turns, noise, optimizer, parameters: start, buffers, history, lineage })
     }
@@ -82,7 +82,8 @@ impl<'a> Trainer<'a> {
         &self.parameters
     }
 
-    /// The noisy sum of the last step, as the plan releases it; zeros before the first.
+    /// The noisy sum of the last step, as the plan releases it: of gradients, scaled where the optimizer says so, and after them their
+    /// squares where it needs them; zeros before the first.
     pub fn release(&self) -> &[f32] {
         &self.buffers.released
     }
@@ -111,13 +112,21 @@ impl<'a> Trainer<'a> {
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         self.turns.take(step, &batch)?;
-        let sum = model.clipped_sum(&self.parameters, &dataset.train, &batch, plan.clip_norm)?;
+        let scales = self.optimizer.scales();
+        let contribution = self.setup.contribution(scales.as_deref());
+        let (parameters, examples) = (&self.parameters, &dataset.train);
+        let sum = model.contribution_sum(contribution, parameters, examples, &batch, plan.clip_norm)?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;
         self.noise.release(&sum.gradient, released)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         mean.iter_mut().zip(&*released).for_each(|(mean, sum)| *mean = sum * share);
+        if let Some(lambda) = contribution.share_of_squares(plan.clip_norm) {
+            mean[parameters.len()..]
+                .iter_mut()
+                .for_each(|square| *square = (f64::from(*square) / lambda) as f32);
+        }
         self.optimizer.step(&mut self.parameters, mean);
         let count = batch.len() as f64;
         self.history.losses.push(sum.loss / count);

@@ -5,6 +5,7 @@ use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::federated::{Federation, Reference, Setup};
 use antinoise_train::local::LocalSteps;
+use antinoise_train::optimizer::Rule;
 
 use crate::pulls::{
     DIM, LOCAL, Pulls, ROUNDS, RULE, USERS, begin, folder, plan, plan_of, refused, resume, setup, there,
@@ -87,6 +88,8 @@ fn what_does_not_fit_is_refused() {
     refused(begin(setup(&cyclic, &population), folder().path()), "participation of the plan");
     let local = LocalSteps { most_steps: 0, ..LOCAL };
     refused(begin(Setup { local, ..setup(&plan, &population) }, folder().path()), "most local steps");
+    let rule = Rule::ScaledAdam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, damping: 0.1 };
+    refused(begin(Setup { rule, ..setup(&plan, &population) }, folder().path()), "mean of updates alone");
     let key = || Key::from_seed_insecure(1);
     let long =
         Federation::begin(setup(&plan, &population), folder().path(), RunId::default(), vec![0.0; 51], key());

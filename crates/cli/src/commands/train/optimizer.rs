@@ -18,6 +18,12 @@ pub struct OptimizerOptions {
     /// Momentum of sgd and nesterov.
     #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
     momentum: f64,
+    /// Where adam's second moments come from, and what of them clipping knows [default: released].
+    #[arg(long, value_enum, conflicts_with = "resume")]
+    second_moment: Option<SecondMoment>,
+    /// With scaled and joint second moments: what is added to their roots, in units of their root mean square [default: 1].
+    #[arg(long, value_name = "D", value_parser = real, conflicts_with = "resume")]
+    damping: Option<f64>,
     /// How far parameters may be from their start, in l2 norm, with ftrl.
     #[arg(long, value_name = "R", required_if_eq("name", "ftrl"), value_parser = real, conflicts_with = "resume")]
     radius: Option<f64>,
@@ -48,6 +54,21 @@ enum OptimizerName {
     /// Adam; with --weight-decay it is AdamW.
     Adam,
 }
+
+/// Where Adam's second moments come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SecondMoment {
+    /// Squares of the noisy mean gradients, which have the noise's squares in them.
+    Released,
+    /// The same, and every gradient is divided by the roots of those so far before it is clipped: scale-then-privatize.
+    Scaled,
+    /// Noisy means of the squares of gradients, released beside them from the same budget: joint moment estimation. Noise grows
+    /// by 12%.
+    Joint,
+}
+
+/// How long squares are beside gradients in joint releases.
+const RATIO: f64 = 0.5;
 
 /// What the recipes of several learning rates share.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -86,12 +107,33 @@ impl OptimizerOptions {
             OptimizerName::Ftrl => {
                 Rule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
             }
-            OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+            OptimizerName::Adam => self.adam(learning_rate),
+        }
+    }
+
+    fn adam(&self, learning_rate: f64) -> Rule {
+        let (beta1, beta2) = (0.9, 0.999);
+        let damping = self.damping.unwrap_or(1.0);
+        match self.second_moment {
+            None | Some(SecondMoment::Released) => Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
+            Some(SecondMoment::Scaled) => Rule::ScaledAdam { learning_rate, beta1, beta2, damping },
+            Some(SecondMoment::Joint) => {
+                Rule::JointAdam { learning_rate, beta1, beta2, damping, ratio: RATIO }
+            }
         }
     }
 
     /// Refuses an option that the optimizer would not heed.
     pub fn check(&self) -> Result<(), InvalidParameter> {
+        if self.second_moment.is_some() && !self.is_adam() {
+            let must_be = "left out without --optimizer adam";
+            return Err(InvalidParameter::new("second_moment", "given", must_be));
+        }
+        let damped = matches!(self.second_moment, Some(SecondMoment::Scaled | SecondMoment::Joint));
+        if let Some(damping) = self.damping.filter(|_| !damped) {
+            let must_be = "left out without --second-moment scaled or joint";
+            return Err(InvalidParameter::new("damping", damping, must_be));
+        }
         match self.radius {
             Some(radius) if self.name != OptimizerName::Ftrl => {
                 Err(InvalidParameter::new("radius", radius, "left out without --optimizer ftrl"))

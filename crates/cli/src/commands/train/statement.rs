@@ -2,11 +2,14 @@
 
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
+use antinoise_train::clip::Contribution;
 use antinoise_train::data::Dataset;
+use antinoise_train::optimizer::{Needs, Rule};
 
 use super::cost::Cost;
 use super::results::Finished;
 use super::study::Study;
+use crate::numbers::short_up;
 
 /// What the trainer holds every batch to. Numbers are left out: where sampling amplifies, who took part is a secret.
 const PARTICIPATION: &str = "as the schema has it: before the gradients of a batch were used, each of its examples was found to have had fewer turns than are \
@@ -38,6 +41,30 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
+    let statement = match gradients(&study.rules()[0], plan) {
+        Some(gradients) => statement.with_fact("gradients", gradients),
+        None => statement,
+    };
     // The page breaks lines where it must.
     format!("{statement:#}")
+}
+
+/// What was released in place of clipped gradients, where the optimizer asked for more.
+fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
+    match rule.needs() {
+        Needs::Gradients => None,
+        Needs::Scaled => Some(
+            "Adam, scale-then-privatize: before it was clipped, each was multiplied entry by entry by numbers that follow from \
+             earlier releases alone; what an example added was at most the clip norm long"
+                .into(),
+        ),
+        Needs::Squares { ratio } => {
+            let norm = Contribution::WithSquares { ratio }.gradient_norm(plan.clip_norm);
+            Some(format!(
+                "Adam, joint moment estimation: each was clipped to {}, and the squares of its entries were released beside it; \
+                 what an example added, both together, was at most the clip norm long",
+                short_up(norm, 5)
+            ))
+        }
+    }
 }

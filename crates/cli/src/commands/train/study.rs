@@ -60,6 +60,8 @@ impl Study {
         let table = arguments.table.table(&arguments.data)?;
         let dataset = load(&arguments.data, table.as_ref())?;
         let model = build(arguments.model_name(), &dataset)?;
+        let rules = arguments.rules();
+        let released = rules[0].released(model.parameters());
         let study = Self {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
@@ -68,13 +70,13 @@ impl Study {
             repeats: arguments.repeats,
             seed: arguments.seed,
             released: arguments.released_models.unwrap_or_default(),
-            rules: arguments.rules(),
+            rules,
             around: arguments.optimizer.around(),
             // Who releases all models has accounted for so many.
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
-            plans: plans(arguments, dataset.train.len(), model.parameters())?,
+            plans: plans(arguments, dataset.train.len(), released)?,
         };
         study.check()?;
         if let Some(canaries) = study.audit {
