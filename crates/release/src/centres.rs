@@ -48,7 +48,7 @@ struct OfAxis {
 }
 
 /// The centres that a release with the query `kmeans:CENTRES@AXES` publishes where the noisy numbers of rows of its cells are `rows`, each of this
-/// standard deviation: for noisy cells of another origin, and to simulate. The last axis is counted first.
+/// standard deviation: for noisy cells of another origin, and to simulate. The last axis is counted first. It adds no noise: the centres are as private as `rows` are.
 ///
 /// ```
 /// use antinoise_release::{Axis, kmeans};

@@ -244,3 +244,20 @@ impl Settings {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings of folders that were made before there were columns are read, and would be written, letter by letter.
+    #[test]
+    fn settings_of_older_folders_are_read_as_they_were() {
+        let text = "periods = 8\nepsilon = 2.0\ndelta = 0.000001\nunit = \"user\"\nmax_periods = 3\nmax_rows = 1\nkeep = \"sample\"\n\
+                    queries = [[\"counts\", 1.0], [\"window:3\", 1.0], [\"quantiles:0.5,0.9@0,5,10,20,40\", 1.0], [\"sum:0,9\", 2.5]]\n\
+                    non_negative = false\nmonotone = false\nkeys = [\"north\", \"south\"]\n";
+        let settings: Settings = toml::from_str(text).unwrap();
+        settings.check().unwrap();
+        assert!(settings.columns().is_empty() && settings.needs_value());
+        assert_eq!(toml::to_string(&settings).unwrap(), text);
+    }
+}

@@ -33,7 +33,7 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let what = match is_kmeans {
             true => {
                 "Centres after the last period. Intervals are those of the mean and of the number of the rows in a centre's region, \
-                 which was chosen by the same noise."
+                 which was chosen by the same noise: how often they hold was counted, and is not proved."
             }
             false => "Published figures with their 95% intervals.",
         };
