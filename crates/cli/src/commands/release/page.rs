@@ -49,7 +49,7 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         kind: "continual release",
         eyebrow: "Continual release with correlated noise",
         title: name,
-        footer: "Written by antinoise. Each interval holds its truth in 95% of releases, by itself; all of them together \
+        footer: "Written by antinoise. Each interval, but for those of centres, holds its truth in 95% of releases or more, by itself; all of them together \
                  hold less often.",
     };
     Ok(document(&frame, &lead, &body))
