@@ -60,7 +60,7 @@ pub fn csv(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Erro
 /// The same of a Parquet file. Ranges are of columns of numbers; categories and classes are text, whole numbers or true and false.
 ///
 /// # Errors
-/// As [`csv`], with the number of the row from 0; when a column is of another type.
+/// As [`csv()`], with the number of the row from 0; when a column is of another type.
 #[cfg(feature = "parquet")]
 pub fn parquet(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
     dataset(path, schema, test, parquet_rows)
