@@ -74,7 +74,7 @@ impl<M: Mode> Engine<M> {
         let summed = placement.state == State::Regenerated && !matches!(kernel, Kernel::Circulant(_));
         let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
-        let room = rows.max(at_once).max(M::ROOM);
+        let room = rows.max(at_once + M::ROOM - 1);
         // Sums of seeds are listed for all tiles at once.
         let staggered = placement.state == State::Stored;
         Ok(Self {

@@ -34,7 +34,7 @@ pub struct Placement {
 const LONGEST_LOOK_AHEAD: usize = 32;
 /// Up to so many seeds are faster stored than regenerated.
 const FEW_SEEDS: usize = 2;
-/// Steps that a BLT on a grid makes in one pass.
+/// Steps that a BLT, or a sum of more seeds than that, makes in one pass on a grid.
 const GRID_LOOK_AHEAD: usize = 8;
 
 /// What the caller allows.
@@ -95,9 +95,8 @@ impl Placement {
                 let look_ahead = limits.look_ahead.min(steps).min(affordable(row)).max(1);
                 (State::Regenerated, look_ahead, 0, apart(look_ahead))
             }
-            Leaf::Retained { .. } if is_affordable => (State::Stored, 1, stored, 0),
             // Run again, they would take the square of the steps so far.
-            Leaf::Retained { .. } => {
+            Leaf::Retained { .. } if !is_affordable => {
                 let needed = stored as u128 * u128::from(vector);
                 let must_be = format!(
                     "at least {needed} bytes, in which a sum of seeds on a grid keeps {stored} past seeds of {} outputs",
@@ -119,16 +118,17 @@ impl Placement {
                 (State::Stored, 1, stored, 0)
             }
             Leaf::Ring { history: History::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
-            Leaf::Blt { .. } if is_affordable => {
+            Leaf::Blt { .. } | Leaf::Retained { .. } if is_affordable => {
                 // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
-                let wanted = if numbers.on_grid { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
+                let is_long = matches!(flat.leaf, Leaf::Blt { .. }) || stored > GRID_LOOK_AHEAD;
+                let wanted = if numbers.on_grid && is_long { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
                 let left = limits.bytes.saturating_sub(stored as u64 * vector);
                 let has_room = limits.stored || apart(wanted) as u64 * row <= left;
                 let fits = wanted > 1 && has_room && rows_fit();
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }
-            Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
+            Leaf::Ring { .. } | Leaf::Blt { .. } | Leaf::Retained { .. } => made_again(State::Replayed),
         };
         let bytes = past as u64 * vector + rows as u64 * row;
         Ok(Self { state, look_ahead, vectors: past + rows, bytes })

@@ -4,7 +4,7 @@
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
-use crate::flat_recursion::{FlatRecursion, History, Leaf, RetainedRow};
+use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::spec::Spec;
 
 /// Deviations of noise: single precision reaches from 2^-126 to 2^128, and the numbers of a row may be larger or smaller than its deviation.
@@ -90,7 +90,7 @@ pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) 
     if flat.run_steps > MOST_STEPS {
         return false;
     }
-    let Some((first, sum)) = flat.leaf.response(flat.run_steps) else { return false };
+    let Some((first, sum)) = flat.leaf.extremes(flat.run_steps) else { return false };
     let per_unit = spec.noise_std / grid.spacing();
     let factors = (0..spec.steps).map(|step| per_unit * flat.position(step).factor.abs());
     let (least, most) = factors.fold((f64::INFINITY, 0.0f64), |(least, most), x| (least.min(x), most.max(x)));
@@ -164,11 +164,7 @@ impl Reach {
                 Self::of_seeds(largest(sizes))
             }
             Leaf::Circulant { first, later, .. } => Self::of_seeds(larger(*first, *later)),
-            Leaf::Retained { rows, .. } => {
-                let size =
-                    |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
-                Self::of_seeds(largest(rows.iter().map(size)))
-            }
+            Leaf::Retained { .. } => Self::of_seeds(leaf.extremes(steps).map_or(f64::NAN, |(_, sum)| sum)),
         }
     }
 

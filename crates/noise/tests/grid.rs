@@ -134,7 +134,7 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
 #[test]
 fn sums_of_seeds_keep_no_more_than_they_say() {
     for (name, recursion) in sums_of_seeds() {
-        let kept = builder(&recursion).build_on_grid(grid(), key()).unwrap().placement();
+        let kept = builder(&recursion).look_ahead(1).build_on_grid(grid(), key()).unwrap().placement();
         let seeds = recursion.one_seed_a_step(STEPS).unwrap().state_vectors();
         assert_eq!((kept.vectors, kept.bytes), (seeds, (8 * seeds * DIM) as u64), "{name}");
         assert!(if name == "tree" { seeds == 3 } else { seeds == STEPS - 1 }, "{name}: {seeds}");
@@ -201,12 +201,15 @@ fn far_seeks_change_no_bit() {
 #[test]
 fn rows_are_made_ahead_where_their_points_fit() {
     let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
-    for (spacing, look_ahead) in [(-14, 8), (-25, 8), (-34, 1)] {
+    let dense = sums_of_seeds().into_iter().find(|(name, _)| *name == "dense").expect("a dense one").1;
+    for (recursion, spacing, look_ahead) in
+        [(&recursion, -14, 8), (&recursion, -25, 8), (&recursion, -34, 1), (&dense, -14, 8), (&dense, -34, 1)]
+    {
         let grid = Grid::new(2f64.powi(spacing)).unwrap();
-        let whole = rows(builder(&recursion).build_on_grid(grid, key()).unwrap());
-        let stream = builder(&recursion).build_on_grid(grid, key()).unwrap();
+        let whole = rows(builder(recursion).build_on_grid(grid, key()).unwrap());
+        let stream = builder(recursion).build_on_grid(grid, key()).unwrap();
         assert_eq!(stream.placement().look_ahead, look_ahead);
-        let one_by_one = builder(&recursion).look_ahead(1).build_on_grid(grid, key()).unwrap();
+        let one_by_one = builder(recursion).look_ahead(1).build_on_grid(grid, key()).unwrap();
         assert_eq!(rows(one_by_one), whole);
         assert_eq!(rows(stream), whole);
     }

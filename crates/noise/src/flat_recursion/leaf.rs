@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use antinoise_input::{InvalidParameter, at_least, below_one};
+use antinoise_input::{InvalidParameter, at_least, below_one, largest};
 use antinoise_mechanism::{Recursion, RowNorms};
 
 use super::retained::RetainedRow;
@@ -92,6 +92,14 @@ impl Leaf {
             }
             Self::Retained { rows, .. } => rows[local].fresh.abs(),
         }
+    }
+
+    /// What a seed of 1 gives at its own step, at the least, and what a row of seeds of 1 adds up to at the most, without signs; none where that is not known.
+    pub(crate) fn extremes(&self, steps: usize) -> Option<(f64, f64)> {
+        let Self::Retained { rows, .. } = self else { return self.response(steps) };
+        let size = |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
+        let least = rows.iter().map(|row| row.fresh.abs()).fold(f64::INFINITY, f64::min);
+        Some((least, largest(rows.iter().map(size))))
     }
 
     /// What a seed of 1 at the first of `steps` steps gives there, and the sum of what it gives at each, without

@@ -11,6 +11,7 @@ mod on_grid;
 mod output;
 mod plain;
 mod retained;
+mod retained_on_grid;
 mod ring;
 mod scratch;
 mod step;

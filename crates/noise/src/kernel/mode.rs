@@ -22,7 +22,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     /// What a row is stored as until it is handed out.
     type Row: Number;
 
-    /// Tiles of noise that a step works in.
+    /// Tiles of noise that a step works in; several steps share all but one of them.
     const ROOM: usize;
 
     /// The grid, where there is one.

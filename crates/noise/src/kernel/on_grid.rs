@@ -2,9 +2,11 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::blt_on_grid::{self, MOST_STEPS};
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
-use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
+use super::{
+    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, blt_on_grid, retained_on_grid,
+    store_rows,
+};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;
@@ -49,7 +51,11 @@ impl Steps for OnGrid {
     }
 
     fn at_once(kernel: &Kernel<f64>) -> usize {
-        if kernel.fused_blt().is_some() { MOST_STEPS } else { 1 }
+        match kernel {
+            Kernel::Retained(_) => retained_on_grid::MOST_STEPS,
+            kernel if kernel.fused_blt().is_some() => blt_on_grid::MOST_STEPS,
+            _ => 1,
+        }
     }
 
     /// The past keeps the rounded noise, or the seed noise that would have given it.
@@ -65,6 +71,10 @@ impl Steps for OnGrid {
             return if !in_points {
                 store_rows(self, scratch, steps.positions, ahead)
             };
+        }
+        if let Kernel::Retained(retained) = steps.kernel {
+            retained_on_grid::run(retained, self.step_grid, scratch, steps, past);
+            return store_rows(self, scratch, steps.positions, ahead);
         }
         let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
         let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);

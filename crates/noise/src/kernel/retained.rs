@@ -22,17 +22,30 @@ impl Retained {
         T::rounded(self.rows[position.local].fresh)
     }
 
-    /// out = the weighted sum of the past, oldest first.
-    pub(super) fn recall<T: Real>(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
-        let (terms, len) = (&self.rows[position.local].past, out.len());
-        let (w, x) = (|k: usize| T::rounded(terms[k].1), |k: usize| &past[terms[k].0 * len..][..len]);
-        weighted_sum(isa, terms.len(), w, x, out);
+    /// out = the weighted sum of the past at the coordinates from `from` on of a tile of `len`, oldest first.
+    pub(super) fn recall<T: Real>(
+        &self,
+        isa: Isa,
+        position: &Position,
+        past: &[T],
+        (from, len): (usize, usize),
+        out: &mut [T],
+    ) {
+        let (terms, count) = (&self.rows[position.local].past, out.len());
+        let x = |k: usize| &past[terms[k].0 * len + from..][..count];
+        weighted_sum(isa, terms.len(), |k| T::rounded(terms[k].1), x, out);
     }
 
-    /// Keeps this step's seed.
-    pub(super) fn keep<T: Real>(&self, position: &Position, seed: &[T], past: &mut [T]) {
+    /// Keeps this step's seed at the same coordinates.
+    pub(super) fn keep<T: Real>(
+        &self,
+        position: &Position,
+        seed: &[T],
+        (from, len): (usize, usize),
+        past: &mut [T],
+    ) {
         if let Some(slot) = self.rows[position.local].retained_at {
-            past[slot * seed.len()..][..seed.len()].copy_from_slice(seed);
+            past[slot * len + from..][..seed.len()].copy_from_slice(seed);
         }
     }
 }

@@ -69,8 +69,9 @@ impl<T: Real> Kernel<T> {
         match self {
             Self::Ring(ring) => ring.recall(isa, position, past, out),
             Self::Blt(blt) => blt.recall(isa, position, past, out),
-            Self::Retained(retained) => retained.recall(isa, position, past, out),
-            Self::Sum | Self::Circulant(_) => unreachable!("sums are made a window at a time"),
+            Self::Retained(_) | Self::Sum | Self::Circulant(_) => {
+                unreachable!("sums are made several steps at a time")
+            }
         }
     }
 
@@ -80,17 +81,15 @@ impl<T: Real> Kernel<T> {
             Self::Ring(ring) if ring.history == History::Outputs => ring.keep(position, noise, past),
             Self::Ring(ring) => ring.keep(position, z, past),
             Self::Blt(blt) => blt.keep(isa, noise, past),
-            Self::Retained(retained) => retained.keep(position, z, past),
-            Self::Sum | Self::Circulant(_) => {}
+            Self::Retained(_) | Self::Sum | Self::Circulant(_) => {}
         }
     }
 
-    /// True where seed noise is kept, not what is made of it.
+    /// True where a ring keeps seed noise, not what is made of it.
     pub(super) fn keeps_seeds(&self) -> bool {
         match self {
             Self::Ring(ring) => ring.history == History::Seeds,
-            Self::Retained(_) => true,
-            Self::Blt(_) | Self::Sum | Self::Circulant(_) => false,
+            Self::Retained(_) | Self::Blt(_) | Self::Sum | Self::Circulant(_) => false,
         }
     }
 }
