@@ -376,11 +376,14 @@ fn the_secret_is_wiped_after_the_last_period() {
     let secret = folder.join("shops/secret");
     assert!(!secret.exists());
     // As a process leaves it that was killed before it wiped.
-    std::fs::write(&secret, last_secret).unwrap();
+    std::fs::write(&secret, &last_secret).unwrap();
+    let half_written = folder.join("shops/.secret.tmp-17-0");
+    std::fs::write(&half_written, last_secret).unwrap();
     let again = json(folder, &["release", "publish", "shops"]);
     assert!(
         again["complete"] == true && again["published"].as_array().unwrap().is_empty() && !secret.exists()
     );
+    assert!(!half_written.exists(), "it holds the key");
     let status = json(folder, &["release", "status", "shops"]);
     assert_eq!((status["published"].as_u64(), status["complete"].as_bool()), (Some(6), Some(true)));
     let rows = json(folder, &["release", "query", "shops", "SELECT * FROM published"])["rows"].clone();

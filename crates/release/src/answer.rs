@@ -23,7 +23,7 @@ pub struct Answer {
 /// # Errors
 /// When there is no release, or it cannot be read.
 pub fn published(folder: &Path) -> Result<Vec<Published>> {
-    State::look(&Folder::new(folder))?.published()
+    State::look(&Folder::new(folder)?)?.published()
 }
 
 /// Runs `sql`, one SELECT, on the table `published(period, key, value, lower, upper, query, bucket)` of the release in `folder`. It is run on a copy

@@ -3,11 +3,14 @@
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use antinoise_input::file::meant_for;
 use antinoise_input::lock::Lock;
 use antinoise_input::owner;
 use antinoise_noise::{Grid, GridStream, Key, StreamBuilder};
 
 use crate::{Error, Result};
+
+const SECRET: &str = "secret";
 
 /// The paths of a release.
 #[derive(Debug, Clone)]
@@ -16,8 +19,13 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf() }
+    /// The folder at `path` for good, wherever the process goes afterwards.
+    pub(crate) fn new(path: &Path) -> Result<Self> {
+        Ok(Self { path: std::path::absolute(path).map_err(Error::io(path))? })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Makes the folder, for its owner alone, where there is none.
@@ -30,7 +38,7 @@ impl Folder {
     }
 
     pub(crate) fn secret(&self) -> PathBuf {
-        self.path.join("secret")
+        self.path.join(SECRET)
     }
 
     /// Locks the folder, which exists.
@@ -75,18 +83,21 @@ impl Folder {
 
     /// Overwrites the secret and removes it, where it is there. What a file system or a backup keeps of older writings is out of reach.
     pub(crate) fn wipe_secret(&self) -> Result<()> {
-        let path = self.secret();
-        let wipe = || -> std::io::Result<()> {
-            let mut file = match std::fs::OpenOptions::new().write(true).open(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                opened => opened?,
-            };
-            let length = file.metadata()?.len();
-            std::io::copy(&mut std::io::repeat(0).take(length), &mut file)?;
-            file.sync_all()?;
-            std::fs::remove_file(&path)
-        };
-        wipe().map_err(Error::io(&path))
+        wipe(&self.secret())
+    }
+
+    /// The same of secrets that were being written when their process was killed: each holds the key. The folder is locked.
+    pub(crate) fn wipe_unfinished_secrets(&self) -> Result<()> {
+        let failed = Error::io(&self.path);
+        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
+            let path = entry.map_err(Error::io(&self.path))?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+            if is_file && meant_for(&name) == Some(SECRET) {
+                wipe(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// The noise that was saved.
@@ -95,6 +106,21 @@ impl Folder {
         check_owner_only(&path)?;
         Ok(builder.resume_on_grid(grid, &path)?)
     }
+}
+
+/// Overwrites a file and removes it, where it is there.
+fn wipe(path: &Path) -> Result<()> {
+    let wipe = || -> std::io::Result<()> {
+        let mut file = match std::fs::OpenOptions::new().write(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        let length = file.metadata()?.len();
+        std::io::copy(&mut std::io::repeat(0).take(length), &mut file)?;
+        file.sync_all()?;
+        std::fs::remove_file(path)
+    };
+    wipe().map_err(Error::io(path))
 }
 
 /// Refuses anything but a regular file that only its owner may read and write.

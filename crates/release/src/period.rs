@@ -42,7 +42,7 @@ impl Period {
     /// Where `time` lies. A number's times are numbers, or text: whoever numbers periods and writes dates has made a file for each.
     ///
     /// # Errors
-    /// When the time is empty or NaN, or a number where the period is text.
+    /// When the time is empty or NaN, a number where the period is text, or a date where the period is a number that may be a year.
     pub fn place(&self, time: &str) -> Result<Place, InvalidParameter> {
         let time = time.trim();
         let refused = |must_be: &str| InvalidParameter::new("time of an event", format!("{time:?}"), must_be);
@@ -50,7 +50,12 @@ impl Period {
         let order = match (self, number) {
             _ if time.is_empty() => return Err(refused("a number or text such as 2026-03-01")),
             (_, Some(number)) if !number.is_finite() => return Err(refused("finite")),
-            (Self::Number(period), Some(number)) => number.floor().total_cmp(&(*period as f64)),
+            (Self::Number(period), Some(number)) => (number.floor() + 0.0).total_cmp(&(*period as f64)),
+            (Self::Number(period), None) if (1900..2200).contains(period) && begins_with_a_year(time) => {
+                return Err(refused(
+                    "a number where the period is one: name the periods of dates by text, such as 2026-03",
+                ));
+            }
             (Self::Number(_), None) => Ordering::Equal,
             (Self::Text(period), _) if time.starts_with(period.as_str()) => Ordering::Equal,
             (Self::Text(_), Some(_)) => return Err(refused("text that begins as the names of periods do")),
@@ -71,6 +76,11 @@ impl Period {
             _ => None,
         }
     }
+}
+
+fn begins_with_a_year(time: &str) -> bool {
+    time.split_once('-')
+        .is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl FromStr for Period {
@@ -108,6 +118,25 @@ impl Serialize for Period {
         match self {
             Self::Number(number) => serializer.serialize_i64(*number),
             Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_placed_by_value_and_years_are_not_taken_for_numbers() {
+        let place = |period: i64, time: &str| Period::Number(period).place(time);
+        for zero in ["0", "-0", "-0.0", "0.0", "0.9"] {
+            assert_eq!(place(0, zero).unwrap(), Place::Here, "{zero}");
+        }
+        assert_eq!(place(0, "-0.1").unwrap(), Place::Late);
+        assert_eq!(place(17, "2026-03-01").unwrap(), Place::Here);
+        assert_eq!(place(2026, "2026.5").unwrap(), Place::Here);
+        for date in ["2026-03-01", "2020-01", "1999-12-31T23:59"] {
+            assert!(place(2026, date).is_err(), "{date}");
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{Error, Keep, Query, Result, Settings};
 pub(crate) const SETTINGS: &str = "settings";
 const PLAN: &str = "plan";
 const HOME: &str = "home";
+const NUMBER: &str = "number";
 
 /// A continual release in a folder, which no other process writes into while this lives.
 ///
@@ -55,7 +56,7 @@ impl Release {
     /// # Errors
     /// When a setting cannot be used, no mechanism can be made for it, or the folder holds a release already.
     pub fn create(folder: &Path, settings: &Settings) -> Result<Self> {
-        let folder = Folder::new(folder);
+        let folder = Folder::new(folder)?;
         let exists = |folder: &Folder| folder.database().metadata().is_ok_and(|found| found.len() > 0);
         let refused = || {
             let must_be = "a new folder: this one holds a release, whose budget is spent once";
@@ -67,17 +68,19 @@ impl Release {
         let chain = Chain::new(settings)?;
         folder.make()?;
         let lock = folder.lock()?;
+        folder.wipe_unfinished_secrets()?;
         folder.make_database()?;
         let mut state = State::open(&folder)?;
         if !state.is_empty()? {
             return Err(refused());
         }
-        let settings_text = written(settings);
-        let (builder, grid) = described(&chain, 0, &settings_text)?;
+        let number = Key::from_os()?.lend(|key| hex(&key[..16]));
+        let identity = Identity { settings: written(settings), number: Some(number.clone()) };
+        let (builder, grid) = described(&chain, 0, &identity)?;
         let noise = folder.begin_noise(builder, grid, Key::from_os()?)?;
         // Without the database, there is no release: what was written before is begun anew.
         let home = folder.home()?;
-        let mut facts = vec![(SETTINGS, settings_text.as_str()), (HOME, &home)];
+        let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number), (HOME, &home)];
         let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
         facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
         let sampling = Key::from_os()?.lend(|key| hex(key));
@@ -104,7 +107,7 @@ impl Release {
     /// When there is none, another process uses it, it is a copy, its plan, settings or secret were changed or are another release's, or its
     /// database is older than its secret.
     pub fn open(folder: &Path) -> Result<Self> {
-        Self::opened(Folder::new(folder), false)
+        Self::opened(Folder::new(folder)?, false)
     }
 
     /// The same where the folder was copied or restored, and the original will never be used again.
@@ -114,7 +117,7 @@ impl Release {
     /// # Errors
     /// As [`Release::open`], but for copies.
     pub fn adopt(folder: &Path) -> Result<Self> {
-        Self::opened(Folder::new(folder), true)
+        Self::opened(Folder::new(folder)?, true)
     }
 
     fn opened(folder: Folder, adopt: bool) -> Result<Self> {
@@ -123,6 +126,7 @@ impl Release {
         let lock = folder.lock()?;
         let mut state = State::open(&folder)?;
         state.check()?;
+        folder.wipe_unfinished_secrets()?;
         state.migrate()?;
         let home = folder.home()?;
         if state.fact(HOME)? != home {
@@ -188,7 +192,7 @@ impl Release {
 
     /// Begins the noise of a link, under a key that follows from that of the link before.
     pub(crate) fn enter(&mut self, link: usize) -> Result<()> {
-        let (builder, grid) = described(&self.chain, link, &self.state.fact(SETTINGS)?)?;
+        let (builder, grid) = described(&self.chain, link, &Identity::of(&self.state)?)?;
         let next = self.noise()?.lend_run_key(|key| {
             let mut digest = Sha256::new();
             digest.update(b"antinoise release: the next link");
@@ -223,6 +227,11 @@ impl Release {
     /// When it cannot be read.
     pub fn counted(&self, each: impl FnMut(&str, usize, u32)) -> Result<()> {
         self.state.counted(each)
+    }
+
+    /// Where it is, whatever the current folder of the process is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What was asked for.
@@ -303,9 +312,9 @@ pub(crate) fn plans(state: &State, settings: &Settings) -> Result<Vec<String>> {
 
 /// The noise of the next publication's link, or of the link before where its own was not begun, and the link that it is of.
 fn resumed(folder: &Folder, state: &State, chain: &Chain, published: usize) -> Result<(GridStream, usize)> {
-    let (place, settings) = (chain.place(published), state.fact(SETTINGS)?);
+    let (place, identity) = (chain.place(published), Identity::of(state)?);
     let resume = |link: usize| {
-        let (builder, grid) = described(chain, link, &settings)?;
+        let (builder, grid) = described(chain, link, &identity)?;
         folder.resume_noise(builder, grid)
     };
     match resume(place.link) {
@@ -315,14 +324,29 @@ fn resumed(folder: &Folder, state: &State, chain: &Chain, published: usize) -> R
     }
 }
 
+/// What tells a release from every other one.
+struct Identity {
+    settings: String,
+    /// Random; releases of before have none.
+    number: Option<String>,
+}
+
+impl Identity {
+    fn of(state: &State) -> Result<Self> {
+        Ok(Self { settings: state.fact(SETTINGS)?, number: state.fact_if_any(NUMBER)? })
+    }
+}
+
 /// The noise of a link, bound to all that it is for: the secret of another release, of other settings or of another link is refused.
-fn described(chain: &Chain, link: usize, settings: &str) -> Result<(StreamBuilder, Grid)> {
+fn described(chain: &Chain, link: usize, identity: &Identity) -> Result<(StreamBuilder, Grid)> {
     let design = chain.design(link)?;
     let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
     // Of correlated buckets, their matrices too: frozen points of one are not read by another.
     let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
     let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
-    let both = format!("antinoise release 1\n{}\n{}\n{codes}", digest(settings), digest(chain.plan(link)));
+    let number = identity.number.as_ref().map_or(String::new(), |number| format!("number {number}\n"));
+    let (settings, plan) = (digest(&identity.settings), digest(chain.plan(link)));
+    let both = format!("antinoise release 1\n{settings}\n{plan}\n{codes}{number}");
     let all = if link == 0 { both } else { format!("{both}link {link}\n") };
     let context: [u8; 32] = Sha256::digest(all.as_bytes()).into();
     Ok((design.noise()?.context(context), Grid::new(design.spacing)?))

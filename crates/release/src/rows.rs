@@ -65,6 +65,8 @@ pub struct Rows<'f, 'r> {
     freezing: &'f mut Freezing<'r>,
     handling: Handling,
     found: Found,
+    /// Whether times are numbers, once there was one.
+    are_numbers: Option<bool>,
     /// Those of the row that is being added.
     coordinates: Vec<f64>,
 }
@@ -80,6 +82,7 @@ impl Rows<'_, '_> {
     /// # Errors
     /// When the time cannot be placed, or is late and late rows are refused.
     pub fn lies_here(&mut self, time: &str) -> Result<bool> {
+        self.check_kind(time)?;
         let period = self.freezing.period();
         match (period.place(time)?, self.handling.late) {
             (Place::Here, _) => Ok(true),
@@ -96,6 +99,16 @@ impl Rows<'_, '_> {
                 Ok(late == Late::Include)
             }
         }
+    }
+
+    /// Refuses times of which some are numbers and others are not: of a period that is a number, the latter would lie in every one.
+    fn check_kind(&mut self, time: &str) -> Result<()> {
+        let is_number = time.trim().parse::<f64>().is_ok();
+        if *self.are_numbers.get_or_insert(is_number) != is_number {
+            let must_be = if is_number { "text, as those before it" } else { "a number, as those before it" };
+            return Err(Error::invalid("time of an event", format!("{time:?}"), must_be));
+        }
+        Ok(())
     }
 
     /// Adds a row that [lies here](Rows::lies_here).
@@ -144,6 +157,6 @@ impl Rows<'_, '_> {
 impl<'r> Freezing<'r> {
     /// Rows from elsewhere, to be added where they lie in the period.
     pub fn rows(&mut self, handling: Handling) -> Rows<'_, 'r> {
-        Rows { freezing: self, handling, found: Found::default(), coordinates: Vec::new() }
+        Rows { freezing: self, handling, found: Found::default(), are_numbers: None, coordinates: Vec::new() }
     }
 }

@@ -216,9 +216,12 @@ impl State {
     }
 
     pub(crate) fn fact(&self, name: &str) -> Result<String> {
+        self.fact_if_any(name)?.ok_or_else(|| self.damaged(format!("no {name}")))
+    }
+
+    pub(crate) fn fact_if_any(&self, name: &str) -> Result<Option<String>> {
         let sql = "SELECT value FROM facts WHERE name = ?";
-        let found = self.database.query_row(sql, [name], |row| row.get(0)).optional();
-        found.map_err(self.failed())?.ok_or_else(|| self.damaged(format!("no {name}")))
+        self.database.query_row(sql, [name], |row| row.get(0)).optional().map_err(self.failed())
     }
 
     /// Whether a period's counts came in as they were.

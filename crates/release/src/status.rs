@@ -76,7 +76,10 @@ impl Status {
                 format!("{which} {max_rows} rows of a user in a period, in {max_periods} periods at most"),
                 "every row names the user whose data it is; who has two names is two users",
             ),
-            Unit::Event => ("each row by itself".into(), "every row is an event of its own"),
+            Unit::Event => (
+                "each row by itself".into(),
+                "every row is an event of its own, and is given to one period: one that is given again is counted again",
+            ),
         };
         let neighbours = "data sets are neighbours when one has all rows of the other but those of one unit";
         let public = "keys, queries and the ends of periods do not depend on the data";
@@ -111,7 +114,7 @@ impl Status {
     /// # Errors
     /// When there is none, or its plan does not hold.
     pub fn of(folder: &Path) -> Result<Self> {
-        let state = State::look(&Folder::new(folder))?;
+        let state = State::look(&Folder::new(folder)?)?;
         let settings = read(&state.fact(SETTINGS)?)?;
         let chain = Chain::of(&settings, plans(&state, &settings)?)?;
         let (plan, (frozen, published)) = (chain.first()?.plan.clone(), state.progress()?);

@@ -143,6 +143,11 @@ fn refuse_events(query: &str) {
         ("1,x,c,1\n", "key of an event (line 2) is \"c\""),
         ("0.5,x,a,1\n", "time of an event (line 2) is 0.5"),
         ("7,x,a,1\n", "all of them are later"),
+        (
+            "1,x,a,1\n3 o'clock,y,a,1\n",
+            "time of an event (line 3) is \"3 o'clock\" but must be a number, as those before it",
+        ),
+        ("noon,x,a,1\n1,y,a,1\n", "must be text, as those before it"),
         ("1,x\n", "text that cannot be read"),
     ] {
         refused(read(&mut release, "1", &format!("{header}{rows}"), STRICT), named);
@@ -213,6 +218,10 @@ fn folders_that_are_not_as_they_were_are_refused() {
     let other = root.path().join("other");
     Release::create(&other, &Settings { epsilon: 2.0, ..daily() }).unwrap();
     std::fs::copy(other.join("secret"), copied.join("secret")).unwrap();
+    refused(Release::open(&copied), "not a checkpoint of this stream");
+    let same = root.path().join("same");
+    Release::create(&same, &daily()).unwrap();
+    std::fs::copy(same.join("secret"), copied.join("secret")).unwrap();
     refused(Release::open(&copied), "not a checkpoint of this stream");
     for (sql, named) in [
         (

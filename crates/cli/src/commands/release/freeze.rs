@@ -87,7 +87,7 @@ enum FormatName {
 enum LateName {
     /// Leave them out, and tell how many there were.
     Leave,
-    /// Count them in this period.
+    /// Count them in this period. Give each row once: one that is given again, for another period, is counted again.
     Next,
     /// Refuse the file.
     Refuse,
@@ -143,6 +143,10 @@ impl Arguments {
     }
 
     fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
+        if self.periods.len() > 1 && matches!(self.late, LateName::Next) {
+            let must_be = "leave or refuse where there are several periods: each reads the file, and would count its late rows again";
+            return Err(InvalidParameter::new("late", "next", must_be).into());
+        }
         let columns = self.columns(release)?;
         let (progress, mut rows) = (Progress::endless("counting events"), 0u64);
         let mut each = || {
