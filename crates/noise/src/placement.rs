@@ -34,8 +34,10 @@ pub struct Placement {
 const LONGEST_LOOK_AHEAD: usize = 32;
 /// Up to so many seeds are faster stored than regenerated.
 const FEW_SEEDS: usize = 2;
-/// Steps that a BLT, or a sum of more seeds than that, makes in one pass on a grid.
+/// Steps that a BLT, or a sum of many seeds, makes in one pass on a grid.
 const GRID_LOOK_AHEAD: usize = 8;
+/// So many seeds: of 26,010 coordinates on two cores, 1199 take 0.73 ms a step and 1.9 one by one; 100 take 0.21 and 0.16.
+const MANY_SEEDS: usize = 256;
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +122,7 @@ impl Placement {
             Leaf::Ring { history: History::Seeds, .. } if !numbers.on_grid => made_again(State::Regenerated),
             Leaf::Blt { .. } | Leaf::Retained { .. } if is_affordable => {
                 // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
-                let is_long = matches!(flat.leaf, Leaf::Blt { .. }) || stored > GRID_LOOK_AHEAD;
+                let is_long = matches!(flat.leaf, Leaf::Blt { .. }) || stored >= MANY_SEEDS;
                 let wanted = if numbers.on_grid && is_long { GRID_LOOK_AHEAD.min(ahead) } else { 1 };
                 let left = limits.bytes.saturating_sub(stored as u64 * vector);
                 let has_room = limits.stored || apart(wanted) as u64 * row <= left;

@@ -201,9 +201,9 @@ fn far_seeks_change_no_bit() {
 #[test]
 fn rows_are_made_ahead_where_their_points_fit() {
     let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
-    let dense = sums_of_seeds().into_iter().find(|(name, _)| *name == "dense").expect("a dense one").1;
+    let few = sums_of_seeds().into_iter().find(|(name, _)| *name == "dense").expect("a dense one").1;
     for (recursion, spacing, look_ahead) in
-        [(&recursion, -14, 8), (&recursion, -25, 8), (&recursion, -34, 1), (&dense, -14, 8), (&dense, -34, 1)]
+        [(&recursion, -14, 8), (&recursion, -25, 8), (&recursion, -34, 1), (&few, -14, 1)]
     {
         let grid = Grid::new(2f64.powi(spacing)).unwrap();
         let whole = rows(builder(recursion).build_on_grid(grid, key()).unwrap());
@@ -212,6 +212,45 @@ fn rows_are_made_ahead_where_their_points_fit() {
         let one_by_one = builder(recursion).look_ahead(1).build_on_grid(grid, key()).unwrap();
         assert_eq!(rows(one_by_one), whole);
         assert_eq!(rows(stream), whole);
+    }
+}
+
+/// Sums of many seeds, some of which are used for a while and their slots then taken by others.
+#[test]
+fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
+    const MANY: usize = 300;
+    type Reads = fn(usize, usize) -> bool;
+    let of_all: Reads = |_, _| true;
+    let of_a_while: Reads = |t, s| s + 270 > t && ((s * 7 + t) % 5 > 0 || s % 9 == 0);
+    // Each step's seed takes the slot of the one before, which all steps read last.
+    let of_the_last: Reads = |t, s| s < 260 || s + 1 == t;
+    for (case, reads) in [of_all, of_a_while, of_the_last].into_iter().enumerate() {
+        let weight =
+            |t: usize, s: usize| 0.9f64.powi((t - s) as i32) * if s.is_multiple_of(3) { -0.5 } else { 1.0 };
+        let rows_of =
+            |t: usize| (0..=t).filter(|s| *s == t || reads(t, *s)).map(|s| (s, weight(t, s))).collect();
+        let recursion = Recursion::Combination { rows: (0..MANY).map(rows_of).collect() };
+        for dim in [7, 1100] {
+            let builder = || NoiseStream::builder(recursion.clone(), MANY, dim, 1.5);
+            let ahead = builder().build_on_grid(grid(), key()).unwrap();
+            assert_eq!(ahead.placement().look_ahead, 8);
+            let all = |mut stream: antinoise_noise::GridStream| -> Vec<Vec<f32>> {
+                let mut next = || {
+                    let mut row = vec![0.0; dim];
+                    stream.next_into(&mut row).map(|()| row).unwrap()
+                };
+                (0..MANY).map(|_| next()).collect()
+            };
+            let whole = all(builder().look_ahead(1).build_on_grid(grid(), key()).unwrap());
+            assert!(all(ahead) == whole, "{case} {dim}");
+            let mut sought = builder().threads(1).build_on_grid(grid(), key()).unwrap();
+            let mut row = vec![0.0; dim];
+            for step in [290, 3, 299, 150, 151, 11] {
+                sought.seek(step).unwrap();
+                sought.next_into(&mut row).unwrap();
+                assert_eq!(row, whole[step], "{case} {dim}: step {step}");
+            }
+        }
     }
 }
 

@@ -1,15 +1,13 @@
-//! Sums of retained seeds on a grid, several steps of a few coordinates at a time: the seeds of these coordinates cross the memory bus
-//! once for all of the steps, and stay in a cache meanwhile.
+//! Sums of retained seeds on a grid, several steps at a time: the seeds that all of them read cross the memory bus once.
 
 use super::grid::{StepGrid, exact_at};
 use super::retained::Retained;
+use super::sum::ROWS;
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
 /// Most steps that are made at a time.
-pub(crate) const MOST_STEPS: usize = 8;
-/// Coordinates made at a time: of 1000 seeds they take half of a cache of one core.
-const BLOCK: usize = 128;
+pub(crate) const MOST_STEPS: usize = ROWS;
 
 /// Leaves the noise of each step in the scratch, and retains seeds moved by what the grid moved the noise by.
 pub(super) fn run(
@@ -25,21 +23,25 @@ pub(super) fn run(
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
         *z = tile.make_fetching(seed, steps.coordinates, len, fetched.next().unwrap_or_default());
     }
-    let (rows, shares) = scratch.noise.split_at_mut(count * TILE);
-    let block = if count > 1 { BLOCK } else { TILE };
-    for from in (0..len).step_by(block) {
-        let until = len.min(from + block);
-        let (at, share) = ((from, len), &mut shares[..until - from]);
-        for (k, position) in steps.positions.iter().enumerate() {
-            let (z, out) = (&mut z[k][from..until], &mut rows[k * TILE..][from..until]);
-            retained.recall(isa, position, past, at, share);
-            out.copy_from_slice(share);
-            let (weight, exact) = (retained.weight(position), exact_at(&steps.seeds[k], steps.coordinates));
-            let recall = |out: &mut [f64]| out.copy_from_slice(share);
-            grid.at(position).round(isa, weight, z, out, recall, |j| exact(from + j));
-            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
-            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
-            retained.keep(position, z, at, past);
+    let (rows, share) = scratch.noise.split_at_mut(count * TILE);
+    let share = &mut share[..len];
+    rows.chunks_mut(TILE).for_each(|row| row[..len].fill(0.0));
+    let known = match steps.positions.first_chunk::<ROWS>() {
+        Some(positions) => {
+            let mut rows = rows.chunks_mut(TILE);
+            let mut shares = std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
+            retained.recall_shared(isa, positions, past, &mut shares)
         }
+        None => 0,
+    };
+    for (k, position) in steps.positions.iter().enumerate() {
+        let (z, out) = (&mut *z[k], &mut rows[k * TILE..][..len]);
+        retained.recall(isa, position, known, past, out);
+        share.copy_from_slice(out);
+        let (weight, exact) = (retained.weight(position), exact_at(&steps.seeds[k], steps.coordinates));
+        grid.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
+        let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
+        z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
+        retained.keep(position, z, past);
     }
 }

@@ -1,6 +1,8 @@
 //! Weighted sums: of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any banded
 //! C^-1 without memory).
 
+use std::ops::Range;
+
 use crate::number::Real;
 use crate::simd::{Isa, per_isa};
 
@@ -34,6 +36,41 @@ per_isa! {
     }
 }
 
+/// Rows that [`accumulate_rows`] makes at a time.
+pub(super) const ROWS: usize = 8;
+/// Coordinates whose sums stay in registers.
+const LANES: usize = 8;
+
+per_isa! {
+    /// out\[r\] += sum over k of w\[k\]\[r\] x\[k\], in this order: every vector is read once for all rows.
+    pub(super) fn accumulate_rows(w: &[[f64; ROWS]], x: &[&[f64]], out: &mut [&mut [f64]; ROWS]) {
+        let len = out[0].len();
+        let whole = len / LANES * LANES;
+        for from in (0..whole).step_by(LANES) {
+            rows_of_lanes::<LANES>(w, x, from, out);
+        }
+        for from in whole..len {
+            rows_of_lanes::<1>(w, x, from, out);
+        }
+    }
+}
+
+// Each row works on all lanes before the next: loops over lanes of several rows are not vectorised.
+#[inline(always)]
+fn rows_of_lanes<const L: usize>(w: &[[f64; ROWS]], x: &[&[f64]], from: usize, out: &mut [&mut [f64]; ROWS]) {
+    let lanes = |row: &[f64]| -> [f64; L] { *row[from..].first_chunk().expect("lanes lie in their row") };
+    let mut sums: [[f64; L]; ROWS] = std::array::from_fn(|r| lanes(out[r]));
+    for (w, x) in w.iter().zip(x) {
+        let x = lanes(x);
+        for r in 0..ROWS {
+            sums[r] = std::array::from_fn(|l| w[r].mul_add(x[l], sums[r][l]));
+        }
+    }
+    for (out, sums) in out.iter_mut().zip(sums) {
+        out[from..from + L].copy_from_slice(&sums);
+    }
+}
+
 /// out = the sum of `count` vectors times their weights, in this order.
 #[inline(always)]
 pub(super) fn weighted_sum<'a, T: Real>(
@@ -44,12 +81,24 @@ pub(super) fn weighted_sum<'a, T: Real>(
     out: &mut [T],
 ) {
     out.fill(T::default());
-    let fours = count / 4 * 4;
-    for k in (0..fours).step_by(4) {
+    add_weighted(isa, 0..count, w, x, out);
+}
+
+/// out += the sum of these vectors times their weights, in this order.
+#[inline(always)]
+pub(super) fn add_weighted<'a, T: Real>(
+    isa: Isa,
+    terms: Range<usize>,
+    w: impl Fn(usize) -> T,
+    x: impl Fn(usize) -> &'a [T],
+    out: &mut [T],
+) {
+    let fours = terms.start + terms.len() / 4 * 4;
+    for k in (terms.start..fours).step_by(4) {
         let w = [w(k), w(k + 1), w(k + 2), w(k + 3)];
         accumulate_four(isa, w, [x(k), x(k + 1), x(k + 2), x(k + 3)], out);
     }
-    for k in fours..count {
+    for k in fours..terms.end {
         accumulate(isa, w(k), x(k), out);
     }
 }
