@@ -111,7 +111,8 @@ fn last_error(stream: &mut FFI_ArrowArrayStream) -> String {
 }
 
 fn unreadable(why: impl ToString) -> Raised {
-    InvalidParameter::new("events", "a stream that cannot be read", why.to_string()).into()
+    let got = format!("a stream that cannot be read ({})", why.to_string());
+    InvalidParameter::new("events", got, "as Arrow's C stream interface says").into()
 }
 
 /// Ctrl-C may have met what makes the batches: a generator in Python, say, whose exception comes as text.
@@ -122,5 +123,5 @@ fn broke_off(why: String) -> Raised {
     if why.contains("KeyboardInterrupt") {
         return PyKeyboardInterrupt::new_err(why).into();
     }
-    InvalidParameter::new("events", "a stream that broke off", why).into()
+    InvalidParameter::new("events", format!("a stream that broke off ({why})"), "read to its end").into()
 }
