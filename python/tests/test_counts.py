@@ -234,7 +234,7 @@ def test_frames_take_the_figures(tmp_path):
     most = [max(u for u, k in zip(plain["upper"], plain["key"]) if k == key) for key in "abc"]
     expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "empty": [None] * 3}
     assert answer.to_dict() == expected
-    for sql in ("SELECT * FROM participations", "DELETE FROM published", "nothing"):
+    for sql in ("SELECT * FROM participations", "DELETE FROM published", "WITH x AS (SELECT 1) DELETE FROM published", "nothing"):
         with pytest.raises(ValueError, match="one SELECT on the table published"):
             counts.query(sql)
     sums = create(tmp_path / "sums", queries=["sum:-1,1"], unit="event", max_periods=None, max_rows=1)

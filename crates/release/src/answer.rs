@@ -66,6 +66,9 @@ pub fn query_while(
     stop.map_err(|error| refused(error.to_string()))?;
     let run = || -> rusqlite::Result<Answer> {
         let mut statement = copy.prepare(sql)?;
+        if !statement.readonly() {
+            return Err(rusqlite::Error::InvalidQuery);
+        }
         let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
         let count = columns.len();
         let read = |row: &rusqlite::Row| -> rusqlite::Result<Vec<serde_json::Value>> {
