@@ -132,7 +132,7 @@ impl RunningCounts {
 
     /// Counts the rows of `period` that are in `events`, within the bounds of the release, once and for all.
     ///
-    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date. `events` is a table with
+    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date (no datetime). `events` is a table with
     /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
     /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
     /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. An error leaves nothing behind.
@@ -244,7 +244,7 @@ impl RunningCounts {
     }
 
     /// What the release promises and how far it is: a dict with the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
-    /// their noise, and the `statement` in words.
+    /// their noise, and the `statement` in words. Without an end, `periods` is None, and queries have the standard deviation `after` some numbers of periods.
     fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         self.owner.check("RunningCounts")?;
         let folder = self.folder.clone();
