@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer
+from typing_extensions import Buffer, NotRequired
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Objective: TypeAlias = Literal["max", "rms"]
@@ -25,7 +25,8 @@ class _ArrowStream(Protocol):
 
 # A table of pandas, polars, pyarrow or DuckDB; columns by name; rows.
 _Events: TypeAlias = _ArrowStream | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-_Period: TypeAlias = str | int | date
+# Dates, not datetimes, which are refused; NumPy's days and months.
+_Period: TypeAlias = str | int | np.integer[Any] | date | np.datetime64
 
 __version__: str
 
@@ -78,12 +79,19 @@ class _Found(TypedDict):
     late: int
     later: int
 
+class _After(TypedDict):
+    periods: int
+    standard_deviation: float
+
 class _Query(TypedDict):
     query: str
-    largest_standard_deviation: float
+    largest_standard_deviation: NotRequired[float]
+    # Of a release without an end.
+    after: NotRequired[list[_After]]
 
 class _Status(TypedDict):
-    periods: int
+    # None of a release without an end.
+    periods: int | None
     frozen: int
     published: int
     keys: list[str]

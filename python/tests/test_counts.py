@@ -1,7 +1,11 @@
 """Running counts: the same figures as the command line's, from every kind of table, killed or not."""
 
 import copy
+import csv
+import ctypes
 import datetime
+import decimal
+import io
 import json
 import os
 import pickle
@@ -145,8 +149,8 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
             with pytest.raises(ValueError, match=message):
                 counts.freeze(1, events, **names)
     types = [
-        ({"u": [1.5, 2.0, 3.0]}, r'"u" is of type Float64 but must be text or whole numbers'),
-        ({"k": [b"a", b"b", b"c"]}, r'"k" is of type Binary but must be text or whole numbers'),
+        ({"u": [1.5, 2.0, 3.0]}, r'"u" is of type Float64 but must be text, whole numbers or true and false'),
+        ({"k": [b"a", b"b", b"c"]}, r'"k" is of type Binary but must be text, whole numbers or true and false'),
         ({"v": ["1", "2", "3"]}, r'"v" is of type Utf8 but must be numbers'),
     ]
     for change, message in types:
@@ -230,7 +234,7 @@ def test_frames_take_the_figures(tmp_path):
     most = [max(u for u, k in zip(plain["upper"], plain["key"]) if k == key) for key in "abc"]
     expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "empty": [None] * 3}
     assert answer.to_dict() == expected
-    for sql in ("SELECT * FROM participations", "DELETE FROM published", "nothing"):
+    for sql in ("SELECT * FROM participations", "DELETE FROM published", "WITH x AS (SELECT 1) DELETE FROM published", "nothing"):
         with pytest.raises(ValueError, match="one SELECT on the table published"):
             counts.query(sql)
     sums = create(tmp_path / "sums", queries=["sum:-1,1"], unit="event", max_periods=None, max_rows=1)
@@ -366,3 +370,256 @@ def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
     with pytest.raises(RuntimeError, match="another call is freezing or publishing"):
         counts.freeze(0, reentrant(), **names)
     assert counts.freeze(0, [{"t": 0, "u": "x", "k": "a"}], **names)["counted"] == 1
+
+
+NAMES = dict(time="t", user="u", key="k")
+ROW = {"t": 0, "u": "x", "k": "a"}
+
+
+def test_periods_are_text_whole_numbers_or_dates(tmp_path):
+    class Index:
+        def __index__(self):
+            return 3
+
+    good = [0, np.int64(1), np.uint8(2), Index(), "4"]
+    days = ["2026-03-01", datetime.date(2026, 3, 2), np.datetime64("2026-03-03"), np.str_("2026-03-04"), np.datetime64("2026-04")]
+    moment = datetime.datetime(2026, 3, 1)
+    bad = [None, True, np.True_, b"1", [1], 1.0, decimal.Decimal(1), moment, datetime.time(1), np.datetime64("NaT", "D"), np.datetime64("2026-03-01T05")]
+    bad += [np.datetime64("2026-03-01", "ns"), np.datetime64("2026"), np.datetime64("2026-03-05", "W"), np.timedelta64(1, "D"), np.timedelta64(1), 2**70, {}]
+    try:
+        import pandas
+
+        bad += [pandas.NaT, pandas.NA, pandas.Timestamp(moment), pandas.Period("2026-03-01"), pandas.Timedelta(1)]
+    except ImportError:
+        pass
+    for name, periods in (("numbers", good), ("days", days)):
+        counts = create(tmp_path / name)
+        for period in bad:
+            for freeze in (lambda: counts.freeze(period, [], **NAMES), lambda: counts.freeze_counts(period, {})):
+                with pytest.raises(ValueError, match="period is .* must be"):
+                    freeze()
+        for period in periods:
+            counts.freeze(period, [], **NAMES)
+        told = counts.publish().to_dict()["period"][::3]
+        assert told == ([0, 1, 2, 3, 4] if name == "numbers" else [str(day) for day in days])
+    with pytest.raises(ValueError, match=r"of type datetime but must be .*give day.date\(\) or text"):
+        counts.freeze(moment, [], **NAMES)
+
+
+class Changed:
+    """The stream of a table, after `change` of each array: its first integers are length, null_count, offset, n_buffers and n_children."""
+
+    def __init__(self, table, change):
+        self.table, self.change = table, change
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        capsule = self.table.__arrow_c_stream__()
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # get_schema, get_next, get_last_error, release and private_data.
+        stream = (ctypes.c_void_p * 5).from_address(pointer_of(capsule, b"arrow_array_stream"))
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        get_next = kind(stream[1])
+
+        def changed(this, out):
+            code = get_next(this, out)
+            self.change((ctypes.c_int64 * 10).from_address(out))
+            return code
+
+        self.kept = kind(changed)
+        stream[1] = ctypes.cast(self.kept, ctypes.c_void_p).value
+        return capsule
+
+
+def test_tables_that_contradict_themselves_are_refused_and_the_folder_is_given_back(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"t": [0, 0], "u": ["x", "y"], "k": ["a", "b"]})
+
+    def fewer_columns(array):
+        array[4] = min(array[4], 2)
+
+    def longer(array):
+        array[0] = min(array[0], 1) * 9
+
+    counts = create(tmp_path / "counts")
+    for change in (fewer_columns, longer):
+        with pytest.raises(ValueError, match="events is a stream that cannot be read"):
+            counts.freeze(0, Changed(table, change), **NAMES)
+    assert counts.freeze(0, Changed(table, lambda array: None), **NAMES)["counted"] == 2
+    with pytest.raises(ValueError, match=r"events is a stream that cannot be read \(its parts contradict each other\) but must be as Arrow"):
+        with counts:
+            counts.freeze(1, Changed(table, fewer_columns), **NAMES)
+    with an.RunningCounts.open(tmp_path / "counts") as counts:
+        nested = pa.int64()
+        for depth in range(100):
+            nested = pa.list_(nested)
+            schema = pa.schema([("t", pa.int64()), ("u", pa.string()), ("k", pa.string()), ("unread", nested)])
+            if depth in (50, 99):
+                empty = pa.Table.from_batches([], schema=schema)
+                if depth == 50:
+                    counts.freeze(1, empty, **NAMES)
+                    continue
+                with pytest.raises(ValueError, match="nested deeper than 64"):
+                    counts.freeze(2, empty, **NAMES)
+        used = table.to_reader()
+        list(used)
+        counts.freeze(2, used, **NAMES)
+        capsule = table.__arrow_c_stream__()
+        given = type("Given", (), {"__arrow_c_stream__": lambda self, schema=None: capsule})()
+        assert counts.freeze(3, given, **NAMES, late="next")["counted"] == 2
+        with pytest.raises(ValueError, match="it was used up"):
+            counts.freeze(4, given, **NAMES)
+
+
+def test_rows_that_are_null_as_a_whole_are_refused(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    cells = [pa.array([0, 0, 0]), pa.array(["x", "hidden", "y"]), pa.array(["a", "b", "c"])]
+    counts = create(tmp_path / "counts")
+    for mask in ([False, True, False], [False] * 3):
+        rows = pa.chunked_array([pa.StructArray.from_arrays(cells, ["t", "u", "k"], mask=pa.array(mask))])
+        if any(mask):
+            for part in (rows, rows.slice(1)):
+                with pytest.raises(ValueError, match="events is a table with 1 rows that are null as a whole but must be without them"):
+                    counts.freeze(0, part, **NAMES)
+        else:
+            assert counts.freeze(0, rows, **NAMES)["counted"] == 3
+
+
+def test_status_without_an_end_is_the_command_lines(antinoise, tmp_path):
+    folder = tmp_path / "counts"
+    made = antinoise("release", "init", folder, *"--keys a,b --periods open --epsilon 1 --delta 1e-6 --unit user --max-periods 3".split())
+    assert made.returncode == 0, made.stderr
+    told = json.loads(antinoise("release", "status", folder, "--json").stdout)
+    with an.RunningCounts.open(folder) as counts:
+        status = counts.status()
+    assert status["periods"] is None and len(status["queries"][0]["after"]) == 5
+    assert {name: told[name] for name in status if name != "queries"} == {n: v for n, v in status.items() if n != "queries"}
+    assert [query["after"] for query in status["queries"]] == [query["after"] for query in told["queries"]]
+
+
+ENDLESS = """
+import sys, antinoise as an
+with an.RunningCounts.open(sys.argv[1]) as counts:
+    print("open", flush=True)
+    try:
+        counts.query("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n")
+    except KeyboardInterrupt:
+        print("interrupted", counts.query("SELECT 1 AS one").to_dict(), flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_query(tmp_path):
+    create(tmp_path / "counts").close()
+    running = subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path / "counts"], stdout=subprocess.PIPE, text=True)
+    try:
+        running.stdout.readline()
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=60)[0] == "interrupted {'one': [1]}\n"
+    finally:
+        running.kill()
+
+
+def test_cells_of_python_mean_what_cells_of_tables_do(tmp_path):
+    bools = [True, False, np.True_, "true", "false", 1]
+    counts = create(tmp_path / "users", max_rows=1)
+    # True is the user "true" three times, False is "false" twice, and 1 is another.
+    assert counts.freeze(0, [{"t": 0, "u": u, "k": "a"} for u in bools], **NAMES)["counted"] == 3
+    keys = an.RunningCounts.create(tmp_path / "keys", ["true", "1"], **HOW)
+    assert keys.freeze(0, {"t": [0, 0], "u": ["x", "y"], "k": [True, 1]}, **NAMES)["counted"] == 2
+    with pytest.raises(ValueError, match=r"time of an event \(row 0\) is of type bool but must be"):
+        keys.freeze(1, {"t": [True], "u": ["x"], "k": [True]}, **NAMES)
+    moments = [np.datetime64(f"2026-03-01T05:00:00.{i}", unit) for i, unit in enumerate(("s", "ms", "us", "ns"))]
+    days = create(tmp_path / "days")
+    rows = [{"t": moment, "u": i, "k": "a"} for i, moment in enumerate(moments)]
+    assert days.freeze("2026-03-01", rows, **NAMES)["counted"] == 4
+    assert days.freeze("2026-03-02", {"t": np.array(moments, "datetime64[ns]"), "u": [0] * 4, "k": ["a"] * 4}, **NAMES, late="next")["rows"] == 4
+    with pytest.raises(ValueError, match="time of an event .* is of type timedelta64"):
+        days.freeze("2026-03-03", [ROW | {"t": np.timedelta64(5, "ns")}], **NAMES)
+    for user in (np.datetime64(5, "ns"), np.timedelta64(5, "ns"), 1.5):
+        with pytest.raises(ValueError, match="user of an event .* but must be text, a whole number, or true or false"):
+            days.freeze("2026-03-03", [ROW | {"t": "2026-03-03", "u": user}], **NAMES)
+    sums = create(tmp_path / "sums", queries="sum:0,9")
+    for value in (np.datetime64(5, "ns"), np.timedelta64(5, "ns"), True, np.True_):
+        with pytest.raises(ValueError, match=r"value of an event \(row 0\) is of type .* but must be a number"):
+            sums.freeze(0, [ROW | {"v": value}], **NAMES, value="v")
+    assert sums.freeze(0, [ROW | {"v": value} for value in (1, 1.5, np.float32(2), decimal.Decimal("2.5"))], **NAMES, value="v")["rows"] == 4
+
+
+def test_columns_are_sequences_of_cells(tmp_path):
+    counts = create(tmp_path / "counts")
+    for column in ("ab", b"ab", bytearray(b"ab"), {"a": 1, "b": 2}, {"a", "b"}, frozenset("ab")):
+        with pytest.raises(ValueError, match='column "k" is of type .* but must be a list, an array or another sequence'):
+            counts.freeze(0, {"t": [0, 0], "u": ["x", "y"], "k": column}, **NAMES)
+    assert counts.freeze(0, {"t": (0, 0), "u": iter("xy"), "k": np.array(["a", "b"])}, **NAMES)["counted"] == 2
+
+
+def test_counts_of_many_keys_are_found_by_name(tmp_path):
+    keys = [f"k{i}" for i in range(20_000)]
+    counts = an.RunningCounts.create(tmp_path / "counts", keys, periods=2, epsilon=1000, delta=1e-6, unit="event")
+    counts.freeze_counts(0, {key: 1000 * i for i, key in enumerate(keys)})
+    assert all(abs(value - 1000 * i) < 400 for i, value in enumerate(counts.publish().to_dict()["value"]))
+
+
+def test_tables_of_equal_columns_and_of_no_rows(tmp_path):
+    counts = create(tmp_path / "counts")
+    counts.freeze(0, [ROW], **NAMES)
+    published = counts.publish()
+    for sql in ("SELECT 1 AS a, 2 AS a", "SELECT key, key FROM published"):
+        with pytest.raises(ValueError, match="sql is a SELECT of two columns .* but must be one whose columns have different names"):
+            counts.query(sql)
+    assert counts.query("SELECT 1 AS a, 2 AS A").to_dict() == {"a": [1], "A": [2]}
+    pa = pytest.importorskip("pyarrow")
+    assert pa.table(counts.publish()).schema == pa.table(published).schema
+    assert pa.concat_tables([pa.table(published), pa.table(counts.publish())]).num_rows == 3
+
+
+def test_iterators_are_used_up(tmp_path):
+    counts = create(tmp_path / "counts")
+    rows = csv.DictReader(io.StringIO("t,u,k\n0,x,a\n1,y,b\n"))
+    assert [counts.freeze(period, rows, **NAMES)["rows"] for period in range(2)] == [1, 0]
+
+
+def test_generators_of_tables_may_be_interrupted(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    batch = pa.record_batch({name: [cell] for name, cell in ROW.items()})
+
+    def batches():
+        yield batch
+        signal.raise_signal(signal.SIGINT)
+        yield batch
+
+    counts = create(tmp_path / "counts")
+    with pytest.raises(KeyboardInterrupt):
+        counts.freeze(0, pa.RecordBatchReader.from_batches(batch.schema, batches()), **NAMES)
+    assert counts.status()["frozen"] == 0
+
+    def breaks_off():
+        yield batch
+        raise LookupError("no more")
+
+    with pytest.raises(ValueError, match="events is a stream that broke off .*no more"):
+        counts.freeze(0, pa.RecordBatchReader.from_batches(batch.schema, breaks_off()), **NAMES)
+    assert counts.freeze(0, batch, **NAMES)["counted"] == 1
+
+
+def test_a_generator_that_forks_freezes_in_the_parent_alone(tmp_path):
+    counts, parent = create(tmp_path / "counts"), os.getpid()
+
+    def forks():
+        yield ROW
+        child = os.fork()
+        if child:
+            told.append(os.waitpid(child, 0)[1])
+        yield {"t": 0, "u": "parent" if child else "child", "k": "b"}
+
+    told = []
+    try:
+        found = counts.freeze(0, forks(), **NAMES)
+        error = ""
+    except RuntimeError as refused:
+        error = str(refused)
+    if os.getpid() != parent:
+        os._exit(7 if "copied by a fork into process" in error else 1)
+    assert os.waitstatus_to_exitcode(told[0]) == 7 and found["counted"] == 2
+    assert counts.status()["frozen"] == 1

@@ -23,3 +23,5 @@ tally += counts.freeze(7, {"t": np.array([7]), "k": ["a"]}, time="t", key="k", l
 with an.RunningCounts.open("counts") as reopened:
     figures: dict[str, list[object]] = reopened.publish().to_dict()
     told = reopened.freeze(8, reopened.query("SELECT 1 AS t, 'a' AS k"), time="t", key="k")["later"] / counts.status()["epsilon"]
+    told += sum(query["largest_standard_deviation"] for query in reopened.status()["queries"])
+    reopened.freeze_counts(np.datetime64("2026-03-02"), {"a": 1})

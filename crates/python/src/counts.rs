@@ -1,13 +1,12 @@
 //! Running counts: a release in a folder. One file: the methods of a class of Python are one block.
 
+use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{
-    Columns, Found, Handling, Late, Period, Query, Release, Settings, Status, published, query,
-};
+use antinoise_release::{Columns, Found, Handling, Late, Query, Release, Settings, published, query_while};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
@@ -15,7 +14,9 @@ use crate::errors::{Raised, Result};
 use crate::events;
 use crate::key::no_copy;
 use crate::process::{Owner, interruptible};
+use crate::status::Told;
 use crate::table::Table;
+use crate::values;
 
 /// Private running counts, sums and histograms over a stream, in a folder: each period is frozen, then published, and one (epsilon, delta) covers all of
 /// them together.
@@ -36,7 +37,7 @@ impl Drop for RunningCounts {
     fn drop(&mut self) {
         // A child that was forked shares the parent's database and must not end its transaction.
         if self.owner.check("RunningCounts").is_ok() {
-            let release = self.release.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let release = self.release.get_mut().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: nothing uses it after this.
             unsafe { ManuallyDrop::drop(release) };
         }
@@ -54,7 +55,7 @@ impl RunningCounts {
     fn locked(&self) -> Result<MutexGuard<'_, ManuallyDrop<Option<Release>>>> {
         self.owner.check("RunningCounts")?;
         self.release.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => Raised::failed("another call is freezing or publishing"),
+            TryLockError::WouldBlock => busy(),
             TryLockError::Poisoned(_) => Raised::failed("an earlier call failed half way"),
         })
     }
@@ -131,7 +132,7 @@ impl RunningCounts {
 
     /// Counts the rows of `period` that are in `events`, within the bounds of the release, once and for all.
     ///
-    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date. `events` is a table with
+    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date (no datetime). `events` is a table with
     /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
     /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
     /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. An error leaves nothing behind.
@@ -151,11 +152,13 @@ impl RunningCounts {
         late: &str,
         unknown: &str,
     ) -> Result<Bound<'py, PyDict>> {
-        let (period, handling) = (self::period(period)?, handling(late, unknown)?);
+        let (period, handling) = (values::period(period)?, handling(late, unknown)?);
         let found = self.with(|release| {
             let columns = Columns { time, user, key, value }.of(release.settings())?;
             let mut freezing = py.detach(|| release.freeze(&period))?;
             let found = events::read(events, &columns, handling, &mut freezing)?;
+            // Whoever made the rows may have forked: only the parent goes on.
+            self.owner.check("RunningCounts")?;
             py.detach(|| freezing.commit())?;
             Ok(found)
         })?;
@@ -170,7 +173,7 @@ impl RunningCounts {
         period: &Bound<'_, PyAny>,
         counts: &Bound<'_, PyMapping>,
     ) -> Result<()> {
-        let period = self::period(period)?;
+        let period = values::period(period)?;
         let mut given = Vec::new();
         for pair in counts.items()?.iter() {
             given.push(pair.extract::<(String, i64)>()?);
@@ -178,9 +181,11 @@ impl RunningCounts {
         self.with(|release| {
             py.detach(|| {
                 let keys = &release.settings().keys;
+                let places: HashMap<&str, usize> =
+                    keys.iter().enumerate().map(|(place, key)| (key.as_str(), place)).collect();
                 let mut counts = vec![0; keys.len()];
                 for (key, count) in given {
-                    let place = keys.iter().position(|known| *known == key).filter(|_| count >= 0);
+                    let place = places.get(key.as_str()).copied().filter(|_| count >= 0);
                     let must_be = "one of the release's keys, with a count from 0 on";
                     let refused = || InvalidParameter::new("key", format!("{key:?} with {count}"), must_be);
                     counts[place.ok_or_else(refused)?] = count;
@@ -202,7 +207,10 @@ impl RunningCounts {
                 })?;
                 match stopped {
                     Some(error) => Err(error.into()),
-                    None => Table::published(&rows, self.whole),
+                    None if rows.is_empty() => {
+                        Table::published(&rows, published(&self.folder)?.last(), self.whole)
+                    }
+                    None => Table::published(&rows, rows.last(), self.whole),
                 }
             })
         })
@@ -211,30 +219,37 @@ impl RunningCounts {
     /// All that was published, in the order in which it was.
     fn published(&self, py: Python<'_>) -> Result<Table> {
         self.owner.check("RunningCounts")?;
-        py.detach(|| Table::published(&published(&self.folder)?, self.whole))
+        py.detach(|| {
+            let rows = published(&self.folder)?;
+            Table::published(&rows, rows.last(), self.whole)
+        })
     }
 
     /// Runs one SELECT on the table `published(period, key, value, lower, upper, query, bucket)`, and on nothing else of the release.
     fn query(&self, py: Python<'_>, sql: &str) -> Result<Table> {
         self.owner.check("RunningCounts")?;
-        py.detach(|| Table::answer(&query(&self.folder, sql)?))
+        let stopped = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&stopped);
+        let go_on = move || {
+            let error = Python::attach(|py| py.check_signals()).err();
+            let go_on = error.is_none();
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = error;
+            go_on
+        };
+        let answer = py.detach(|| query_while(&self.folder, sql, go_on));
+        match stopped.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(PyErr::into(error)),
+            None => Table::answer(&answer?),
+        }
     }
 
     /// What the release promises and how far it is: a dict with the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
-    /// their noise, and the `statement` in words.
+    /// their noise, and the `statement` in words. Without an end, `periods` is None, and queries have the standard deviation `after` some numbers of periods.
     fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         self.owner.check("RunningCounts")?;
         let folder = self.folder.clone();
-        let (status, errors) = interruptible(py, move || {
-            let status = Status::of(&folder)?;
-            let largest = |(query, _): &(Query, f64)| {
-                Ok((query.to_string(), status.errors(query)?.into_iter().fold(0.0, f64::max)))
-            };
-            let errors =
-                status.settings.queries.iter().map(largest).collect::<antinoise_release::Result<Vec<_>>>()?;
-            Ok::<_, antinoise_release::Error>((status, errors))
-        })??;
-        Ok(status_told(py, &status, errors)?)
+        let status = interruptible(py, move || Told::of(&folder))??;
+        Ok(status.dict(py)?)
     }
 
     /// The folder.
@@ -245,7 +260,13 @@ impl RunningCounts {
 
     /// Gives the folder back, to other processes or to another object. What was published can still be read.
     fn close(&self, py: Python<'_>) -> Result<()> {
-        let release = self.locked()?.take();
+        self.owner.check("RunningCounts")?;
+        // After a call that failed half way too: the folder is given back.
+        let release = match self.release.try_lock() {
+            Ok(mut locked) => locked.take(),
+            Err(TryLockError::Poisoned(error)) => error.into_inner().take(),
+            Err(TryLockError::WouldBlock) => return Err(busy()),
+        };
         py.detach(|| drop(release));
         Ok(())
     }
@@ -280,6 +301,10 @@ impl RunningCounts {
     }
 }
 
+fn busy() -> Raised {
+    Raised::failed("another call is freezing or publishing")
+}
+
 /// One query or several.
 #[derive(FromPyObject)]
 enum Queries {
@@ -299,15 +324,6 @@ fn weighted(queries: Option<Queries>, weights: Option<Vec<f64>>) -> Result<Vec<(
         return Err(InvalidParameter::new("weights", weights.len(), must_be).into());
     }
     named.iter().zip(weights).map(|(name, weight)| Ok((name.parse()?, weight))).collect()
-}
-
-/// Text, a whole number or a date.
-fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
-    let text = match given.call_method0("isoformat") {
-        Ok(date) => date.extract::<String>()?,
-        Err(_) => given.str()?.to_cow()?.into_owned(),
-    };
-    Ok(text.parse()?)
 }
 
 fn handling(late: &str, unknown: &str) -> Result<Handling> {
@@ -342,35 +358,5 @@ fn told<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
     ] {
         report.set_item(name, count)?;
     }
-    Ok(report)
-}
-
-fn status_told<'py>(
-    py: Python<'py>,
-    status: &Status,
-    errors: Vec<(String, f64)>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let Status { settings, plan, frozen, published, .. } = status;
-    let report = PyDict::new(py);
-    report.set_item("periods", settings.periods)?;
-    report.set_item("frozen", frozen)?;
-    report.set_item("published", published)?;
-    report.set_item("keys", &settings.keys)?;
-    let mut queries = Vec::new();
-    for (query, largest) in errors {
-        let told = PyDict::new(py);
-        told.set_item("query", query)?;
-        told.set_item("largest_standard_deviation", largest)?;
-        queries.push(told);
-    }
-    report.set_item("queries", queries)?;
-    report.set_item("unit", settings.unit.to_string())?;
-    report.set_item("max_periods", settings.max_periods)?;
-    report.set_item("max_rows", settings.max_rows)?;
-    report.set_item("epsilon", plan.privacy.epsilon)?;
-    report.set_item("delta", plan.privacy.delta)?;
-    report.set_item("noise_multiplier", plan.noise_multiplier)?;
-    report.set_item("strategy", plan.strategy.class().name())?;
-    report.set_item("statement", status.statement().to_string())?;
     Ok(report)
 }

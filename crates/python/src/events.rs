@@ -2,13 +2,14 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Columns, EventTable, Found, Freezing, Handling, Number, Rows};
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchReader};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyMapping, PyString, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyIterator, PyMapping, PySet, PyString, PyTuple,
+};
 
-use crate::errors::{Raised, Result};
-use crate::table::STREAM;
+use crate::arrow::{Stream, unless_panicking};
+use crate::errors::Result;
+use crate::values::{kind, real, text};
 
 /// Rows between two looks at Ctrl-C.
 const PART: usize = 1 << 15;
@@ -23,9 +24,9 @@ pub fn read(
     let py = events.py();
     let mut rows = freezing.rows(handling);
     if events.hasattr("__arrow_c_stream__")? {
-        let stream = stream(events)?;
-        return py.detach(|| {
-            read_stream(stream, columns, &mut rows)?;
+        return unless_panicking(|| {
+            let stream = Stream::of(events)?;
+            py.detach(|| read_stream(stream, columns, &mut rows))?;
             Ok(rows.end()?)
         });
     }
@@ -43,23 +44,10 @@ pub fn read(
     }
 }
 
-/// The stream that `events` offers, which is from now on ours.
-fn stream(events: &Bound<'_, PyAny>) -> Result<RecordBatchStreamReader> {
-    let refused =
-        |error: String| Raised::from(InvalidParameter::new("events", "a stream that cannot be read", error));
-    let capsule = events.call_method0("__arrow_c_stream__")?;
-    let capsule = capsule.cast::<PyCapsule>().map_err(|error| refused(error.to_string()))?;
-    let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: by Arrow's PyCapsule protocol, a capsule of this name holds such a stream until it is taken out, which marks it as released.
-    unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(|error| refused(error.to_string()))
-}
-
 /// Reads it on this thread while others of Python run.
-fn read_stream(stream: RecordBatchStreamReader, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
-    let mut table = EventTable::new(&stream.schema(), columns, rows.columns())?;
-    for batch in stream {
-        let batch: RecordBatch = batch
-            .map_err(|error| InvalidParameter::new("events", "a stream that broke off", error.to_string()))?;
+fn read_stream(mut stream: Stream, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
+    let mut table = EventTable::new(stream.schema(), columns, rows.columns())?;
+    while let Some(batch) = stream.next()? {
         let mut read = table.batch(&batch)?;
         for first in (0..batch.num_rows()).step_by(PART) {
             Python::attach(|py| py.check_signals())?;
@@ -112,7 +100,7 @@ impl<'a, 'py> Cells<'a, 'py> {
             return Ok(Self { rows, columns, points, by_name: true });
         };
         let named =
-            names(columns, points).map(|name| cell(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
+            names(columns, points).map(|name| column(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
         let py = events.py();
         let strict = PyDict::new(py);
         strict.set_item("strict", true)?;
@@ -170,55 +158,25 @@ fn names<'a>(columns: &'a Columns, points: &'a [String]) -> impl Iterator<Item =
         .map(String::as_str)
 }
 
+/// The cells of a column, in the order of the rows: what has no such order, and text, which would be read letter by letter, are refused.
+fn column<'py>(of: &Bound<'py, PyAny>, name: &str) -> Result<Bound<'py, PyAny>> {
+    let cells = cell(of, name)?;
+    let is_text = cells.is_instance_of::<PyString>()
+        || cells.is_instance_of::<PyBytes>()
+        || cells.is_instance_of::<PyByteArray>();
+    let is_unordered = cells.is_instance_of::<PySet>()
+        || cells.is_instance_of::<PyFrozenSet>()
+        || cells.cast::<PyMapping>().is_ok();
+    if is_text || is_unordered {
+        let must_be = "a list, an array or another sequence with a cell for each row";
+        return Err(InvalidParameter::new(format!("column {name:?}"), kind(&cells), must_be).into());
+    }
+    Ok(cells)
+}
+
 fn cell<'py>(of: &Bound<'py, PyAny>, name: &str) -> Result<Bound<'py, PyAny>> {
     of.get_item(name).map_err(|error| {
         let must_be = format!("there ({error})");
         InvalidParameter::new(format!("column {name:?}"), "absent", must_be).into()
     })
-}
-
-fn kind(of: &Bound<'_, PyAny>) -> String {
-    of.get_type().name().map_or("something else".into(), |name| format!("of type {name}"))
-}
-
-/// What is wrong with a cell.
-fn refused(what: &str, row: usize, got: String, must_be: &str) -> Raised {
-    InvalidParameter::new(format!("{what} of an event (row {row})"), got, must_be).into()
-}
-
-/// None, NaN and NaT are nothing.
-fn given(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<()> {
-    if cell.is_none() || cell.ne(cell).unwrap_or(true) {
-        return Err(refused(what, row, "null".into(), "given"));
-    }
-    Ok(())
-}
-
-/// Text, a whole number, or a time: a date, a datetime, NumPy's or pandas's.
-fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
-    if let Ok(text) = cell.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
-    }
-    given(what, row, cell)?;
-    if let Ok(number) = cell.extract::<i64>() {
-        return Ok(number.to_string());
-    }
-    if what != "time" {
-        return Err(refused(what, row, kind(cell), "text or a whole number"));
-    }
-    if let Ok(number) = cell.extract::<f64>() {
-        return Ok(number.to_string());
-    }
-    if let Ok(time) = cell.call_method0("isoformat") {
-        return Ok(time.extract()?);
-    }
-    if cell.get_type().name()?.to_cow()? == "datetime64" {
-        return Ok(cell.str()?.to_cow()?.into_owned());
-    }
-    Err(refused(what, row, kind(cell), "text, a number, a date or a datetime"))
-}
-
-fn real(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
-    given(what, row, cell)?;
-    cell.extract::<f64>().map_err(|_| refused(what, row, kind(cell), "a number"))
 }

@@ -7,18 +7,20 @@
 //!
 //! ```layers
 //! errors: which exception an error becomes
-//! words, process, rows: parsing of names and lists; threads, Ctrl-C and forks; one row in arrays that Python owns
+//! words, process, rows, values: parsing of names and lists; threads, Ctrl-C and forks; one row in arrays that Python owns; single objects
 //! accounting, design, command, table: privacy; mechanisms; the command line; figures as tables
 //! candidate: the description of a candidate
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
 //! choose: the choice of a plan
 //! wanted: the options of a stream
 //! stream: the noise
-//! batches, events: the examples of each step; rows of events in Python's hands
+//! batches, arrow, status: the examples of each step; tables of others; what a release says of itself
+//! events: rows of events in Python's hands
 //! counts: running counts
 //! ```
 
 mod accounting;
+mod arrow;
 mod batches;
 mod candidate;
 mod choose;
@@ -31,8 +33,10 @@ mod key;
 mod plan;
 mod process;
 mod rows;
+mod status;
 mod stream;
 mod table;
+mod values;
 mod wanted;
 mod words;
 

@@ -1,8 +1,10 @@
 //! Figures on their way to Python: as a table of Arrow's, which data frames take over without a copy, or as lists.
 
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use antinoise_input::InvalidParameter;
 use antinoise_release::{Answer, Figure, Period, Published};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -35,8 +37,8 @@ impl Table {
         Ok(Self { batch })
     }
 
-    /// Published figures; `whole` where all queries of their release count.
-    pub fn published(rows: &[Published], whole: bool) -> Result<Self> {
+    /// Published figures, with periods of the type of `last`'s, which may be of an earlier table; `whole` where all queries of their release count.
+    pub fn published(rows: &[Published], last: Option<&Published>, whole: bool) -> Result<Self> {
         let text = |cell: fn(&Published) -> &str| -> ArrayRef {
             Arc::new(rows.iter().map(|row| Some(cell(row))).collect::<StringArray>())
         };
@@ -54,9 +56,9 @@ impl Table {
             Period::Number(number) => Some(number),
             Period::Text(_) => None,
         };
-        let periods: ArrayRef = match rows.iter().map(number).collect::<Option<Vec<i64>>>() {
-            Some(numbers) if !rows.is_empty() => Arc::new(Int64Array::from(numbers)),
-            _ => Arc::new(rows.iter().map(|row| Some(row.period.to_string())).collect::<StringArray>()),
+        let periods: ArrayRef = match last.and_then(number) {
+            Some(_) => Arc::new(rows.iter().map(number).collect::<Int64Array>()),
+            None => Arc::new(rows.iter().map(|row| Some(row.period.to_string())).collect::<StringArray>()),
         };
         Self::of(vec![
             ("period", periods),
@@ -69,8 +71,15 @@ impl Table {
         ])
     }
 
-    /// What a SELECT found.
+    /// What a SELECT found; its columns must have names of their own.
     pub fn answer(answer: &Answer) -> Result<Self> {
+        let mut names = HashSet::new();
+        if let Some(name) = answer.columns.iter().find(|name| !names.insert(*name)) {
+            let got = format!("a SELECT of two columns {name:?}");
+            return Err(
+                InvalidParameter::new("sql", got, "one whose columns have different names (AS)").into()
+            );
+        }
         let column = |(place, name): (usize, &'_ String)| {
             let cells: Vec<&Value> = answer.rows.iter().map(|row| &row[place]).collect();
             (name.clone(), array(&cells))

@@ -9,6 +9,9 @@ use crate::folder::Folder;
 use crate::state::{Published, State};
 use crate::{Error, Result};
 
+/// SQLite's operations, some milliseconds of them, between two questions whether to go on.
+const OPERATIONS: i32 = 1 << 18;
+
 /// What a query of the published table found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -32,14 +35,40 @@ pub fn published(folder: &Path) -> Result<Vec<Published>> {
 /// # Errors
 /// When there is no release, or SQLite refuses the statement.
 pub fn query(folder: &Path, sql: &str) -> Result<Answer> {
+    query_while(folder, sql, || true)
+}
+
+/// The same while `go_on` says so, which is asked again and again, many times a second.
+///
+/// ```
+/// use antinoise_release::{Release, Settings, Unit, query_while};
+/// let folder = tempfile::tempdir()?;
+/// Release::create(folder.path(), &Settings::new(vec!["a".into()], 2, Unit::Event))?;
+/// let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n";
+/// assert!(query_while(folder.path(), endless, || false).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The same, and where it was stopped.
+pub fn query_while(
+    folder: &Path,
+    sql: &str,
+    mut go_on: impl FnMut() -> bool + Send + 'static,
+) -> Result<Answer> {
     let refused = |must_be: String| Error::invalid("sql", format!("{sql:?}"), must_be);
     let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
     if !["select", "with", "values"].contains(&word.to_ascii_lowercase().as_str()) {
         return Err(refused("one SELECT on the table published".into()));
     }
-    let copy = copied(&published(folder)?).map_err(|error| refused(error.to_string()))?;
+    let mut copy = copied(&published(folder)?).map_err(|error| refused(error.to_string()))?;
+    let stop = copy.progress_handler(OPERATIONS, Some(move || !go_on()));
+    stop.map_err(|error| refused(error.to_string()))?;
     let run = || -> rusqlite::Result<Answer> {
         let mut statement = copy.prepare(sql)?;
+        if !statement.readonly() {
+            return Err(rusqlite::Error::InvalidQuery);
+        }
         let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
         let count = columns.len();
         let read = |row: &rusqlite::Row| -> rusqlite::Result<Vec<serde_json::Value>> {

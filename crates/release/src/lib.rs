@@ -99,7 +99,7 @@ mod words;
 
 pub use antinoise_input::table::Number;
 
-pub use answer::{Answer, published, query};
+pub use answer::{Answer, published, query, query_while};
 pub use axis::Axis;
 pub use centres::kmeans;
 pub use error::{Error, Result};

@@ -1,0 +1,112 @@
+//! What single objects of Python mean: periods, times, names and numbers.
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::Period;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors::{Raised, Result};
+
+/// Text, a whole number or a date. Nothing else passes by its text: the first period of a release says what all later ones must be.
+pub fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(text.to_cow()?.parse()?);
+    }
+    let py = given.py();
+    let datetime = py.import("datetime")?;
+    if given.is_instance(&datetime.getattr("date")?)? && !given.is_instance(&datetime.getattr("datetime")?)? {
+        return Ok(given.call_method0("isoformat")?.extract::<String>()?.parse()?);
+    }
+    if is_named(given, "datetime64") {
+        let unit = given.getattr("dtype")?.str()?;
+        // A year alone would be a whole number, and a week the day on which it begins.
+        if (unit == "datetime64[D]" || unit == "datetime64[M]") && given.eq(given)? {
+            return Ok(given.str()?.to_cow()?.parse()?);
+        }
+    } else if !is_truth_or_span(given)
+        && let Ok(number) = py.import("operator")?.call_method1("index", (given,))
+    {
+        return Ok(number.str()?.to_cow()?.parse()?);
+    }
+    let must_be =
+        "text, a whole number, a date, or NumPy's day or month: of a datetime, give day.date() or text";
+    Err(InvalidParameter::new("period", kind(given), must_be).into())
+}
+
+/// Text, a whole number, true or false; of a time, text, a number, a date or a datetime, NumPy's and pandas's too.
+pub fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
+    if let Ok(text) = cell.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    present(what, row, cell)?;
+    if what == "time" {
+        return time(cell)?
+            .ok_or_else(|| refused(what, row, kind(cell), "text, a number, a date or a datetime"));
+    }
+    if let Ok(is_true) = cell.extract::<bool>() {
+        return Ok(is_true.to_string());
+    }
+    match cell.extract::<i64>() {
+        Ok(number) if !is_truth_or_span(cell) => Ok(number.to_string()),
+        _ => Err(refused(what, row, kind(cell), "text, a whole number, or true or false")),
+    }
+}
+
+/// A time that is no text.
+fn time(cell: &Bound<'_, PyAny>) -> Result<Option<String>> {
+    // As a number it would be the nanoseconds since 1970, or whatever its unit is.
+    if is_named(cell, "datetime64") {
+        return Ok(Some(cell.str()?.to_cow()?.into_owned()));
+    }
+    if is_truth_or_span(cell) {
+        return Ok(None);
+    }
+    if let Ok(number) = cell.extract::<i64>() {
+        return Ok(Some(number.to_string()));
+    }
+    if let Ok(number) = cell.extract::<f64>() {
+        return Ok(Some(number.to_string()));
+    }
+    match cell.call_method0("isoformat") {
+        Ok(time) => Ok(Some(time.extract()?)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A number.
+pub fn real(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
+    present(what, row, cell)?;
+    let refused = || refused(what, row, kind(cell), "a number");
+    if is_named(cell, "datetime64") || is_truth_or_span(cell) {
+        return Err(refused());
+    }
+    cell.extract::<f64>().map_err(|_| refused())
+}
+
+/// What kind of object it is.
+pub fn kind(of: &Bound<'_, PyAny>) -> String {
+    of.get_type().name().map_or("something else".into(), |name| format!("of type {name}"))
+}
+
+/// Whether it is of NumPy's type of this name.
+fn is_named(of: &Bound<'_, PyAny>, name: &str) -> bool {
+    of.get_type().name().is_ok_and(|found| found == name)
+}
+
+/// Python's and NumPy's true and false, and NumPy's spans of time: they would pass as numbers.
+fn is_truth_or_span(of: &Bound<'_, PyAny>) -> bool {
+    of.extract::<bool>().is_ok() || is_named(of, "timedelta64")
+}
+
+/// What is wrong with a cell.
+fn refused(what: &str, row: usize, got: String, must_be: &str) -> Raised {
+    InvalidParameter::new(format!("{what} of an event (row {row})"), got, must_be).into()
+}
+
+/// None, NaN and NaT are nothing.
+fn present(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<()> {
+    if cell.is_none() || cell.ne(cell).unwrap_or(true) {
+        return Err(refused(what, row, "null".into(), "given"));
+    }
+    Ok(())
+}
