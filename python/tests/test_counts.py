@@ -623,3 +623,17 @@ def test_a_generator_that_forks_freezes_in_the_parent_alone(tmp_path):
         os._exit(7 if "copied by a fork into process" in error else 1)
     assert os.waitstatus_to_exitcode(told[0]) == 7 and found["counted"] == 2
     assert counts.status()["frozen"] == 1
+
+
+def test_a_folder_stays_where_it_was_made(tmp_path, monkeypatch):
+    for place in ("north", "south"):
+        (tmp_path / place).mkdir()
+        monkeypatch.chdir(tmp_path / place)
+        counts = an.RunningCounts.create("visits", ["a"], periods=2, epsilon=1, delta=1e-6, unit="event")
+        if place == "north":
+            north = counts
+    north.freeze(0, [{"t": 0, "k": "a"}], time="t", key="k")
+    rows = north.publish().to_dict()
+    assert north.published().to_dict() == rows and north.status()["published"] == 1
+    assert counts.published().to_dict()["key"] == [] and counts.status()["published"] == 0
+    assert os.path.samefile(north.folder, tmp_path / "north" / "visits")

@@ -45,8 +45,9 @@ impl Drop for RunningCounts {
 }
 
 impl RunningCounts {
-    fn of(folder: PathBuf, release: Release) -> Self {
+    fn of(release: Release) -> Self {
         let whole = release.settings().queries.iter().all(|(query, _)| query.is_whole());
+        let folder = release.folder().to_path_buf();
         let release = Mutex::new(ManuallyDrop::new(Some(release)));
         Self { folder, whole, owner: Owner::this(), release }
     }
@@ -111,15 +112,14 @@ impl RunningCounts {
             ..Settings::new(keys, periods, unit)
         };
         let release = py.detach(|| Release::create(&folder, &settings))?;
-        Ok(Self::of(folder, release))
+        Ok(Self::of(release))
     }
 
     /// Goes on with the release in `folder`.
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf) -> Result<Self> {
-        let path = folder.clone();
-        let release = interruptible(py, move || Release::open(&path))??;
-        Ok(Self::of(folder, release))
+        let release = interruptible(py, move || Release::open(&folder))??;
+        Ok(Self::of(release))
     }
 
     /// The same where the folder was copied or restored, and the original will never be used again: two folders that go on with one release publish
@@ -127,7 +127,7 @@ impl RunningCounts {
     #[staticmethod]
     fn adopt(py: Python<'_>, folder: PathBuf) -> Result<Self> {
         let release = py.detach(|| Release::adopt(&folder))?;
-        Ok(Self::of(folder, release))
+        Ok(Self::of(release))
     }
 
     /// Counts the rows of `period` that are in `events`, within the bounds of the release, once and for all.
