@@ -85,13 +85,24 @@ class _After(TypedDict):
 
 class _Query(TypedDict):
     query: str
+    workload: str | dict[str, Any]
+    deviation_of: str | None
     largest_standard_deviation: NotRequired[float]
     # Of a release without an end.
     after: NotRequired[list[_After]]
 
+class _Link(TypedDict):
+    number: int
+    first_period: int
+    last_period: int
+    growth: str
+
 class _Status(TypedDict):
     # None of a release without an end.
     periods: int | None
+    # Of a release without an end.
+    link: NotRequired[_Link]
+    complete: bool
     frozen: int
     published: int
     keys: list[str]

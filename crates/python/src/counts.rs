@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Columns, Found, Handling, Late, Query, Release, Settings, published, query_while};
+use antinoise_release::{Columns, Handling, Late, Query, Release, Settings, Status, published, query_while};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
+use serde::Serialize;
 
 use crate::errors::{Raised, Result};
 use crate::events;
 use crate::key::no_copy;
 use crate::process::{Owner, interruptible};
-use crate::status::Told;
 use crate::table::Table;
 use crate::values;
 
@@ -162,7 +163,7 @@ impl RunningCounts {
             py.detach(|| freezing.commit())?;
             Ok(found)
         })?;
-        Ok(told(py, &found)?)
+        Ok(dict(py, &found)?)
     }
 
     /// Freezes counts that were bounded and made elsewhere, in a warehouse say: a dict with a count for each key; keys that are not in it count 0. That no user is in
@@ -243,13 +244,13 @@ impl RunningCounts {
         }
     }
 
-    /// What the release promises and how far it is: a dict with the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
+    /// What the release promises and how far it is: a dict with what `antinoise release status --json` prints: the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
     /// their noise, and the `statement` in words. Without an end, `periods` is None, and queries have the standard deviation `after` some numbers of periods.
     fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         self.owner.check("RunningCounts")?;
         let folder = self.folder.clone();
-        let status = interruptible(py, move || Told::of(&folder))??;
-        Ok(status.dict(py)?)
+        let report = interruptible(py, move || Status::of(&folder)?.report())??;
+        Ok(dict(py, &report)?)
     }
 
     /// The folder.
@@ -344,19 +345,8 @@ fn handling(late: &str, unknown: &str) -> Result<Handling> {
     })
 }
 
-fn told<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
-    let Found { tally, late, later } = found;
-    let report = PyDict::new(py);
-    for (name, count) in [
-        ("rows", tally.rows),
-        ("counted", tally.counted),
-        ("beyond_max_rows", tally.beyond_max_rows),
-        ("beyond_max_periods", tally.beyond_max_periods),
-        ("unknown_keys", tally.unknown_keys),
-        ("late", *late),
-        ("later", *later),
-    ] {
-        report.set_item(name, count)?;
-    }
-    Ok(report)
+/// What would be written as a JSON object.
+fn dict<'py>(py: Python<'py>, told: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
+    let text = serde_json::to_string(told).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
 }

@@ -14,7 +14,7 @@
 //! choose: the choice of a plan
 //! wanted: the options of a stream
 //! stream: the noise
-//! batches, arrow, status: the examples of each step; tables of others; what a release says of itself
+//! batches, arrow: the examples of each step; tables of others
 //! events: rows of events in Python's hands
 //! counts: running counts
 //! ```
@@ -33,7 +33,6 @@ mod key;
 mod plan;
 mod process;
 mod rows;
-mod status;
 mod stream;
 mod table;
 mod values;

@@ -53,6 +53,7 @@
 //! horizons: links compared
 //! release: a release that is open
 //! status: what it promises, for whoever looks
+//! report: the same in figures
 //! freeze, publish: the events of a period; its noise, and what is told of it
 //! rows: rows on their way into a period
 //! source: events from files
@@ -86,6 +87,7 @@ mod publish;
 mod quantile;
 mod query;
 mod release;
+mod report;
 mod rows;
 mod sample;
 mod settings;
@@ -109,6 +111,7 @@ pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
 pub use query::Query;
 pub use release::Release;
+pub use report::{After, LinkTold, QueryTold, StatusReport};
 pub use rows::{Found, Handling, Late, Rows};
 pub use settings::{Keep, Settings, Unit};
 pub use source::{Columns, Format};

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use antinoise_mechanism::Workload;
-use antinoise_release::{Growth, HORIZONS, Query, Settings, Status};
+use antinoise_release::{After, LinkTold, QueryTold, Status, StatusReport};
 use clap::Args;
 use serde::Serialize;
 
@@ -26,58 +25,8 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct Report {
     dir: PathBuf,
-    /// None of a release without an end.
-    periods: Option<usize>,
-    /// Of a release without an end: the link of the period that is frozen next.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<LinkTold>,
-    frozen: usize,
-    published: usize,
-    /// Whether all periods are published: nothing more can be, and the secret is wiped.
-    complete: bool,
-    keys: Vec<String>,
-    queries: Vec<Told>,
-    unit: String,
-    max_periods: usize,
-    max_rows: usize,
-    epsilon: f64,
-    delta: f64,
-    noise_multiplier: f64,
-    strategy: &'static str,
-    /// The plan's, in words.
-    statement: String,
-}
-
-/// A query and its errors.
-#[derive(Debug, Serialize)]
-struct Told {
-    query: String,
-    /// Its figures are A times the increments.
-    workload: Workload,
-    /// The largest standard deviation of its noise over all periods, in its unit; none of a release without an end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    largest_standard_deviation: Option<f64>,
-    /// What deviations are of, where they are not of its figures.
-    deviation_of: Option<&'static str>,
-    /// Of a release without an end: the standard deviation after so many periods.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    after: Vec<After>,
-}
-
-/// The error of a figure.
-#[derive(Debug, Serialize)]
-struct After {
-    periods: usize,
-    standard_deviation: f64,
-}
-
-/// A link of a release without an end, its periods counted from 1.
-#[derive(Debug, Serialize)]
-struct LinkTold {
-    number: usize,
-    first_period: usize,
-    last_period: usize,
-    growth: Growth,
+    #[serde(flatten)]
+    status: StatusReport,
 }
 
 /// Reads the release.
@@ -85,83 +34,27 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     Report::of(&arguments.dir)
 }
 
-/// What the standard deviation of a query is of, where its figures have none that is known in advance.
-fn deviation_of(query: &Query) -> Option<&'static str> {
-    match query {
-        Query::Mean { .. } => Some("the mean times the number of rows"),
-        Query::Cdf { .. } => Some("the numbers of rows"),
-        Query::Quantiles { .. } => Some("ranks, in rows,"),
-        Query::Kmeans { .. } => Some("the rows of a cell"),
-        _ => None,
-    }
-}
-
 impl Report {
     /// What the release in `dir` says of itself.
     pub fn of(dir: &Path) -> Result<Self> {
-        let status = Status::of(dir)?;
-        let Status { settings, plan, frozen, published, .. } = &status;
-        let Settings { periods, unit, max_periods, max_rows, .. } = settings;
-        let mut queries = Vec::new();
-        for (query, _) in &settings.queries {
-            let (mut largest, mut after) = (None, Vec::new());
-            if settings.links.is_some() {
-                for periods in HORIZONS {
-                    let standard_deviation = status.error(query, periods - 1)?;
-                    after.push(After { periods, standard_deviation });
-                }
-            } else {
-                largest = Some(status.errors(query)?.into_iter().fold(0.0, f64::max));
-            }
-            let (deviation_of, workload) = (deviation_of(query), query.workload());
-            queries.push(Told {
-                query: query.to_string(),
-                workload,
-                largest_standard_deviation: largest,
-                deviation_of,
-                after,
-            });
-        }
-        let link = status.link().zip(settings.links).map(|(link, links)| LinkTold {
-            number: link.link + 1,
-            first_period: link.start + 1,
-            last_period: link.start + links.length(link.link),
-            growth: links.growth,
-        });
-        Ok(Self {
-            dir: dir.to_path_buf(),
-            periods: settings.links.is_none().then_some(*periods),
-            link,
-            frozen: *frozen,
-            published: *published,
-            complete: settings.links.is_none() && published >= periods,
-            keys: settings.keys.clone(),
-            queries,
-            unit: unit.to_string(),
-            max_periods: *max_periods,
-            max_rows: *max_rows,
-            epsilon: status.epsilon(),
-            delta: plan.privacy.delta,
-            noise_multiplier: plan.noise_multiplier,
-            strategy: plan.strategy.class().name(),
-            statement: status.statement().to_string(),
-        })
+        Ok(Self { dir: dir.to_path_buf(), status: Status::of(dir)?.report()? })
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = &self.status;
         writeln!(f, "folder            {}", self.dir.display())?;
-        let periods = self.periods.map_or("no end".into(), |periods| periods.to_string());
-        writeln!(f, "periods           {periods}: {} frozen, {} published", self.frozen, self.published)?;
-        if self.complete {
+        let periods = status.periods.map_or("no end".into(), |periods| periods.to_string());
+        writeln!(f, "periods           {periods}: {} frozen, {} published", status.frozen, status.published)?;
+        if status.complete {
             writeln!(f, "complete          the secret is wiped")?;
         }
-        if let Some(LinkTold { number, first_period, last_period, .. }) = &self.link {
+        if let Some(LinkTold { number, first_period, last_period, .. }) = &status.link {
             writeln!(f, "link              {number}: periods {first_period} to {last_period}")?;
         }
-        writeln!(f, "keys              {}", self.keys.len())?;
-        for Told { query, largest_standard_deviation, deviation_of, after, .. } in &self.queries {
+        writeln!(f, "keys              {}", status.keys.len())?;
+        for QueryTold { query, largest_standard_deviation, deviation_of, after, .. } in &status.queries {
             let told = match largest_standard_deviation {
                 Some(largest) => format!("{} at most", short(*largest, 4)),
                 None => {
@@ -174,13 +67,13 @@ impl fmt::Display for Report {
             let of = deviation_of.map_or(String::new(), |what| format!(" of {what}"));
             writeln!(f, "query             {query}: standard deviation{of} {told}")?;
         }
-        let bound = match self.unit.as_str() {
-            "user" => format!(", {} rows in each of {} periods at most", self.max_rows, self.max_periods),
+        let bound = match status.unit.as_str() {
+            "user" => format!(", {} rows in each of {} periods at most", status.max_rows, status.max_periods),
             _ => String::new(),
         };
-        writeln!(f, "unit              {}{bound}", self.unit)?;
-        writeln!(f, "privacy           epsilon {}, delta {:e}", short_up(self.epsilon, 6), self.delta)?;
-        writeln!(f, "mechanism         {}\n", self.strategy)?;
-        write!(f, "{}", self.statement)
+        writeln!(f, "unit              {}{bound}", status.unit)?;
+        writeln!(f, "privacy           epsilon {}, delta {:e}", short_up(status.epsilon, 6), status.delta)?;
+        writeln!(f, "mechanism         {}\n", status.strategy)?;
+        write!(f, "{}", status.statement)
     }
 }
