@@ -5,7 +5,7 @@
 //! killed process leaves behind can be told from what is being written, and [`remove_stale`] removes it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{self, Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -132,7 +132,7 @@ pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
     file.keep()
 }
 
-/// Removes what killed writers of files whose names are `ours` left in `folder`, and says how many files there were:
+/// [Wipes](wipe) what killed writers of files whose names are `ours` left in `folder`, and says how many files there were:
 /// regular files of this user, named as [`NewFile`] names them, that no writer holds.
 ///
 /// # Errors
@@ -145,12 +145,28 @@ pub fn remove_stale(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<usize>
         if is_ours && is_own_file(&entry.path()) {
             let Ok(file) = File::open(entry.path()) else { continue };
             if file.try_lock().is_ok() {
-                std::fs::remove_file(entry.path())?;
+                drop(file);
+                wipe(&entry.path())?;
                 removed += 1;
             }
         }
     }
     Ok(removed)
+}
+
+/// Overwrites a file and removes it, where it is there: it may hold a key. What a file system or a backup keeps of older writings is out of reach.
+///
+/// # Errors
+/// When it cannot be written or removed.
+pub fn wipe(path: &Path) -> Result<()> {
+    let mut file = match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let length = file.metadata()?.len();
+    io::copy(&mut io::repeat(0).take(length), &mut file)?;
+    file.sync_all()?;
+    std::fs::remove_file(path)
 }
 
 /// NAME, if `temporary` is `.NAME.tmp-PID-N`, as [`NewFile`] names what is not whole yet.

@@ -1,9 +1,8 @@
 //! The folder of a release: one writer at a time, its secret for its owner alone, and no copies.
 
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use antinoise_input::file::meant_for;
+use antinoise_input::file::{remove_stale, wipe};
 use antinoise_input::lock::Lock;
 use antinoise_input::owner;
 use antinoise_noise::{Grid, GridStream, Key, StreamBuilder};
@@ -81,23 +80,16 @@ impl Folder {
         Ok(stream.save(self.secret())?)
     }
 
-    /// Overwrites the secret and removes it, where it is there. What a file system or a backup keeps of older writings is out of reach.
+    /// Overwrites the secret and removes it, where it is there.
     pub(crate) fn wipe_secret(&self) -> Result<()> {
-        wipe(&self.secret())
+        let path = self.secret();
+        wipe(&path).map_err(Error::io(&path))
     }
 
-    /// The same of secrets that were being written when their process was killed: each holds the key. The folder is locked.
+    /// The same of secrets that were being written when their process was killed: each holds the key.
     pub(crate) fn wipe_unfinished_secrets(&self) -> Result<()> {
-        let failed = Error::io(&self.path);
-        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
-            let path = entry.map_err(Error::io(&self.path))?.path();
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-            if is_file && meant_for(&name) == Some(SECRET) {
-                wipe(&path)?;
-            }
-        }
-        Ok(())
+        let wiped = remove_stale(&self.path, |name| name == SECRET);
+        wiped.map(drop).map_err(Error::io(&self.path))
     }
 
     /// The noise that was saved.
@@ -106,21 +98,6 @@ impl Folder {
         check_owner_only(&path)?;
         Ok(builder.resume_on_grid(grid, &path)?)
     }
-}
-
-/// Overwrites a file and removes it, where it is there.
-fn wipe(path: &Path) -> Result<()> {
-    let wipe = || -> std::io::Result<()> {
-        let mut file = match std::fs::OpenOptions::new().write(true).open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            opened => opened?,
-        };
-        let length = file.metadata()?.len();
-        std::io::copy(&mut std::io::repeat(0).take(length), &mut file)?;
-        file.sync_all()?;
-        std::fs::remove_file(path)
-    };
-    wipe().map_err(Error::io(path))
 }
 
 /// Refuses anything but a regular file that only its owner may read and write.
