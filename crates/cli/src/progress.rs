@@ -30,6 +30,7 @@ impl Progress {
         let bar = bar(Some(total)).with_style(style).with_prefix(what.to_string());
         let (start, unit, what) = (Instant::now(), unit.to_string(), what.to_string());
         let line = move |bar: &ProgressBar, skipped: u64| {
+            let total = bar.length().unwrap_or(total);
             let (at, so_far) = (bar.position(), start.elapsed());
             let done = at.saturating_sub(skipped);
             let left = so_far.mul_f64(total.saturating_sub(at) as f64 / done.max(1) as f64);
@@ -80,6 +81,12 @@ impl Progress {
         self.skipped.fetch_add(parts, Ordering::Relaxed);
         self.bar.inc(parts);
         self.bar.reset_eta();
+    }
+
+    /// So many parts more are to be done than was thought.
+    #[cfg(feature = "train")]
+    pub fn expect(&self, parts: u64) {
+        self.bar.inc_length(parts);
     }
 
     /// What is said beside the bar.

@@ -87,9 +87,7 @@ fn audit(
     rate: f64,
     canaries: usize,
 ) -> Result<OneRunReport> {
-    let rules = study.rules().iter();
-    let rule = rules.copied().find(|rule| rule.learning_rate() == rate).expect("a rate that was tried");
-    let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(rule) };
+    let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(study.rule(rate)) };
     let (key, id) = (study.key(0)?, study.run_id(&format!("audit/{}", named.mechanism))?);
     trained_with_canaries(setup, model, (key, id), (Canary::Gradient, canaries, ALPHA))
 }

@@ -3,6 +3,7 @@
 use antinoise_plan::{VerifiedPlan, compose};
 
 use super::released::Released;
+use super::results::{Results, by_rate};
 use super::study::Study;
 use crate::failure::Result;
 
@@ -24,12 +25,12 @@ impl Released {
     }
 
     /// What the statement covers, in words.
-    pub fn covers(self, study: &Study) -> String {
-        let (of_each, rates) = (study.models_of_a_mechanism(), study.rules().len());
-        let trained = of_each * study.plans().len();
+    pub fn covers(self, study: &Study, results: &Results) -> String {
+        let (trained, mechanisms) = (results.finished.len(), study.plans().len());
+        let rates = (0..mechanisms).map(|index| by_rate(&results.of_plan(index)).len()).max().unwrap_or(0);
         let what = format!(
-            "{trained} models were trained on these data: {} mechanisms x {rates} learning rates x {} repeats",
-            study.plans().len(),
+            "{trained} models were trained on these data: {mechanisms} mechanisms, at most {rates} learning rates of each and \
+             {} repeats of each rate",
             study.repeats()
         );
         match self {

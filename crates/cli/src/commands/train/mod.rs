@@ -12,6 +12,7 @@ mod problem;
 mod released;
 mod report;
 mod results;
+mod search;
 mod session;
 mod statement;
 mod study;

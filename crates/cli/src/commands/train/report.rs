@@ -45,7 +45,7 @@ pub struct Row {
     /// Mean accuracy at each learning rate tried.
     pub by_learning_rate: Vec<(f64, f64)>,
     pub rms_loss: f64,
-    /// How many models of this mechanism were trained: learning rates times repeats.
+    /// How many models of this mechanism were trained.
     pub models_trained: usize,
     /// How many models epsilon covers.
     pub models_released: usize,

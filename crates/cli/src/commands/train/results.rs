@@ -69,9 +69,6 @@ pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
 }
 
-/// Standard deviations of a test by which a learning rate is far behind.
-const FAR: f64 = 4.0;
-
 /// The learning rate of the highest mean accuracy among those that were run most often, and the mean at each, of runs by
 /// learning rate and accuracy.
 pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
@@ -83,13 +80,14 @@ pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
 }
 
 /// What came of a learning rate.
-struct OfRate {
-    rate: f64,
-    runs: usize,
-    mean: f64,
+pub struct OfRate {
+    pub rate: f64,
+    pub runs: usize,
+    pub mean: f64,
 }
 
-fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
+/// What came of each learning rate, in their order.
+pub fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
     let mut rates: Vec<f64> = runs.iter().map(|&(rate, _)| rate).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
@@ -101,19 +99,6 @@ fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
     rates.into_iter().map(of).collect()
 }
 
-/// A learning rate that was run less than `repeats` times and may be the best: the best so far, or one that is behind it by no
-/// more than four standard deviations of an accuracy on `tests` examples.
-pub fn may_be_best(runs: &[(f64, f64)], repeats: usize, tests: usize) -> Option<f64> {
-    let rates = by_rate(runs);
-    let best = rates.iter().find(|of| of.rate == best_rate(runs).0)?;
-    if best.runs < repeats {
-        return Some(best.rate);
-    }
-    let reach = FAR * (best.mean * (1.0 - best.mean) / tests as f64).sqrt();
-    let open = rates.iter().filter(|of| of.runs < repeats && of.mean >= best.mean - reach);
-    open.max_by(|x, y| x.mean.total_cmp(&y.mean)).map(|of| of.rate)
-}
-
 /// The learning rate to try next: twice or half of the best one, where that is the largest or the least of several.
 pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
     let (best, means) = best_rate(runs);
@@ -122,57 +107,5 @@ pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
         (least, _) if best == least => Some(best / 2.0),
         (_, most) if best == most => Some(2.0 * best),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Runs the rates whose accuracies are given, one a repeat, in the order in which they are asked for.
-    fn search(rates: &[(f64, [f64; 3])], tests: usize) -> Vec<(f64, f64)> {
-        let mut runs: Vec<(f64, f64)> = rates.iter().map(|&(rate, [first, ..])| (rate, first)).collect();
-        while let Some(next) = may_be_best(&runs, 3, tests) {
-            let (_, accuracies) = rates.iter().find(|rate| rate.0 == next).unwrap();
-            runs.extend(accuracies[1..].iter().map(|&accuracy| (next, accuracy)));
-        }
-        runs
-    }
-
-    #[test]
-    fn only_rates_that_may_be_best_are_repeated() {
-        // Four deviations of 10,000 tests are 1.4 to 1.6 points here.
-        let rates = [(0.1, [0.79; 3]), (0.2, [0.82, 0.84, 0.84]), (0.4, [0.83; 3]), (0.8, [0.81, 0.8, 0.8])];
-        let runs = search(&rates, 10_000);
-        assert_eq!(runs.iter().filter(|run| run.0 == 0.4).count(), 3);
-        assert_eq!(runs.iter().filter(|run| run.0 == 0.1).count(), 1);
-        assert_eq!(best_rate(&runs).0, 0.2);
-        // Fewer tests tell less.
-        assert_eq!(search(&rates, 300).len(), 12);
-    }
-
-    #[test]
-    fn a_best_first_run_that_was_luck_gives_way_to_others() {
-        let rates = [(0.1, [0.5; 3]), (0.2, [0.9, 0.1, 0.1]), (0.4, [0.6; 3])];
-        let runs = search(&rates, 10_000);
-        assert_eq!(runs.len(), 7);
-        assert_eq!(best_rate(&runs).0, 0.4);
-    }
-
-    #[test]
-    fn no_search_ends_before_its_best_is_known_or_repeats_forever() {
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 40) as f64 / (1 << 24) as f64
-        };
-        for _ in 0..2000 {
-            let rates: Vec<_> = (0..6)
-                .map(|i| (f64::from(i), [next(), next(), if i == 5 { f64::NAN } else { next() }]))
-                .collect();
-            let runs = search(&rates, 100);
-            let best = best_rate(&runs).0;
-            assert!(runs.len() <= 18 && runs.iter().filter(|run| run.0 == best).count() == 3);
-        }
     }
 }

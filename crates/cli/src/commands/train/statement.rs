@@ -7,7 +7,7 @@ use antinoise_train::data::Dataset;
 use antinoise_train::optimizer::{Needs, Rule};
 
 use super::cost::Cost;
-use super::results::Finished;
+use super::results::Results;
 use super::study::Study;
 use crate::numbers::short_up;
 
@@ -15,17 +15,18 @@ use crate::numbers::short_up;
 const PARTICIPATION: &str = "as the schema has it: before the gradients of a batch were used, each of its examples was found to have had fewer turns than are \
                              accounted for, the last of them long enough ago; a run that had found another would have stopped";
 
-/// The plan's claim for the models that are released, and the facts of the runs.
+/// The claim of the plan of this index for the models that are released, and the facts of the runs.
 pub fn statement(
     study: &Study,
     plan: &VerifiedPlan,
     cost: &Cost,
-    runs: &[&Finished],
+    (index, results): (usize, &Results),
     dataset: &Dataset,
 ) -> String {
     let mut statement = plan.statement();
     (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
-    let day = runs.iter().map(|run| run.results.day.as_str()).max().unwrap_or_default();
+    let runs = results.finished.iter().filter(|run| run.plan == index);
+    let day = runs.map(|run| run.results.day.as_str()).max().unwrap_or_default();
     let digest = hex(&dataset.train.sha256());
     let key = if study.insecure_seed() {
         "made from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: whoever knows the seed can take the noise away"
@@ -34,7 +35,7 @@ pub fn statement(
          may keep copies of what is removed"
     };
     let statement = statement
-        .with_fact("models", study.released().covers(study))
+        .with_fact("models", study.released().covers(study, results))
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
         .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
         .with_fact("training data", format!("{}, SHA-256 {digest}", dataset.name))

@@ -17,7 +17,6 @@ use super::optimizer::Around;
 use super::options::{Arguments, ModelName};
 use super::problem::{build, load, plans};
 use super::released::Released;
-use super::results::{Results, edge};
 use super::table::Table;
 use crate::failure::Result;
 
@@ -38,7 +37,7 @@ pub struct Study {
     repeats: usize,
     seed: Option<u64>,
     released: Released,
-    /// One a learning rate.
+    /// One a learning rate that every mechanism is trained at.
     rules: Vec<Rule>,
     /// What the recipes of all rules share; folders of before know none.
     #[serde(default, skip_serializing_if = "Around::is_none")]
@@ -141,7 +140,7 @@ impl Study {
         self.repeats
     }
 
-    /// Models of one mechanism.
+    /// Models of one mechanism, without those at learning rates that results ask for.
     pub fn models_of_a_mechanism(&self) -> usize {
         self.rules.len() * self.repeats
     }
@@ -191,21 +190,17 @@ impl Study {
         self.without_noise = false;
     }
 
-    /// Adds the learning rate that `results` ask for: twice or half of a best one that is the largest or the least tried.
-    /// False where there is none to add.
-    pub fn widen(&mut self, results: &Results) -> bool {
-        if !self.widens || self.rules.len() >= MOST_RATES {
-            return false;
-        }
-        let further = (0..self.plans.len())
-            .find_map(|plan| edge(&results.of_plan(plan)))
-            .or_else(|| edge(&results.without_privacy()));
-        let rule = further.map(|learning_rate| self.rules[0].with_learning_rate(learning_rate));
+    /// The rule of a learning rate.
+    pub fn rule(&self, learning_rate: f64) -> Rule {
+        self.rules[0].with_learning_rate(learning_rate)
+    }
+
+    /// Whether a learning rate that results ask for may be tried after so many others.
+    pub fn may_try(&self, learning_rate: f64, tried: usize) -> bool {
+        let rule = self.rule(learning_rate);
         // A rate that weight decay does not go with is no further one.
-        let rule = rule
-            .filter(|rule| self.plans.iter().all(|named| self.recipe(*rule).check(named.plan.steps).is_ok()));
-        self.rules.extend(rule);
-        rule.is_some()
+        let is_fit = |named: &NamedPlan| self.recipe(rule).check(named.plan.steps).is_ok();
+        self.widens && tried < MOST_RATES && self.plans.iter().all(is_fit)
     }
 
     /// What a run is called in all folders.

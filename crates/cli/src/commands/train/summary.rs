@@ -62,7 +62,7 @@ pub fn summarize(
             insecure_seed: study.insecure_seed(),
             audit: audits[index].clone(),
         });
-        let statement = statement(study, plan, &cost, &of_plan, dataset);
+        let statement = statement(study, plan, &cost, (index, results), dataset);
         let audit = audits[index].as_ref().map(|audit| audit.epsilon_lower);
         let told = Told { accuracies, epsilon: cost.epsilon, audit, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);

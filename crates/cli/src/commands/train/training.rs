@@ -10,7 +10,8 @@ use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer
 use super::folder::Folder;
 use super::metrics::Metrics;
 use super::named::WITHOUT_NOISE;
-use super::results::{Finished, Results, Unprotected, may_be_best};
+use super::results::{Finished, Results, Unprotected};
+use super::search::Search;
 use super::study::{Study, run_name};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -21,14 +22,8 @@ const TESTS: usize = 40;
 const CHECKPOINTS: usize = 20;
 
 /// Trains what has not been trained yet, at further learning rates too where the study widens.
-pub fn train(study: &mut Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
-    loop {
-        let results = Training { study, model, dataset, around, progress: progress(study) }.all()?;
-        if !study.widen(&results) {
-            return Ok(results);
-        }
-        around.folder.save_study(study)?;
-    }
+pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
+    Training { study, model, dataset, around, progress: progress(study) }.all()
 }
 
 fn progress(study: &Study) -> Progress {
@@ -97,24 +92,21 @@ impl Training<'_> {
         Ok(found)
     }
 
-    /// Calls `run`, which gives an accuracy after so many steps, for every learning rate, as often as asked. Where rates are
-    /// searched for, those that are far behind after their first run are not repeated.
+    /// Calls `run`, which gives an accuracy after so many steps, for every learning rate, as often as its results ask for.
     fn search(&self, steps: usize, mut run: impl FnMut(Rule, usize) -> Result<f64>) -> Result<()> {
-        let (rules, repeats) = (self.study.rules(), self.study.repeats());
-        let all_repeats = if self.study.widens() { 1 } else { repeats };
-        let mut runs = Vec::new();
-        for rule in rules {
-            for repeat in 0..all_repeats {
-                runs.push((rule.learning_rate(), run(*rule, repeat)?));
+        let Self { study, progress, .. } = self;
+        let rates: Vec<f64> = study.rules().iter().map(Rule::learning_rate).collect();
+        let (repeats, tests) = (study.repeats(), self.dataset.test.len());
+        let search = Search { rates: &rates, repeats, repeats_all: !study.widens(), tests };
+        let may_try = |rate, tried| {
+            let may = study.may_try(rate, tried);
+            if may {
+                progress.expect((steps * repeats) as u64);
             }
-        }
-        while let Some(rate) = may_be_best(&runs, repeats, self.dataset.test.len()) {
-            let rule = rules.iter().find(|rule| rule.learning_rate() == rate).expect("a rate that was tried");
-            for repeat in all_repeats..repeats {
-                runs.push((rate, run(*rule, repeat)?));
-            }
-        }
-        self.progress.skip((steps * (rules.len() * repeats - runs.len())) as u64);
+            may
+        };
+        let (runs, tried) = search.all(may_try, |rate, repeat| run(study.rule(rate), repeat))?;
+        progress.skip((steps * (tried * repeats - runs.len())) as u64);
         Ok(())
     }
 
