@@ -100,6 +100,37 @@ columns = [
     );
 }
 
+/// Each text says its class in words of which no list is told.
+#[test]
+fn a_model_learns_from_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: usize| {
+        let said = [["no pain", "slept well"], ["chest pain", "short of breath"]][i % 2][i / 2 % 2];
+        format!("\"Patient {}, day {}: {said}.\",{}\n", i * 31 % 97, i % 9, ["home", "ward"][i % 2])
+    };
+    let rows: String = (0..4000).map(row).collect();
+    fs::write(folder.path().join("notes.csv"), format!("note,where\n{rows}")).unwrap();
+    let train = |text: &str, out: &str| {
+        let options = "train --data csv:notes.csv --label where=home,ward --mechanism blt:2 --repeats 1 --learning-rate 4 --epochs 5 --json --text";
+        let words: Vec<&str> = options.split(' ').chain([text, "--out", out]).collect();
+        antinoise(&words, folder.path()).output().unwrap()
+    };
+    let learned = train("note=256", "run");
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let row = &serde_json::from_slice::<Value>(&learned.stdout).unwrap()["runs"][0];
+    assert!(row["test_accuracy"].as_f64().unwrap() > 0.95, "{row}");
+    for (text, words) in [
+        ("note", "COLUMN=FEATURES"),
+        ("note=", "COLUMN=FEATURES"),
+        ("note=0", "\"note\""),
+        ("note=1e3", "COLUMN=FEATURES"),
+    ] {
+        let refused = train(text, "never");
+        assert_eq!(refused.status.code(), Some(2), "{text}");
+        assert!(stderr(&refused).contains(words), "{text}: {}", stderr(&refused));
+    }
+}
+
 #[test]
 fn a_bad_cell_is_named_by_line_and_column() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_train::data::{Column, Missing, Schema, TestPart, Values, csv};
+use antinoise_train::data::{Column, Dataset, Missing, Schema, TestPart, Values, csv};
 use proptest::prelude::*;
 
 fn words(list: &str) -> Vec<String> {
@@ -23,11 +23,15 @@ fn schema(missing: Missing) -> Schema {
     }
 }
 
-fn read(text: &str, missing: Missing) -> Result<antinoise_train::data::Dataset, String> {
+fn read(text: &str, missing: Missing) -> Result<Dataset, String> {
+    read_as(text, &schema(missing))
+}
+
+fn read_as(text: &str, schema: &Schema) -> Result<Dataset, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     std::fs::write(&path, text).unwrap();
-    csv(&path, &schema(missing), TestPart::Last(0.25)).map_err(|error| {
+    csv(&path, schema, TestPart::Last(0.25)).map_err(|error| {
         assert!(error.is_bad_input(), "{error:?}");
         error.to_string()
     })
@@ -45,9 +49,18 @@ fn row() -> impl Strategy<Value = (String, Vec<f32>, u32)> {
     ];
     let word = prop_oneof![Just(("a", [1f32, 0.0])), Just(("b", [0.0, 1.0])), Just(("NA", [0.0, 0.0]))];
     let any = prop_oneof![Just(("c", [1f32, 0.0])), Just(("\"q, \"\"r\"\"\"", [0.0, 1.0]))];
-    (x, word, any, 0u32..2).prop_map(|((cell, x), (w, one), (a, two), class)| {
+    // By their digests, "pain" adds 1 to the first of two features, and "no" takes 1 from the second.
+    let half = 0.5f32.sqrt();
+    let note = prop_oneof![
+        Just(("", [0.0, 0.0])),
+        Just(("--", [0.0, 0.0])),
+        Just(("No pain", [half, -half])),
+        Just(("pain! Pain", [1.0, 0.0]))
+    ];
+    (x, word, any, note, 0u32..2).prop_map(|((cell, x), (w, one), (a, two), (note, words), class)| {
         let label = ["no", "yes"][class as usize];
-        (format!("{label},junk,{cell},{a},{w}\n"), vec![x, one[0], one[1], two[0], two[1]], class)
+        let features = vec![x, one[0], one[1], two[0], two[1], words[0], words[1]];
+        (format!("{label},junk,{cell},{a},{w},{note}\n"), features, class)
     })
 }
 
@@ -55,7 +68,9 @@ proptest! {
     #[test]
     fn rows_are_what_their_cells_say_in_their_order(rows in proptest::collection::vec(row(), 2..40)) {
         let lines: String = rows.iter().map(|(line, ..)| line.as_str()).collect();
-        let table = read(&format!("\u{feff}class,other,x,any,word\n{lines}"), Missing::Zero).unwrap();
+        let mut schema = schema(Missing::Zero);
+        schema.columns.push(Column { name: "note".into(), values: Values::Text(2) });
+        let table = read_as(&format!("\u{feff}class,other,x,any,word,note\n{lines}"), &schema).unwrap();
         let test = ((rows.len() as f64 * 0.25).round() as usize).max(1);
         prop_assert_eq!(table.test.len(), test);
         prop_assert_eq!(table.train.len() + test, rows.len());
@@ -114,6 +129,9 @@ fn schemas_that_do_not_hold_are_refused() {
     }
     refused(&|s| s.columns[1].values = Values::Categories(words("a a")), "categories of column \"word\"");
     refused(&|s| s.columns[1].values = Values::Categories(vec![]), "categories of column \"word\"");
+    for features in [0, (1 << 16) + 1, usize::MAX] {
+        refused(&|s| s.columns[1].values = Values::Text(features), "features of text column \"word\"");
+    }
     refused(&|s| s.columns[1].name = "x".into(), "\"x\" again");
     refused(&|s| s.label = "x".into(), "\"x\" again");
     refused(&|s| s.classes = words("one"), "classes");

@@ -23,11 +23,14 @@ pub struct TableOptions {
     /// Of a table: a column of words and a public list of them; * stands for all that are not there. May be repeated.
     #[arg(long, value_name = "COLUMN=WORD,WORD")]
     category: Vec<String>,
+    /// Of a table: a column of texts and how many features their words are hashed to, as note=1024. May be repeated.
+    #[arg(long, value_name = "COLUMN=FEATURES")]
+    text: Vec<String>,
     /// Of a table: what becomes of cells that are empty, NA or NaN [default: refuse].
     #[arg(long, value_enum)]
     missing: Option<MissingName>,
     /// Of a table: a TOML file that says all of this, instead.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "missing"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "text", "missing"])]
     schema: Option<PathBuf>,
     /// Of a table: a file of the same kind with the rows to test with.
     #[arg(long, value_name = "PATH", conflicts_with = "test_share")]
@@ -62,6 +65,7 @@ impl TableOptions {
             ("label", self.label.is_some()),
             ("range", !self.range.is_empty()),
             ("category", !self.category.is_empty()),
+            ("text", !self.text.is_empty()),
             ("missing", self.missing.is_some()),
             ("schema", self.schema.is_some()),
             ("test", self.test.is_some()),
@@ -100,7 +104,8 @@ impl TableOptions {
         let (label, classes) = words("label", label)?;
         let ranges = self.range.iter().map(|text| range(text));
         let categories = self.category.iter().map(|text| category(text));
-        let columns = ranges.chain(categories).collect::<Result<_>>()?;
+        let texts = self.text.iter().map(|column| text(column));
+        let columns = ranges.chain(categories).chain(texts).collect::<Result<_>>()?;
         let missing = match self.missing {
             Some(MissingName::Zero) => Missing::Zero,
             Some(MissingName::Refuse) | None => Missing::Refuse,
@@ -122,6 +127,14 @@ fn range(text: &str) -> Result<Column> {
 fn category(text: &str) -> Result<Column> {
     let (name, words) = words("category", text)?;
     Ok(Column { name, values: Values::Categories(words) })
+}
+
+fn text(text: &str) -> Result<Column> {
+    let refused =
+        || InvalidParameter::new("text", format!("{text:?}"), "COLUMN=FEATURES, a number such as 1024");
+    let (name, features) = text.rsplit_once('=').ok_or_else(refused)?;
+    let features = features.trim().parse().map_err(|_| refused())?;
+    Ok(Column { name: name.trim().into(), values: Values::Text(features) })
 }
 
 /// A column and its words.

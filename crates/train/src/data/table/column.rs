@@ -1,7 +1,9 @@
 //! One column: what is publicly known of its values, and the features that a cell becomes.
 
-use antinoise_input::{InvalidParameter, at_least};
+use antinoise_input::{InvalidParameter, at_least, between};
 use serde::{Deserialize, Serialize};
+
+use super::text;
 
 /// A column that is used, and what is publicly known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,12 @@ pub enum Values {
     /// One of these words; a cell becomes one feature a word, 1 for its own and 0 for the others. The word `*` stands for
     /// every one that is not there.
     Categories(Vec<String>),
+    /// A text, which becomes so many features by its [hashed words](super::text::fill).
+    Text(usize),
 }
+
+/// More would be memory for zeros: each row has all of them.
+const MOST_OF_A_TEXT: usize = 1 << 16;
 
 /// The category that takes what no other one does.
 const ANY: &str = "*";
@@ -51,6 +58,10 @@ impl Column {
             Values::Categories(words) => {
                 check_words(&format!("categories of column {:?}", self.name), words, 1)
             }
+            Values::Text(features) => {
+                let what = format!("features of text column {:?}", self.name);
+                between(&what, *features, 1, MOST_OF_A_TEXT, "the most").map(drop)
+            }
         }
     }
 
@@ -59,10 +70,11 @@ impl Column {
         match &self.values {
             Values::Range(..) => 1,
             Values::Categories(words) => words.len(),
+            Values::Text(features) => *features,
         }
     }
 
-    /// Writes the features of a cell over zeros, which are what a missing cell has: the middle of a range, no category.
+    /// Writes the features of a cell over zeros, which are what a missing cell has: the middle of a range, no category, no word.
     pub(super) fn fill(&self, cell: &str, features: &mut [f32]) -> Result<(), Refused> {
         if is_missing(cell) {
             return Err(Refused::Missing);
@@ -82,6 +94,7 @@ impl Column {
                 let at = known.or_else(|| words.iter().position(|word| word == ANY));
                 features[at.ok_or_else(|| Refused::MustBe(one_of(words)))?] = 1.0;
             }
+            Values::Text(_) => text::fill(cell, features),
         }
         Ok(())
     }

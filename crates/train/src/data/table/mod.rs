@@ -1,4 +1,4 @@
-//! Tables of numbers and categories, read by what is publicly known of them.
+//! Tables of numbers, categories and texts, read by what is publicly known of them.
 
 mod column;
 mod csv;
@@ -7,6 +7,7 @@ mod parquet;
 mod row;
 mod schema;
 mod split;
+mod text;
 
 pub use column::{Column, Values};
 pub use schema::{Missing, Schema};

@@ -17,7 +17,7 @@ pub(super) fn parquet_rows(path: &Path, schema: &Schema) -> Result<Examples, Err
         .iter()
         .map(|column| match column.values {
             Values::Range(..) => (&*column.name, Role::Value),
-            Values::Categories(_) => (&*column.name, Role::Name),
+            Values::Categories(_) | Values::Text(_) => (&*column.name, Role::Name),
         })
         .collect();
     asked.push((&schema.label, Role::Name));

@@ -44,7 +44,7 @@ pub enum Missing {
     /// The file is refused.
     #[default]
     Refuse,
-    /// Features of 0: the middle of a range, no category.
+    /// Features of 0: the middle of a range, no category, no word.
     Zero,
 }
 
