@@ -97,19 +97,6 @@ impl Placement {
                 let look_ahead = limits.look_ahead.min(steps).min(affordable(row)).max(1);
                 (State::Regenerated, look_ahead, 0, apart(look_ahead))
             }
-            // Run again, they would take the square of the steps so far.
-            Leaf::Retained { .. } if !is_affordable => {
-                let needed = stored as u128 * u128::from(vector);
-                let must_be = format!(
-                    "at least {needed} bytes, in which a sum of seeds on a grid keeps {stored} past seeds of {} outputs",
-                    numbers.outputs
-                );
-                return Err(InvalidParameter::new(
-                    "memory_budget",
-                    format!("{} bytes", limits.bytes),
-                    must_be,
-                ));
-            }
             Leaf::Ring { history: History::Outputs, .. } if is_affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
@@ -130,7 +117,20 @@ impl Placement {
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }
-            Leaf::Ring { .. } | Leaf::Blt { .. } | Leaf::Retained { .. } => made_again(State::Replayed),
+            // Run again, they would take the square of the steps so far.
+            Leaf::Retained { .. } => {
+                let needed = stored as u128 * u128::from(vector);
+                let must_be = format!(
+                    "at least {needed} bytes, in which a sum of seeds on a grid keeps {stored} past seeds of {} outputs",
+                    numbers.outputs
+                );
+                return Err(InvalidParameter::new(
+                    "memory_budget",
+                    format!("{} bytes", limits.bytes),
+                    must_be,
+                ));
+            }
+            Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
         let bytes = past as u64 * vector + rows as u64 * row;
         Ok(Self { state, look_ahead, vectors: past + rows, bytes })
