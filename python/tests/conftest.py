@@ -3,6 +3,9 @@
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,6 +21,25 @@ def small_plan(**other):
     """Two epochs of 12 steps with a BLT, which has a past."""
     how = dict(examples=240, batch_size=20, epochs=2, epsilon=4, delta=1e-5, dim=5000, mechanism="blt:2")
     return an.plan(**(how | other))
+
+
+@contextmanager
+def other_thread():
+    """A thread that counts milliseconds, as far as it may run; its count, in a list."""
+    counted, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    try:
+        yield counted
+    finally:
+        stop.set()
+        other.join()
 
 
 @pytest.fixture(scope="session")

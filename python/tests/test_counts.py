@@ -17,6 +17,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import other_thread
 
 import antinoise as an
 
@@ -344,23 +345,13 @@ def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
     users = pa.array(np.arange(rows) % 1000)
     events = pa.table({"t": pa.array(np.zeros(rows, np.int64)), "u": users, "k": pa.array(["a"]).take(pa.array(np.zeros(rows, np.int64)))})
     counts, names = create(tmp_path / "counts"), dict(time="t", user="u", key="k")
-    passed, stop = [0], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            passed[0] += 1
-            time.sleep(0.001)
-
-    other = threading.Thread(target=count)
-    other.start()
-    for events in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
-        before = passed[0]
-        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            counts.freeze(0, events, **names)
-        assert passed[0] > before + 5
-    stop.set()
-    other.join()
+    with other_thread() as passed:
+        for events in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
+            before = passed[0]
+            threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                counts.freeze(0, events, **names)
+            assert passed[0] > before + 5
     assert counts.status()["frozen"] == 0
 
     def reentrant():

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import small_plan
+from conftest import other_thread, small_plan
 
 import antinoise as an
 
@@ -70,20 +70,10 @@ def test_other_threads_run_while_a_row_is_made():
     plan = small_plan(dim=20_000_000)
     noise, row = an.NoiseStream(plan, 20_000_000, an.Key.from_os(), threads=1, memory=0), np.empty(20_000_000, np.float32)
     noise.seek(20)  # every row from here on takes 20 steps' time
-    counts, stop = [0], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            counts[0] += 1
-            time.sleep(0.001)
-
-    other = threading.Thread(target=count)
-    other.start()
-    before, start = counts[0], time.perf_counter()
-    noise.next_into(row)
-    counted, took = counts[0] - before, time.perf_counter() - start
-    stop.set()
-    other.join()
+    with other_thread() as counts:
+        before, start = counts[0], time.perf_counter()
+        noise.next_into(row)
+        counted, took = counts[0] - before, time.perf_counter() - start
     assert took > 0.1 and counted > 20 * took, (counted, took)
 
 

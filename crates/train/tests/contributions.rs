@@ -1,10 +1,13 @@
 //! What an example adds to a sum, beside its clipped gradient: gradients that are scaled before they are clipped, and squares.
 //! Against the definition, one example at a time, and against examples made to move sums further than they may.
 
+mod common;
+
 use antinoise_train::clip::{Contribution, contribution_sum, plain_sum, sum_margin};
 use antinoise_train::data::{Examples, ImageShape};
 use antinoise_train::model::Model;
 use chacha20::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
+use common::HOSTILE;
 
 const SHAPE: ImageShape = ImageShape { height: 6, width: 5, channels: 1 };
 const CLASSES: usize = 3;
@@ -128,23 +131,6 @@ fn scales_of_one_are_none() {
         assert!(length(&apart) <= 1e-14 && scaled.clipped == plain.clipped);
     }
 }
-
-const HOSTILE: [f32; 14] = [
-    f32::NAN,
-    f32::INFINITY,
-    f32::NEG_INFINITY,
-    f32::MAX,
-    -3e38,
-    1e30,
-    -1e19,
-    1.0,
-    -0.5,
-    1e-19,
-    -1e-38,
-    1e-45,
-    0.0,
-    1.0 + f32::EPSILON,
-];
 
 fn hostile(count: usize, numbers: usize, random: &mut Random) -> Examples {
     let mut features = Vec::new();

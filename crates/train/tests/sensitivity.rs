@@ -1,9 +1,12 @@
 //! What one example moves the clipped sum by, against examples made to move it further: never more than the clip
 //! norm and its margin, however many there are and however they are put into chunks.
 
+mod common;
+
 use antinoise_train::clip::{clipped_sum, sum_margin};
 use antinoise_train::data::{Examples, ImageShape};
 use antinoise_train::model::Model;
+use common::HOSTILE;
 
 const TINY: ImageShape = ImageShape { height: 2, width: 2, channels: 1 };
 
@@ -67,24 +70,8 @@ fn half_ulps_of_others_add_nothing_to_what_an_example_moves() {
     }
 }
 
-/// Every kind of number in single precision; a third of the examples are equal.
+/// A third of the examples are equal.
 fn hostile(count: usize) -> Examples {
-    let numbers = [
-        f32::NAN,
-        f32::INFINITY,
-        f32::NEG_INFINITY,
-        f32::MAX,
-        -3e38,
-        1e30,
-        -1e19,
-        1.0,
-        1.0 + f32::EPSILON,
-        -0.5,
-        1e-19,
-        -1e-38,
-        1e-45,
-        0.0,
-    ];
     let mut state = 5u64;
     let mut pick = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -94,7 +81,7 @@ fn hostile(count: usize) -> Examples {
     for i in 0..count {
         // NaN and infinity in few examples only: the others must count.
         let from = if pick(10) == 0 { 0 } else { 3 };
-        let mut one = || if i % 3 == 0 { 3e38 } else { numbers[from + pick(numbers.len() - from)] };
+        let mut one = || if i % 3 == 0 { 3e38 } else { HOSTILE[from + pick(HOSTILE.len() - from)] };
         features.extend([one(), one(), one(), one()]);
     }
     Examples::new(features, (0..count).map(|_| pick(3) as u32).collect(), 4).unwrap()

@@ -20,6 +20,24 @@ pub const JOINT_ADAM: Rule =
     Rule::JointAdam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, damping: 0.5, ratio: 0.5 };
 pub const KEY: u64 = 5;
 
+/// Every kind of number in single precision; the first three are no finite ones.
+pub const HOSTILE: [f32; 14] = [
+    f32::NAN,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::MAX,
+    -3e38,
+    1e30,
+    -1e19,
+    1.0,
+    -0.5,
+    1e-19,
+    -1e-38,
+    1e-45,
+    0.0,
+    1.0 + f32::EPSILON,
+];
+
 /// A plan of 24 steps on the digits, or of one pass over them as a stream, whose sums are released on a grid.
 pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
     planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
