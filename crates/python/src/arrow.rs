@@ -1,10 +1,10 @@
 //! A stream of Arrow's, batch by batch. Arrow's own reader would count rows that are null as a whole.
 
 use std::ffi::CStr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use antinoise_input::InvalidParameter;
+use antinoise_input::table::unless_panicking;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, StructArray};
@@ -80,11 +80,9 @@ impl Stream {
     }
 }
 
-/// What `read` makes of a stream. Arrow's library panics at some streams that contradict themselves: then they are refused, and what `read` worked on
-/// must not be used again.
-pub fn unless_panicking<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(unreadable("its parts contradict each other")))
+/// What `read` makes of a stream, which is refused where Arrow's library panics; what `read` worked on must not be used again then.
+pub fn refusing_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    unless_panicking(read).unwrap_or_else(|| Err(unreadable("its parts contradict each other")))
 }
 
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Schema> {

@@ -7,7 +7,7 @@ use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyFrozenSet, PyIterator, PyMapping, PySet, PyString, PyTuple,
 };
 
-use crate::arrow::{Stream, unless_panicking};
+use crate::arrow::{Stream, refusing_panics};
 use crate::errors::Result;
 use crate::values::{kind, real, text};
 
@@ -24,7 +24,7 @@ pub fn read(
     let py = events.py();
     let mut rows = freezing.rows(handling);
     if events.hasattr("__arrow_c_stream__")? {
-        return unless_panicking(|| {
+        return refusing_panics(|| {
             let stream = Stream::of(events)?;
             py.detach(|| read_stream(stream, columns, &mut rows))?;
             Ok(rows.end()?)
@@ -150,12 +150,7 @@ impl<'a, 'py> Cells<'a, 'py> {
 
 /// The columns that are read.
 fn names<'a>(columns: &'a Columns, points: &'a [String]) -> impl Iterator<Item = &'a str> {
-    let Columns { time, user, key, value } = columns;
-    [Some(time), Some(key), user.as_ref(), value.as_ref()]
-        .into_iter()
-        .flatten()
-        .chain(points)
-        .map(String::as_str)
+    columns.roles(points).map(|(name, _)| name)
 }
 
 /// The cells of a column, in the order of the rows: what has no such order, and text, which would be read letter by letter, are refused.

@@ -43,7 +43,7 @@ impl Values<'_> {
         }
         match columns.iter().zip(self.coordinates).find(|(_, x)| x.is_nan()) {
             None => Ok(()),
-            Some((column, x)) => Err(InvalidParameter::new(of_event(column), x, A_NUMBER)),
+            Some((column, x)) => Err(InvalidParameter::new(of_event(column), x, "a number")),
         }
     }
 }
@@ -52,7 +52,6 @@ impl Values<'_> {
 pub(crate) fn of_event(column: &str) -> String {
     format!("column {column:?} of an event")
 }
-pub(crate) const A_NUMBER: &str = "a number";
 
 impl Measure {
     /// Cells of a key.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_input::table::{Parquet, Role};
+use antinoise_input::table::Parquet;
 
 use crate::Result;
 use crate::freeze::Freezing;
@@ -23,11 +23,8 @@ impl Freezing<'_> {
         handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
-        let mut asked = vec![(&*columns.time, Role::Time), (&*columns.key, Role::Name)];
-        asked.extend(columns.user.as_deref().map(|name| (name, Role::Name)));
-        asked.extend(columns.value.as_deref().map(|name| (name, Role::Value)));
-        asked.extend(self.columns().iter().map(|name| (&**name, Role::Value)));
-        let file = Parquet::open("events", path, &asked)?;
+        let roles: Vec<_> = columns.roles(self.columns()).collect();
+        let file = Parquet::open("events", path, &roles)?;
         let mut table = EventTable::new(file.schema(), columns, self.columns())?;
         let mut rows = self.rows(handling);
         for batch in file {

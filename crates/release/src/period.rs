@@ -36,6 +36,20 @@ pub enum Place {
     Later,
 }
 
+/// The time of an event as it is written, and the number that it says, if it is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Time<'a> {
+    text: &'a str,
+    pub(crate) number: Option<f64>,
+}
+
+impl<'a> Time<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        let text = text.trim();
+        Self { text, number: text.parse().ok() }
+    }
+}
+
 const LONGEST: usize = 64;
 
 impl Period {
@@ -44,9 +58,14 @@ impl Period {
     /// # Errors
     /// When the time is empty or NaN, a number where the period is text, or a date where the period is a number that may be a year.
     pub fn place(&self, time: &str) -> Result<Place, InvalidParameter> {
-        let time = time.trim();
+        self.place_of(&Time::of(time))
+    }
+
+    pub(crate) fn place_of(
+        &self,
+        &Time { text: time, number }: &Time<'_>,
+    ) -> Result<Place, InvalidParameter> {
         let refused = |must_be: &str| InvalidParameter::new("time of an event", format!("{time:?}"), must_be);
-        let number = time.parse::<f64>().ok();
         let order = match (self, number) {
             _ if time.is_empty() => return Err(refused("a number or text such as 2026-03-01")),
             (_, Some(number)) if !number.is_finite() => return Err(refused("finite")),

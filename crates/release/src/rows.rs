@@ -1,12 +1,11 @@
 //! Rows on their way into a period, from whatever they are read.
 
-use antinoise_input::InvalidParameter;
 use antinoise_input::table::Number;
 use serde::Serialize;
 
 use crate::freeze::{Fate, Freezing, Tally};
 use crate::measure::of_event;
-use crate::period::Place;
+use crate::period::{Place, Time};
 use crate::{Error, Result};
 
 /// What is done with rows that do not belong.
@@ -82,9 +81,10 @@ impl Rows<'_, '_> {
     /// # Errors
     /// When the time cannot be placed, or is late and late rows are refused.
     pub fn lies_here(&mut self, time: &str) -> Result<bool> {
-        self.check_kind(time)?;
+        let read = Time::of(time);
+        self.check_kind(time, read.number.is_some())?;
         let period = self.freezing.period();
-        match (period.place(time)?, self.handling.late) {
+        match (period.place_of(&read)?, self.handling.late) {
             (Place::Here, _) => Ok(true),
             (Place::Later, _) => {
                 self.found.later += 1;
@@ -102,8 +102,7 @@ impl Rows<'_, '_> {
     }
 
     /// Refuses times of which some are numbers and others are not: of a period that is a number, the latter would lie in every one.
-    fn check_kind(&mut self, time: &str) -> Result<()> {
-        let is_number = time.trim().parse::<f64>().is_ok();
+    fn check_kind(&mut self, time: &str, is_number: bool) -> Result<()> {
         if *self.are_numbers.get_or_insert(is_number) != is_number {
             let must_be = if is_number { "text, as those before it" } else { "a number, as those before it" };
             return Err(Error::invalid("time of an event", format!("{time:?}"), must_be));
@@ -123,14 +122,13 @@ impl Rows<'_, '_> {
         value: Option<Number<'_>>,
         coordinates: &[Number<'_>],
     ) -> Result<()> {
-        let value = value.map(|value| value.read("value of an event")).transpose()?;
+        let value = value.map(|value| value.read(|| "value of an event".into())).transpose()?;
         self.coordinates.clear();
         for (i, number) in coordinates.iter().enumerate() {
             let named = || {
                 self.freezing.columns().get(i).map_or("coordinate of an event".into(), |name| of_event(name))
             };
-            let read = number.read("").map_err(|error| InvalidParameter { parameter: named(), ..error })?;
-            self.coordinates.push(read);
+            self.coordinates.push(number.read(named)?);
         }
         let fate = self.freezing.add_point(user, key, value, &self.coordinates)?;
         if fate == Fate::UnknownKey && !self.handling.leave_unknown_keys {

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use antinoise_input::table::Number;
+#[cfg(feature = "arrow")]
+use antinoise_input::table::Role;
+use antinoise_input::table::{Number, place};
 use serde_json::Value;
 
 use crate::freeze::Freezing;
@@ -48,6 +50,22 @@ impl Columns {
             return absent("value", "the release has queries about values");
         }
         Ok(Self { user: self.user.filter(|_| of_users), value: self.value.filter(|_| of_values), ..self })
+    }
+}
+
+#[cfg(feature = "arrow")]
+impl Columns {
+    /// The columns that are read and what for, those of a release's points ([`Rows::columns`](crate::Rows::columns)) last.
+    pub fn roles<'a>(&'a self, points: &'a [String]) -> impl Iterator<Item = (&'a str, Role)> {
+        let Self { time, user, key, value } = self;
+        let named = [
+            Some((time, Role::Time)),
+            Some((key, Role::Name)),
+            user.as_ref().map(|name| (name, Role::Name)),
+            value.as_ref().map(|name| (name, Role::Value)),
+        ];
+        let points = points.iter().map(|name| (name, Role::Value));
+        named.into_iter().flatten().chain(points).map(|(name, role)| (name.as_str(), role))
     }
 }
 
@@ -102,11 +120,11 @@ fn read_csv(
 ) -> Result<()> {
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
     let header = reader.headers().map_err(csv_refused)?.clone();
-    let place = |name: &str| csv_column(&header, name);
-    let (time, key) = (place(&columns.time)?, place(&columns.key)?);
-    let user = columns.user.as_deref().map(place).transpose()?;
-    let value = columns.value.as_deref().map(place).transpose()?;
-    let points = points.iter().map(|column| place(column)).collect::<Result<Vec<usize>>>()?;
+    let named = |name: &str| csv_column(&header, name);
+    let (time, key) = (named(&columns.time)?, named(&columns.key)?);
+    let user = columns.user.as_deref().map(named).transpose()?;
+    let value = columns.value.as_deref().map(named).transpose()?;
+    let points = points.iter().map(|column| named(column)).collect::<Result<Vec<usize>>>()?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = record.position().map_or(0, csv::Position::line);
@@ -120,16 +138,7 @@ fn read_csv(
 
 /// Where the column `name` is, which is there once.
 pub(crate) fn csv_column(header: &csv::StringRecord, name: &str) -> Result<usize> {
-    let mut found = header.iter().enumerate().filter(|(_, column)| column.trim() == name);
-    match (found.next(), found.next()) {
-        (Some((place, _)), None) => Ok(place),
-        (found, _) => {
-            let got = if found.is_none() { "absent" } else { "there twice" };
-            let columns: Vec<&str> = header.iter().collect();
-            let must_be = format!("one of the columns {}", columns.join(", "));
-            Err(Error::invalid(format!("column {name:?}"), got, must_be))
-        }
-    }
+    Ok(place(header.iter().map(str::trim), name)?)
 }
 
 pub(crate) fn csv_refused(error: csv::Error) -> Error {

@@ -15,6 +15,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Schema, TimeUnit};
 use chrono::{Datelike, FixedOffset, NaiveDateTime, TimeDelta};
 
+use super::names::place;
 use super::number::Number;
 use crate::InvalidParameter;
 
@@ -75,16 +76,8 @@ fn offset(zone: Option<&str>) -> Option<FixedOffset> {
 /// # Errors
 /// When it is absent, there twice, or of a type that is not read.
 pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidParameter> {
-    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-    let (place, field) = match (found.next(), found.next()) {
-        (Some(found), None) => found,
-        (found, _) => {
-            let got = if found.is_none() { "absent" } else { "there twice" };
-            let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let must_be = format!("one of the columns {}", columns.join(", "));
-            return Err(InvalidParameter::new(format!("column {name:?}"), got, must_be));
-        }
-    };
+    let place = place(schema.fields().iter().map(|field| field.name().as_str()), name)?;
+    let field = schema.field(place);
     match role.reads(field.data_type()) {
         true => Ok(place),
         false => Err(InvalidParameter::new(

@@ -2,12 +2,18 @@
 
 #[cfg(feature = "arrow")]
 mod cells;
+mod names;
 mod number;
+#[cfg(feature = "arrow")]
+mod panics;
 #[cfg(feature = "parquet")]
 mod parquet;
 
 #[cfg(feature = "arrow")]
 pub use cells::{Cells, Role, column};
+pub use names::place;
 pub use number::Number;
+#[cfg(feature = "arrow")]
+pub use panics::unless_panicking;
 #[cfg(feature = "parquet")]
 pub use parquet::Parquet;

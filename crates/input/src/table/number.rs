@@ -14,12 +14,13 @@ impl Number<'_> {
     ///
     /// # Errors
     /// When it is text that is no number.
-    pub fn read(self, what: &str) -> Result<f64, InvalidParameter> {
+    pub fn read(self, what: impl FnOnce() -> String) -> Result<f64, InvalidParameter> {
         match self {
             Self::Real(number) => Ok(number),
-            Self::Text(text) => {
-                text.trim().parse().map_err(|_| InvalidParameter::new(what, format!("{text:?}"), "a number"))
-            }
+            Self::Text(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| InvalidParameter::new(what(), format!("{text:?}"), "a number")),
         }
     }
 }

@@ -1,5 +1,4 @@
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -8,6 +7,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::cells::{Role, column};
+use super::panics::unless_panicking;
 use crate::InvalidParameter;
 
 /// Some columns of a Parquet file, batch after batch: memory does not grow with the file's rows.
@@ -70,11 +70,6 @@ impl Iterator for Parquet {
             None => Some(Err(refused("its pages contradict each other"))),
         }
     }
-}
-
-/// What `read` does, unless it panics, as the library does at some pages that are damaged. What it worked on must not be used again then.
-fn unless_panicking<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).ok()
 }
 
 /// Rows of a batch: enough that a batch's cost is spread, few enough for a cache.
