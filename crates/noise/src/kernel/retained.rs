@@ -1,9 +1,11 @@
 //! Sums of seeds on a grid: every seed that a later step uses is retained with its rounding.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::sum::{ROWS, accumulate_rows, add_weighted};
 use crate::flat_recursion::{Position, RetainedRow};
+use crate::normal::TILE;
 use crate::number::Real;
 use crate::simd::Isa;
 
@@ -22,49 +24,84 @@ impl Retained {
 
     /// The weight of this step's seed noise.
     pub(super) fn weight<T: Real>(&self, position: &Position) -> T {
-        T::rounded(self.rows[position.local].fresh)
+        T::rounded(self.row(position).fresh)
     }
 
-    /// shares += the weighted sums of the seeds that all of these steps read before any others, oldest first; how many these are.
+    /// Adds to each share, `len` numbers of a tile, the weighted sum of the seeds that all of these steps read before any others, oldest
+    /// first; how many these are.
     pub(super) fn recall_shared(
         &self,
         isa: Isa,
-        positions: &[Position; ROWS],
+        positions: &[Position],
         past: &[f64],
-        shares: &mut [&mut [f64]; ROWS],
+        (shares, len): (&mut [f64], usize),
     ) -> usize {
-        let rows = positions.each_ref().map(|position| &self.rows[position.local]);
-        // A seed of one of these steps may take the slot of one that the first of them reads.
-        let is_written = |slot: usize| rows.iter().any(|row| row.retained_at == Some(slot));
-        let is_shared = |k: &usize| {
-            let slot = rows[0].past[*k].0;
-            rows.iter().all(|row| row.past.get(*k).is_some_and(|term| term.0 == slot)) && !is_written(slot)
-        };
-        let count = (0..rows[0].past.len()).take_while(is_shared).count();
-        let len = shares[0].len();
+        let count = self.shared(positions);
         for first in (0..count).step_by(SEEDS) {
             let seeds = first..count.min(first + SEEDS);
-            let (mut w, mut x) = ([[0.0; ROWS]; SEEDS], [&[][..]; SEEDS]);
-            for (i, k) in seeds.clone().enumerate() {
-                w[i] = rows.map(|row| row.past[k].1);
-                x[i] = &past[rows[0].past[k].0 * len..][..len];
+            let mut x = [&[][..]; SEEDS];
+            for (x, k) in x.iter_mut().zip(seeds.clone()) {
+                *x = &past[self.row(&positions[0]).past[k].0 * len..][..len];
             }
-            accumulate_rows(isa, &w[..seeds.len()], &x[..seeds.len()], shares);
+            for (positions, shares) in positions.chunks(ROWS).zip(shares.chunks_mut(ROWS * TILE)) {
+                self.add_seeds(isa, seeds.clone(), positions, &x, (shares, len));
+            }
         }
         count
     }
 
     /// out += the weighted sum of the past but its first `known` seeds, oldest first.
     pub(super) fn recall(&self, isa: Isa, position: &Position, known: usize, past: &[f64], out: &mut [f64]) {
-        let (terms, len) = (&self.rows[position.local].past, out.len());
+        let (terms, len) = (&self.row(position).past, out.len());
         let (w, x) = (|k: usize| terms[k].1, |k: usize| &past[terms[k].0 * len..][..len]);
         add_weighted(isa, known..terms.len(), w, x, out);
     }
 
     /// Keeps this step's seed.
     pub(super) fn keep(&self, position: &Position, seed: &[f64], past: &mut [f64]) {
-        if let Some(slot) = self.rows[position.local].retained_at {
+        if let Some(slot) = self.row(position).retained_at {
             past[slot * seed.len()..][..seed.len()].copy_from_slice(seed);
         }
+    }
+    /// How many seeds all of these steps read before any others.
+    fn shared(&self, positions: &[Position]) -> usize {
+        let rows = || positions.iter().map(|position| self.row(position));
+        let first = &self.row(&positions[0]).past;
+        // A seed of one of these steps may take the slot of one that the first of them reads.
+        let is_written = |slot: usize| rows().any(|row| row.retained_at == Some(slot));
+        let is_read =
+            |k: usize, slot: usize| rows().all(|row| row.past.get(k).is_some_and(|term| term.0 == slot));
+        let is_shared = |(k, (slot, _)): &(usize, &(usize, f64))| is_read(*k, *slot) && !is_written(*slot);
+        first.iter().enumerate().take_while(is_shared).count()
+    }
+
+    /// Adds these seeds, which `x` holds, to the shares of at most [`ROWS`] steps.
+    fn add_seeds(
+        &self,
+        isa: Isa,
+        seeds: Range<usize>,
+        positions: &[Position],
+        x: &[&[f64]; SEEDS],
+        (shares, len): (&mut [f64], usize),
+    ) {
+        if let Some(positions) = positions.first_chunk::<ROWS>() {
+            let rows = positions.each_ref().map(|position| self.row(position));
+            let mut w = [[0.0; ROWS]; SEEDS];
+            for (w, k) in w.iter_mut().zip(seeds.clone()) {
+                *w = rows.map(|row| row.past[k].1);
+            }
+            let mut shares = shares.chunks_mut(TILE);
+            let mut shares =
+                std::array::from_fn(|_| &mut shares.next().expect("a share for each step")[..len]);
+            return accumulate_rows(isa, &w[..seeds.len()], &x[..seeds.len()], &mut shares);
+        }
+        for (position, share) in positions.iter().zip(shares.chunks_mut(TILE)) {
+            let past = &self.row(position).past;
+            add_weighted(isa, 0..seeds.len(), |i| past[seeds.start + i].1, |i| x[i], &mut share[..len]);
+        }
+    }
+
+    fn row(&self, position: &Position) -> &RetainedRow {
+        &self.rows[position.local]
     }
 }

@@ -2,12 +2,11 @@
 
 use super::grid::{StepGrid, exact_at};
 use super::retained::Retained;
-use super::sum::ROWS;
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
 /// Most steps that are made at a time.
-pub(crate) const MOST_STEPS: usize = ROWS;
+pub(crate) const MOST_STEPS: usize = 16;
 
 /// Leaves the noise of each step in the scratch, and retains seeds moved by what the grid moved the noise by.
 pub(super) fn run(
@@ -26,14 +25,7 @@ pub(super) fn run(
     let (rows, share) = scratch.noise.split_at_mut(count * TILE);
     let share = &mut share[..len];
     rows.chunks_mut(TILE).for_each(|row| row[..len].fill(0.0));
-    let known = match steps.positions.first_chunk::<ROWS>() {
-        Some(positions) => {
-            let mut rows = rows.chunks_mut(TILE);
-            let mut shares = std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
-            retained.recall_shared(isa, positions, past, &mut shares)
-        }
-        None => 0,
-    };
+    let known = retained.recall_shared(isa, steps.positions, past, (&mut *rows, len));
     for (k, position) in steps.positions.iter().enumerate() {
         let (z, out) = (&mut *z[k], &mut rows[k * TILE..][..len]);
         retained.recall(isa, position, known, past, out);
