@@ -5,7 +5,7 @@
 #     scripts/cuda_check.sh
 #
 # It takes the CUDA toolkit that CUDA_HOME names; where that is not set, it installs the parts that are needed into target/cuda
-# (440 MB from the package index). The first time candle's kernels are compiled, which can take half an hour.
+# (300 MB from the package index). The first time candle's kernels are compiled: about eight minutes of one core.
 # CUDA_COMPUTE_CAP says for which GPUs; here it is 80 unless set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
