@@ -37,7 +37,7 @@ impl Network for Transformer {
     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
         let [tokens, places, q, k, v, inner, classes] = parameters else { unreachable!("seven shapes") };
         let row: Vec<u32> = example.features.iter().map(|&token| token as u32).collect();
-        let row = Tensor::from_vec(row, LENGTH, &Device::Cpu)?;
+        let row = Tensor::from_vec(row, LENGTH, tokens.device())?;
         let x = (tokens.index_select(&row, 0)? + places)?;
         let scores = (x.matmul(q)?.matmul(&x.matmul(k)?.t()?)? / (WIDTH as f64).sqrt())?;
         let attention = scores.broadcast_sub(&scores.detach().max_keepdim(D::Minus1)?)?.exp()?;
@@ -67,7 +67,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let (train, test) = (examples(3000, &mut rng), examples(500, &mut rng));
     let dataset =
         Dataset { name: "which token".into(), shape: ImageShape::row(LENGTH), classes: 2, train, test };
-    let model = Own::new("transformer", Transformer)?;
+    // The CPU, unless there is a GPU and the feature `cuda`.
+    let model = Own::new("transformer", Transformer)?.on(Device::cuda_if_available(0)?)?;
 
     let recipe = Recipe {
         schedule: Schedule { warm_up: 5, decay: Decay::Cosine { last: 0.1 } },

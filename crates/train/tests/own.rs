@@ -11,30 +11,11 @@ use antinoise_train::data::{Example, Examples};
 use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::model::Model;
 use antinoise_train::trainer::{Checkpoints, Options, Setup, Trainer};
-use candle_core::{CpuStorage, CustomOp1, DType, Device, Layout, Result, Shape, Tensor};
+use candle_core::{
+    CpuStorage, CustomOp1, DType, Device, DeviceLocation, Error, Layout, Result, Shape, Tensor,
+};
+use common::mlp::{HIDDEN, Mlp};
 use common::{Case, KEY, SGD, plan};
-
-const HIDDEN: usize = 24;
-
-/// `Model::mlp`, written in candle's operations.
-struct Mlp;
-
-impl Network for Mlp {
-    fn identity(&self) -> String {
-        format!("mlp 64 {HIDDEN} 10")
-    }
-
-    fn shapes(&self) -> Vec<Vec<usize>> {
-        vec![vec![HIDDEN, 64], vec![HIDDEN], vec![10, HIDDEN], vec![10]]
-    }
-
-    fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
-        let [w1, b1, w2, b2] = parameters else { unreachable!("four shapes") };
-        let x = Tensor::from_slice(example.features, (64, 1), &Device::Cpu)?;
-        let hidden = (w1.matmul(&x)?.flatten_all()? + b1)?.tanh()?;
-        w2.matmul(&hidden.reshape((HIDDEN, 1))?)?.flatten_all()? + b2
-    }
-}
 
 fn own() -> Own<Mlp> {
     Own::new("own mlp", Mlp).unwrap()
@@ -77,6 +58,30 @@ fn a_model_written_both_ways_has_the_same_sums() {
         own.evaluate(&start, &case.dataset.test).unwrap(),
     );
     assert!(ghost.accuracy == each.accuracy && (ghost.loss - each.loss).abs() < 1e-5);
+}
+
+#[test]
+fn a_model_that_is_put_on_the_cpu_keeps_its_bits() {
+    let (case, own, on) = (case(), own(), own().on(Device::Cpu).unwrap());
+    let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
+    assert_eq!(own.identity(), on.identity());
+    for of in [Contribution::Gradient, Contribution::WithSquares { ratio: 0.5 }] {
+        let sum = |model: &Own<Mlp>| model.contribution_sum(of, &start, train, &batch, 0.5).unwrap();
+        assert_eq!(sum(&own), sum(&on));
+    }
+    let plain = |model: &Own<Mlp>| model.plain_sum(&start, train, &batch).unwrap();
+    assert_eq!(plain(&own), plain(&on));
+    let evaluate = |model: &Own<Mlp>| model.evaluate(&start, &case.dataset.test).unwrap();
+    let (of_own, of_on) = (evaluate(&own), evaluate(&on));
+    assert_eq!((of_own.loss.to_bits(), of_own.accuracy), (of_on.loss.to_bits(), of_on.accuracy));
+}
+
+/// Without candle's CUDA there is a type of its devices, but none that works.
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn a_device_that_is_not_there_is_told() {
+    let error = own().on(Device::Cuda(candle_core::CudaDevice)).unwrap_err();
+    assert!(error.to_string().contains("cuda"), "{error}");
 }
 
 #[test]
@@ -160,6 +165,7 @@ enum Fault {
     Double,
     WrongGradient,
     Counts(AtomicUsize),
+    TwoDevices,
 }
 
 /// Passes the forward value on and returns a gradient of another shape.
@@ -203,6 +209,11 @@ impl Network for Fault {
                 let calls = calls.fetch_add(1, Ordering::Relaxed) as f64;
                 ((w * x)?.sum_all()? * (1.0 + calls))?.sum_all()
             }
+            // What candle says of a product over two devices, of which there may be one here.
+            Self::TwoDevices => {
+                let (lhs, rhs) = (DeviceLocation::Cuda { gpu_id: 0 }, DeviceLocation::Cpu);
+                Err(Error::DeviceMismatchBinaryOp { lhs, rhs, op: "mul" }.bt())
+            }
         }
     }
 }
@@ -232,6 +243,10 @@ fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
         (Fault::Double, "loss of an example is [] of F64"),
         (Fault::WrongGradient, "shape mismatch"),
         (Fault::Counts(AtomicUsize::new(0)), "gradient of an example is another one at the second time"),
+        (
+            Fault::TwoDevices,
+            "device of a network's tensor is Cpu beside Cuda { gpu_id: 0 } in mul but must be that",
+        ),
     ] {
         let own = Own::new("fault", fault).unwrap();
         let setup = Setup { model: &own, ..case.setup() };

@@ -8,13 +8,17 @@ use crate::Error;
 use crate::data::Example;
 use crate::tensor::with_values;
 
-/// The parameters as tensors of these shapes, outside any graph.
-pub(super) fn tensors(shapes: &[Vec<usize>], parameters: &[f32]) -> TensorResult<Vec<Tensor>> {
+/// The parameters as tensors of these shapes on `device`, outside any graph.
+pub(super) fn tensors(
+    shapes: &[Vec<usize>],
+    parameters: &[f32],
+    device: &Device,
+) -> TensorResult<Vec<Tensor>> {
     let mut rest = parameters;
     let mut tensors = Vec::with_capacity(shapes.len());
     for shape in shapes {
         let (part, after) = rest.split_at(shape.iter().product());
-        tensors.push(Tensor::from_slice(part, shape.as_slice(), &Device::Cpu)?);
+        tensors.push(Tensor::from_slice(part, shape.as_slice(), device)?);
         rest = after;
     }
     Ok(tensors)
@@ -28,8 +32,8 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    pub(super) fn new(shapes: &[Vec<usize>], parameters: &[f32]) -> TensorResult<Self> {
-        let plain = tensors(shapes, parameters)?;
+    pub(super) fn new(shapes: &[Vec<usize>], parameters: &[f32], device: &Device) -> TensorResult<Self> {
+        let plain = tensors(shapes, parameters, device)?;
         let variables = plain.iter().map(Var::from_tensor).collect::<TensorResult<Vec<_>>>()?;
         let tensors = variables.iter().map(|variable| variable.as_tensor().clone()).collect();
         Ok(Self { variables, tensors, count: parameters.len() })
@@ -53,7 +57,8 @@ impl Variables {
                 None => flat.resize(flat.len() + variable.elem_count(), 0.0),
                 Some(gradient) => {
                     check_shape(index, gradient, variable)?;
-                    with_values(gradient, |values| flat.extend_from_slice(values))?;
+                    let gradient = gradient.to_device(&Device::Cpu)?;
+                    with_values(&gradient, |values| flat.extend_from_slice(values))?;
                 }
             }
         }

@@ -9,6 +9,7 @@ mod ghost;
 mod gradient;
 mod network;
 mod own;
+mod place;
 
 pub use contract::Learner;
 pub use network::Network;

@@ -4,14 +4,15 @@ use crate::data::Example;
 
 /// A model of anyone's, written in candle's operations on one example at a time.
 ///
-/// Parameters come as tensors of single precision on the CPU, one a shape. What is computed must be a function of them and of
+/// Parameters come as tensors of single precision, one a shape, on the CPU or where [`Own::on`](super::Own::on) says: what is made of
+/// an example belongs there too, `parameters[0].device()`. What is computed must be a function of them and of
 /// the one example: no state that one example leaves for the next, no random numbers, no threads' order. Gradients are taken
 /// through candle's graph, so that parameters may be used in any way, or not at all.
 ///
 /// ```
 /// use antinoise_train::data::Example;
 /// use antinoise_train::learner::{Learner, Network, Own};
-/// use candle_core::{Device, Result, Tensor};
+/// use candle_core::{Result, Tensor};
 ///
 /// /// Logistic regression: one matrix, no bias.
 /// struct Linear { inputs: usize, classes: usize }
@@ -24,7 +25,7 @@ use crate::data::Example;
 ///         vec![vec![self.inputs, self.classes]]
 ///     }
 ///     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
-///         Tensor::from_slice(example.features, (1, self.inputs), &Device::Cpu)?.matmul(&parameters[0])
+///         Tensor::from_slice(example.features, (1, self.inputs), parameters[0].device())?.matmul(&parameters[0])
 ///     }
 /// }
 ///

@@ -1,18 +1,20 @@
 use std::fmt;
 
 use antinoise_input::{InvalidParameter, at_least};
+use candle_core::Device;
 use rayon::prelude::*;
 
 use super::contract::Learner;
 use super::gradient::{Variables, tensors};
 use super::network::Network;
+use super::place::Place;
 use crate::Error;
 use crate::clip::{self, Clip, Contribution, GradientSum, check_batch, sum_of_whole};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
-/// A [`Network`] under private training: one backward pass an example, on all threads, then clipping and sums as for this
-/// crate's models, with the same proof (`docs/training.md`).
+/// A [`Network`] under private training: one backward pass an example, on all threads or on a GPU ([`on`](Self::on)), then
+/// clipping and sums as for this crate's models, with the same proof (`docs/training.md`).
 ///
 /// A pass sees one example alone, so that an example's gradient depends on no other one. A step takes as long as its passes: a
 /// model that [`Model`](crate::model::Model) can say is many times faster there.
@@ -21,6 +23,7 @@ pub struct Own<N> {
     network: N,
     shapes: Vec<Vec<usize>>,
     parameters: usize,
+    place: Place,
 }
 
 /// Examples whose sum one thread makes. It follows from nothing, so that sums are made in the same order everywhere.
@@ -41,7 +44,41 @@ impl<N: Network> Own<N> {
             InvalidParameter::new("shapes of the parameters", format!("{shapes:?}"), must_be)
         })?;
         at_least("number of parameters", parameters, 1)?;
-        Ok(Self { name: name.into(), network, shapes, parameters })
+        Ok(Self { name: name.into(), network, shapes, parameters, place: Place::CPU })
+    }
+
+    /// The same with its passes on `device`, a GPU say (feature `cuda`); without this they run on the CPU.
+    ///
+    /// Parameters are put there, and gradients come back to be clipped and summed on the CPU, as ever. On a device that is no CPU,
+    /// passes and what follows run one after the other, in one thread. Tensors that the network holds belong there too, put
+    /// there by the thread that trains, or followed by [`Device::synchronize`]. Bits differ between devices: a checkpoint of a
+    /// run on the CPU is refused on a GPU, and the other way round (`docs/training.md`).
+    ///
+    /// ```
+    /// # use antinoise_train::data::Example;
+    /// # use antinoise_train::learner::{Network, Own};
+    /// # use candle_core::{Device, Result, Tensor};
+    /// # struct Linear;
+    /// impl Network for Linear {
+    ///     // Rows go where the parameters are.
+    ///     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
+    ///         Tensor::from_slice(example.features, (1, 64), parameters[0].device())?.matmul(&parameters[0])
+    ///     }
+    /// #   fn identity(&self) -> String { "linear 64 10".into() }
+    /// #   fn shapes(&self) -> Vec<Vec<usize>> { vec![vec![64, 10]] }
+    /// }
+    ///
+    /// // The CPU, unless there is a GPU and the feature `cuda`.
+    /// let model = Own::new("linear", Linear)?.on(Device::cuda_if_available(0)?)?;
+    /// # use antinoise_train::learner::Learner;
+    /// # model.check(&[0.0; 640], &antinoise_train::data::digits().train)?;
+    /// # Ok::<(), antinoise_train::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device cannot be used.
+    pub fn on(self, device: Device) -> Result<Self, Error> {
+        Ok(Self { place: Place::on(device)?, ..self })
     }
 
     /// The network.
@@ -66,19 +103,21 @@ impl<N: Network> Own<N> {
     ) -> Result<GradientSum, Error> {
         self.check_length(parameters)?;
         check_batch(batch, examples.len())?;
-        let variables = Variables::new(&self.shapes, parameters)?;
-        sum_of_whole(
-            batch,
-            CHUNK,
-            parameters.len(),
-            clip,
-            || (),
-            |(), index, add| {
-                let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
-                add(&gradient, f64::from(loss));
-                Ok(())
-            },
-        )
+        self.place.run(|| {
+            let variables = Variables::new(&self.shapes, parameters, self.place.device())?;
+            sum_of_whole(
+                batch,
+                CHUNK,
+                parameters.len(),
+                clip,
+                || (),
+                |(), index, add| {
+                    let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
+                    add(&gradient, f64::from(loss));
+                    Ok(())
+                },
+            )
+        })
     }
 }
 
@@ -92,31 +131,35 @@ impl<N: Network> Learner for Own<N> {
     }
 
     fn identity(&self) -> String {
-        format!("{:?} of shapes {:?} in chunks of {CHUNK}", self.network.identity(), self.shapes)
+        let (network, place) = (self.network.identity(), self.place.identity());
+        format!("{network:?} of shapes {:?} in chunks of {CHUNK}{place}", self.shapes)
     }
 
     /// Takes the gradients of the first and the last example too, and of the first again, whose bits must not have changed.
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
         self.check_length(parameters)?;
         let Some(last) = examples.len().checked_sub(1) else { return Ok(()) };
-        let variables = Variables::new(&self.shapes, parameters)?;
-        let bits = |index| -> Result<Vec<u32>, Error> {
-            let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
-            let bits = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
-            Ok(gradient.into_iter().chain([loss]).map(bits).collect())
-        };
-        let first = bits(0)?;
-        bits(last)?;
-        if bits(0)? != first {
-            let must_be = "the same whenever it is made: a function of the parameters and the one example";
-            return Err(InvalidParameter::new(
-                "gradient of an example",
-                "another one at the second time",
-                must_be,
-            )
-            .into());
-        }
-        Ok(())
+        self.place.run(|| {
+            let variables = Variables::new(&self.shapes, parameters, self.place.device())?;
+            let bits = |index| -> Result<Vec<u32>, Error> {
+                let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
+                let bits = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+                Ok(gradient.into_iter().chain([loss]).map(bits).collect())
+            };
+            let first = bits(0)?;
+            bits(last)?;
+            if bits(0)? != first {
+                let must_be =
+                    "the same whenever it is made: a function of the parameters and the one example";
+                return Err(InvalidParameter::new(
+                    "gradient of an example",
+                    "another one at the second time",
+                    must_be,
+                )
+                .into());
+            }
+            Ok(())
+        })
     }
 
     fn contribution_sum(
@@ -146,15 +189,17 @@ impl<N: Network> Learner for Own<N> {
 
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
         self.check_length(parameters)?;
-        let parameters = tensors(&self.shapes, parameters)?;
-        let one = |index| -> Result<(f64, usize), Error> {
-            let example = examples.example(index);
-            let loss = self.network.loss(&parameters, example)?.flatten_all()?.to_vec1::<f32>()?;
-            let right = self.network.is_right(&parameters, example)?;
-            Ok((loss.into_iter().map(f64::from).sum(), usize::from(right)))
-        };
-        let each: Result<Vec<(f64, usize)>, Error> = (0..examples.len()).into_par_iter().map(one).collect();
-        let (loss, right) = each?.iter().fold((0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let each: Vec<(f64, usize)> = self.place.run(|| {
+            let parameters = tensors(&self.shapes, parameters, self.place.device())?;
+            let one = |index| -> Result<(f64, usize), Error> {
+                let example = examples.example(index);
+                let loss = self.network.loss(&parameters, example)?.flatten_all()?.to_vec1::<f32>()?;
+                let right = self.network.is_right(&parameters, example)?;
+                Ok((loss.into_iter().map(f64::from).sum(), usize::from(right)))
+            };
+            (0..examples.len()).into_par_iter().map(one).collect()
+        })?;
+        let (loss, right) = each.iter().fold((0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let count = examples.len() as f64;
         Ok(Evaluation { accuracy: right as f64 / count, loss: loss / count })
     }
@@ -163,5 +208,61 @@ impl<N: Network> Learner for Own<N> {
 impl<N> fmt::Debug for Own<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Own").field("name", &self.name).field("shapes", &self.shapes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+    use std::thread::{self, ThreadId};
+
+    use candle_core::{Result as TensorResult, Tensor};
+
+    use super::*;
+    use crate::data::{Example, digits};
+
+    /// Logistic regression that knows who asked it.
+    #[derive(Default)]
+    struct Linear(Mutex<HashSet<ThreadId>>);
+
+    impl Network for Linear {
+        fn identity(&self) -> String {
+            "linear".into()
+        }
+
+        fn shapes(&self) -> Vec<Vec<usize>> {
+            vec![vec![64, 10]]
+        }
+
+        fn outputs(&self, parameters: &[Tensor], example: Example) -> TensorResult<Tensor> {
+            self.0.lock().expect("no panic").insert(thread::current().id());
+            Tensor::from_slice(example.features, (1, 64), parameters[0].device())?.matmul(&parameters[0])
+        }
+    }
+
+    /// What is done on a device that is no CPU, on the CPU: all passes of all callers in one thread, and no bit is another.
+    #[test]
+    fn one_thread_does_all_passes_and_makes_the_same_bits() {
+        let mut one = Own::new("linear", Linear::default()).unwrap();
+        one.place = Place::in_one_thread(Device::Cpu).unwrap();
+        let all = Own::new("linear", Linear::default()).unwrap();
+        let (digits, start) = (digits(), (0..640).map(|i| (i as f32).sin()).collect::<Vec<_>>());
+        let made = |own: &Own<Linear>| {
+            own.check(&start, &digits.train).unwrap();
+            let batch: Vec<usize> = (0..300).collect();
+            let sum = own.clipped_sum(&start, &digits.train, &batch, 0.5).unwrap();
+            let plain = own.plain_sum(&start, &digits.train, &batch).unwrap();
+            let Evaluation { accuracy, loss } = own.evaluate(&start, &digits.test).unwrap();
+            (sum, plain, accuracy, loss.to_bits())
+        };
+        let expected = made(&all);
+        thread::scope(|scope| {
+            let callers: Vec<_> = (0..3).map(|_| scope.spawn(|| made(&one))).collect();
+            for caller in callers {
+                assert_eq!(caller.join().expect("no panic"), expected);
+            }
+        });
+        assert_eq!(one.network.0.lock().expect("no panic").len(), 1);
     }
 }

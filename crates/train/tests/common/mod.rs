@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod mlp;
+
 use antinoise_mechanism::Adjacency;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
