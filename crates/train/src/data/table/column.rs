@@ -24,7 +24,7 @@ pub enum Values {
     /// One of these words; a cell becomes one feature a word, 1 for its own and 0 for the others. The word `*` stands for
     /// every one that is not there.
     Categories(Vec<String>),
-    /// A text, which becomes so many features by its [hashed words](super::text::fill).
+    /// A text, which becomes so many features by its words, hashed as `docs/tables.md` says.
     Text(usize),
 }
 
