@@ -38,9 +38,9 @@ const FEW_SEEDS: usize = 2;
 const BLT_LOOK_AHEAD: usize = 8;
 /// Steps that a sum of many seeds makes in one pass on a grid: seeds come from main memory once for all of them.
 const SUM_LOOK_AHEAD: usize = 16;
-/// From so many seeds on: eight steps at a time, of 26,010 coordinates on two cores, 1199 took 0.73 ms a step and 1.9 one by one, but 100 took 0.21 and
-/// 0.16. Sixteen at a time take three quarters of what eight take, thirty-two no less.
-const MANY_SEEDS: usize = 256;
+/// From so many seeds on. Within training, which empties the caches between steps, 26,010 coordinates on two cores took 0.5 ms a step over 240 steps, and 1.0
+/// one by one; 0.7 over 1200 where eight at a time took 0.9 and one by one 1.9. Thirty-two at a time took no less.
+const MANY_SEEDS: usize = 32;
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy)]
