@@ -21,7 +21,7 @@
 //! models know nothing of privacy, clipping nothing of plans and noise: only the trainer brings them together.
 //!
 //! ```layers
-//! error, date, tensor, vectorized: what can go wrong; days; what candle's tensors hold; functions for each instruction set
+//! error, date, tensor, product, vectorized: what can go wrong; days; what candle's tensors hold; products of matrices; functions for each instruction set
 //! data, optimizer: examples; how a step follows from a gradient
 //! model: layers in a row
 //! clip: sums of clipped gradients
@@ -34,6 +34,7 @@
 
 mod date;
 mod error;
+mod product;
 mod vectorized;
 
 pub mod clip;

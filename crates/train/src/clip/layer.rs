@@ -4,6 +4,7 @@ use candle_core::{Result as TensorResult, Tensor};
 
 use super::kernel::{Weighted, dot, norms_squared, scaled_norms_squared};
 use crate::model::Captured;
+use crate::product::product;
 use crate::tensor::with_values;
 
 /// What each example's gradient is multiplied by, and the examples where that is not 0.
@@ -35,7 +36,7 @@ impl LayerGradients {
         if positions == 1 {
             return Ok(Self::OneEach { x: layer.input.flatten_to(1)?, g: g.flatten_to(1)? });
         }
-        let weights = g.transpose(1, 2)?.matmul(&layer.input)?.flatten_from(1)?;
+        let weights = product(&g.transpose(1, 2)?, &layer.input)?.flatten_from(1)?;
         let biases = with_values(g, |g| {
             let mut biases = vec![0.0; examples * outputs];
             let each = g.chunks_exact(positions * outputs);

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use candle_core::{CpuStorage, CustomOp2, Device, Layout, Result, Shape, Tensor, Var};
 
 use super::window::Window;
+use crate::product::product;
 use crate::tensor::with_values;
 use crate::vectorized::vectorized;
 
@@ -51,7 +52,7 @@ pub(super) fn affine(
         Some(windows) => windows.unfold(&images.detach())?,
         None => images.detach().reshape((images.dim(0)?, 1, inputs))?,
     };
-    let product = input.broadcast_matmul(&weight.t()?)?;
+    let product = product(&input, &weight.t()?)?;
     let (height, width) = windows.map_or((1, 1), |windows| windows.outputs());
     let shape = (images.dim(0)?, height, width, outputs).into();
     let mut op = Affine {
@@ -108,7 +109,7 @@ impl CustomOp2 for Affine {
         let Some(weight) = &self.weight else {
             return Ok((None, None));
         };
-        let input = gradient.broadcast_matmul(weight)?;
+        let input = product(&gradient, weight)?;
         let images = match &self.windows {
             Some(windows) => windows.fold(&input)?,
             None => input.reshape(images.shape())?,
