@@ -60,7 +60,7 @@ impl Column {
             }
             Values::Text(features) => {
                 let what = format!("features of text column {:?}", self.name);
-                between(&what, *features, 1, MOST_OF_A_TEXT, "the most").map(drop)
+                between(&what, *features, 1, MOST_OF_A_TEXT, "2^16").map(drop)
             }
         }
     }
