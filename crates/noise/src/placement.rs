@@ -38,9 +38,9 @@ const FEW_SEEDS: usize = 2;
 const BLT_LOOK_AHEAD: usize = 8;
 /// Steps that a sum of many seeds makes in one pass on a grid: seeds come from main memory once for all of them.
 const SUM_LOOK_AHEAD: usize = 16;
-/// From so many seeds on. Within training, which empties the caches between steps, 26,010 coordinates on two cores took 0.5 ms a step over 240 steps, and 1.0
-/// one by one; 0.7 over 1200 where eight at a time took 0.9 and one by one 1.9. Thirty-two at a time took no less.
-const MANY_SEEDS: usize = 32;
+/// From so many seeds on: of 26,010 coordinates on two cores, 1199 took 0.7 ms a step where eight at a time took 0.9 and one by one 1.9; thirty-two at a
+/// time took no less. Of 100 seeds, which caches hold, eight at a time took 0.21 ms and one by one 0.16.
+const MANY_SEEDS: usize = 256;
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy)]

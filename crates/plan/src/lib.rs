@@ -22,6 +22,7 @@
 //! file, range, release, schedule, bins: whole files; single precision; how sums are released; who takes part when; bins
 //! min_sep: b-min-sep sampling, and claims that are shown by sampling
 //! request, plan: what is wanted; what is stated
+//! turns: whether the sampler keeps the schema
 //! verify: that it follows from its numbers
 //! saved, make, words: plans in files, from requests, in words
 //! statement: the claim of one plan, and of several
@@ -54,6 +55,7 @@ mod saved;
 mod schedule;
 mod search;
 mod statement;
+mod turns;
 mod verify;
 mod words;
 

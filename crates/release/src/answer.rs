@@ -6,7 +6,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
 use crate::folder::Folder;
-use crate::state::{Published, State};
+use crate::published::Published;
+use crate::state::State;
 use crate::{Error, Result};
 
 /// SQLite's operations, some milliseconds of them, between two questions whether to go on.

@@ -46,11 +46,12 @@
 //! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
+//! published, tables: a figure as it is published; the tables of the SQLite file
 //! layout, state: the stacked vector and its bound; the SQLite file
 //! figures, answer: figures from the cells of a key; SQL on what was published
 //! design: one plan for all queries
 //! chain: designs of links, and the proof that they share one budget
-//! horizons: links compared
+//! horizons, identity: links compared; what a release is known by, to which its noise is bound
 //! release: a release that is open
 //! status: what it promises, for whoever looks
 //! report: the same in figures
@@ -75,6 +76,7 @@ mod figures;
 mod folder;
 mod freeze;
 mod horizons;
+mod identity;
 mod interval;
 mod layout;
 mod ledger;
@@ -84,6 +86,7 @@ mod measure;
 mod parquet;
 mod period;
 mod publish;
+mod published;
 mod quantile;
 mod query;
 mod release;
@@ -96,6 +99,7 @@ mod state;
 mod status;
 #[cfg(feature = "arrow")]
 mod table;
+mod tables;
 mod users;
 mod words;
 
@@ -109,13 +113,13 @@ pub use freeze::{Fate, Freezing, Tally};
 pub use horizons::{HORIZONS, Horizons, horizons};
 pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
+pub use published::{Figure, Published};
 pub use query::Query;
 pub use release::Release;
 pub use report::{After, LinkTold, QueryTold, StatusReport};
 pub use rows::{Found, Handling, Late, Rows};
 pub use settings::{Keep, Settings, Unit};
 pub use source::{Columns, Format};
-pub use state::{Figure, Published};
 pub use status::Status;
 #[cfg(feature = "arrow")]
 pub use table::{EventBatch, EventTable};

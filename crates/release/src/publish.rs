@@ -6,7 +6,8 @@
 use rusqlite::{Transaction, params};
 
 use crate::figures::{Reading, Told};
-use crate::state::{Figure, Published, Waiting, bytes};
+use crate::published::{Figure, Published};
+use crate::state::{Waiting, bytes};
 use crate::{Error, Query, Release, Result};
 
 /// What a query remembers from period to period, by its name in the database.

@@ -2,34 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::folder::{Folder, check_owner_only};
 use crate::ledger::{self, Failure};
+use crate::published::{Figure, Published};
+use crate::tables::{APPLICATION, ROWS_OF_USERS, TABLES, VERSION};
 use crate::{Error, Period, Result};
 
-/// "anre".
-const APPLICATION: i64 = 0x616e_7265;
-/// The version of the tables below.
-const VERSION: i64 = 2;
-/// The one before, whose table of who was counted had a row for each user and period.
-const ROWS_OF_USERS: i64 = 1;
 /// The fact of a release that counts were given to.
 pub(crate) const GIVEN: &str = "counts were given";
 /// The fact of a release that samples rows: its key for that.
 pub(crate) const SAMPLING: &str = "sampling key";
-const TABLES: [&str; 5] = [
-    // The plan, the settings, and what tells this release from others.
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    // Who was counted in which period, and how many of their rows.
-    ledger::TABLE,
-    // Increments in points: frozen until they are published, noisy from then on.
-    "CREATE TABLE periods (step INTEGER PRIMARY KEY, period NOT NULL, frozen BLOB, noisy BLOB)",
-    // What queries remember of the noisy increments of all periods so far.
-    "CREATE TABLE running (name TEXT PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE published (period NOT NULL, key TEXT NOT NULL, value NOT NULL, lower NOT NULL, upper NOT NULL, query TEXT NOT NULL, bucket TEXT NOT NULL)",
-];
 /// Users are looked up in the order of their events.
 const CACHE_KIB: i64 = 128 * 1024;
 
@@ -38,63 +23,6 @@ const CACHE_KIB: i64 = 128 * 1024;
 pub(crate) struct State {
     path: PathBuf,
     database: Connection,
-}
-
-/// A published figure.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Published {
-    /// The period after which it is so.
-    pub period: Period,
-    /// The key.
-    pub key: String,
-    /// The figure: a whole number of rows, or any number.
-    pub value: Figure,
-    /// The 95% interval's lower end.
-    pub lower: Figure,
-    /// Its upper end.
-    pub upper: Figure,
-    /// What is published, as it was asked for.
-    pub query: String,
-    /// The bucket of a histogram, which number or share of a cdf, the Q of a quantile; empty for other queries.
-    pub bucket: String,
-}
-
-/// A number that is whole where it counts.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-#[serde(untagged)]
-pub enum Figure {
-    /// Of a count.
-    Whole(i64),
-    /// Of a sum, a mean, a share, a quantile or of weighted counts.
-    Real(f64),
-}
-
-impl Figure {
-    /// The number.
-    pub fn value(self) -> f64 {
-        match self {
-            Self::Whole(number) => number as f64,
-            Self::Real(number) => number,
-        }
-    }
-}
-
-impl ToSql for Figure {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(match self {
-            Self::Whole(number) => (*number).into(),
-            Self::Real(number) => (*number).into(),
-        })
-    }
-}
-
-impl ToSql for Period {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(match self {
-            Self::Number(number) => (*number).into(),
-            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-        })
-    }
 }
 
 /// A period that waits to be published.

@@ -7,8 +7,9 @@ use antinoise_plan::VerifiedPlan;
 
 use crate::chain::Chain;
 use crate::folder::Folder;
+use crate::identity::{SETTINGS, plans};
 use crate::links::Link;
-use crate::release::{SETTINGS, error, errors, plans, read};
+use crate::release::{error, errors, read};
 use crate::state::State;
 use crate::{Keep, Query, Result, Settings, Unit};
 

@@ -1,4 +1,5 @@
-//! The dominating pair: means, its likelihood ratio, and samples of both sides with bounded weights.
+//! The dominating pair: means, its likelihood ratio, and samples of both sides with bounded weights. One file, and a long one: the bound of a weight and
+//! the samples that have it are read together.
 //!
 //! - Mixture: samples are drawn from what is proportional to `LR^a` times noise, for a whole number `a` of copies of the example
 //!   ([`Copies`]). Their weight is `W LR^{1 - a}`, where W is the mean of `LR^{a-1}`: bounded where the loss is above epsilon.

@@ -14,7 +14,8 @@ use clap::Args;
 
 #[cfg(feature = "ledger")]
 use super::observed::Observed;
-use super::privacy::{Report, Sampling, SamplingOptions, refuse_replace_one};
+use super::privacy::Report;
+use super::sampling::{Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -282,13 +283,10 @@ impl Arguments {
         let columns = (0..steps)
             .map(|t| lower_part(encoder.column(t), t, steps))
             .collect::<Option<Vec<Vec<f64>>>>()
-            .ok_or_else(|| {
-                let must_be = "one whose C is square and lower triangular";
-                InvalidParameter::new("strategy", spec, must_be)
-            })?;
+            .ok_or_else(|| InvalidParameter::new("strategy", spec, "one of a square lower-triangular C"))?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let largest = largest(columns.iter().map(norm));
-        let mechanism = Simulated::Bins(BallsInBins::new(&columns, bins, sigma * largest)?);
+        let noise_std = sigma * largest(columns.iter().map(norm));
+        let mechanism = Simulated::Bins(BallsInBins::new(&columns, bins, noise_std)?);
         let of = (Sampler::BallsInBins { bins }, steps, spec.to_string());
         Self::sampled(&mechanism, sigma, delta, of, f64::INFINITY)
     }

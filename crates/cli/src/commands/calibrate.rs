@@ -5,7 +5,8 @@ use antinoise_input::{InvalidParameter, at_least, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
-use super::privacy::{Report, Sampling, SamplingOptions, checked_rate, refuse_replace_one};
+use super::privacy::Report;
+use super::sampling::{Sampling, SamplingOptions, checked_rate, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::real;

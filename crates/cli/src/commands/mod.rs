@@ -20,6 +20,7 @@ pub mod plan;
 pub mod privacy;
 #[cfg(feature = "release")]
 pub mod release;
+mod sampling;
 pub mod show;
 #[cfg(feature = "train")]
 pub mod train;

@@ -1,0 +1,107 @@
+//! The sampling that `account` and `calibrate` are told of, and what it amplifies.
+
+use antinoise_accounting::{
+    BlockCyclicPoisson, Composition, SampledGaussian, banded_to_sampled_upper, calibrate,
+    gaussian_noise_multiplier_upper,
+};
+use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_mechanism::Adjacency;
+use clap::Args;
+
+use crate::failure::Result;
+use crate::numbers::{count, real};
+
+/// Poisson sampling, which amplifies.
+#[derive(Debug, Args)]
+pub struct SamplingOptions {
+    /// Probability that an example joins a step's batch, on its own (Poisson): batch size over examples.
+    #[arg(long, value_name = "Q", value_parser = real)]
+    pub sampling_rate: Option<f64>,
+    /// Steps.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub steps: Option<usize>,
+    /// Bands of correlated noise, under block-cyclic Poisson sampling; the noise multiplier is then over the largest
+    /// column norm of C.
+    #[arg(long, value_name = "B", value_parser = count, requires = "sampling_rate")]
+    pub bands: Option<usize>,
+}
+
+/// How examples come to a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sampling {
+    /// No amplification: one Gaussian mechanism.
+    None,
+    /// Each step of C with so many bands is on a block-cyclic Poisson sample; one band is plain Poisson sampling.
+    Poisson { rate: f64, steps: usize, bands: usize },
+}
+
+/// Amplification is a theorem for zero-out alone; plans carry it to replace-one.
+pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
+    if adjacency == Adjacency::ReplaceOne {
+        let must_be = "zero-out with sampling: amplification is accounted for examples that are there or not";
+        return Err(InvalidParameter::new("adjacency", adjacency, must_be).into());
+    }
+    Ok(())
+}
+
+/// A probability that an example takes part.
+pub fn checked_rate(rate: f64) -> Result<f64> {
+    if rate > 0.0 && rate <= 1.0 {
+        return Ok(rate);
+    }
+    Err(InvalidParameter::new("sampling_rate", format!("{rate:?}"), "above 0 and at most 1").into())
+}
+
+impl SamplingOptions {
+    /// The sampling, under an adjacency for which amplification is a theorem.
+    pub fn read(&self, adjacency: Adjacency) -> Result<Sampling> {
+        let (rate, steps) = match (self.sampling_rate, self.steps) {
+            (None, None) => return Ok(Sampling::None),
+            (Some(rate), Some(steps)) => (rate, steps),
+            (Some(_), None) => return Err(absent("steps", "--sampling-rate").into()),
+            (None, Some(_)) => return Err(absent("sampling_rate", "--steps").into()),
+        };
+        at_least("steps", steps, 1)?;
+        checked_rate(rate)?;
+        refuse_replace_one(adjacency)?;
+        let bands = self.bands.unwrap_or(1);
+        let most = steps.min((1.0 / rate * (1.0 + 1e-12)) as usize);
+        between("bands", bands, 1, most, "the steps, and 1 / sampling_rate")?;
+        Ok(Sampling::Poisson { rate, steps, bands })
+    }
+}
+
+fn absent(name: &str, with: &str) -> InvalidParameter {
+    InvalidParameter::new(name, "absent", format!("given with {with}"))
+}
+
+/// `rate` is batch size over examples, whatever the two are.
+fn block_cyclic(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
+    BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 }
+}
+
+impl Sampling {
+    /// The run that is accounted for at a noise multiplier.
+    pub fn composition(self, sigma: f64) -> Result<Composition> {
+        Ok(Composition::new([match self {
+            Self::None => SampledGaussian::new(sigma, 1.0, 1)?,
+            Self::Poisson { rate, steps, bands: 1 } => SampledGaussian::new(sigma, rate, steps as u64)?,
+            Self::Poisson { rate, steps, bands } => {
+                banded_to_sampled_upper(&block_cyclic(rate, steps, bands), sigma)?
+            }
+        }])?)
+    }
+
+    /// The least noise multiplier for a target.
+    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
+        Ok(match self {
+            Self::None => gaussian_noise_multiplier_upper(epsilon, delta)?,
+            Self::Poisson { rate, steps, bands: 1 } => {
+                calibrate::noise_multiplier_upper(rate, steps as u64, epsilon, delta)?
+            }
+            Self::Poisson { rate, steps, bands } => {
+                block_cyclic(rate, steps, bands).noise_multiplier_upper(epsilon, delta)?
+            }
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! What a release is known by: its settings, its plans and its number, to which its noise is bound.
+
+use antinoise_input::hex;
+use antinoise_mechanism::Grid;
+use antinoise_noise::{GridStream, StreamBuilder};
+use sha2::{Digest, Sha256};
+
+use crate::chain::Chain;
+use crate::folder::Folder;
+use crate::state::State;
+use crate::{Result, Settings};
+
+pub(crate) const SETTINGS: &str = "settings";
+pub(crate) const NUMBER: &str = "number";
+const PLAN: &str = "plan";
+
+/// The name of a link's plan.
+pub(crate) fn plan_of(link: usize) -> String {
+    if link == 0 { PLAN.into() } else { format!("{PLAN} {link}") }
+}
+
+pub(crate) fn plans(state: &State, settings: &Settings) -> Result<Vec<String>> {
+    let count = settings.links.map_or(1, |links| links.distinct());
+    (0..count).map(|link| state.fact(&plan_of(link))).collect()
+}
+
+/// The noise of the next publication's link, or of the link before where its own was not begun, and the link that it is of.
+pub(crate) fn resumed(
+    folder: &Folder,
+    state: &State,
+    chain: &Chain,
+    published: usize,
+) -> Result<(GridStream, usize)> {
+    let (place, identity) = (chain.place(published), Identity::of(state)?);
+    let resume = |link: usize| {
+        let (builder, grid) = described(chain, link, &identity)?;
+        folder.resume_noise(builder, grid)
+    };
+    match resume(place.link) {
+        Ok(noise) => Ok((noise, place.link)),
+        Err(error) if place.step > 0 || place.link == 0 => Err(error),
+        Err(error) => Ok((resume(place.link - 1).map_err(|_| error)?, place.link - 1)),
+    }
+}
+
+/// What tells a release from every other one.
+pub(crate) struct Identity {
+    pub(crate) settings: String,
+    /// Random; releases of before have none.
+    pub(crate) number: Option<String>,
+}
+
+impl Identity {
+    pub(crate) fn of(state: &State) -> Result<Self> {
+        Ok(Self { settings: state.fact(SETTINGS)?, number: state.fact_if_any(NUMBER)? })
+    }
+}
+
+/// The noise of a link, bound to all that it is for: the secret of another release, of other settings or of another link is refused.
+pub(crate) fn described(chain: &Chain, link: usize, identity: &Identity) -> Result<(StreamBuilder, Grid)> {
+    let design = chain.design(link)?;
+    let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
+    // Of correlated buckets, their matrices too: frozen points of one are not read by another.
+    let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
+    let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
+    let number = identity.number.as_ref().map_or(String::new(), |number| format!("number {number}\n"));
+    let (settings, plan) = (digest(&identity.settings), digest(chain.plan(link)));
+    let both = format!("antinoise release 1\n{settings}\n{plan}\n{codes}{number}");
+    let all = if link == 0 { both } else { format!("{both}link {link}\n") };
+    let context: [u8; 32] = Sha256::digest(all.as_bytes()).into();
+    Ok((design.noise()?.context(context), Grid::new(design.spacing)?))
+}
