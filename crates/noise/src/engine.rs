@@ -76,7 +76,9 @@ impl<M: Mode> Engine<M> {
         let at_once = M::at_once(&kernel);
         let room = rows.max(at_once + M::ROOM - 1);
         // Sums of seeds are listed for all tiles at once.
-        let staggered = placement.state == State::Stored;
+        // Few tiles of a long sum, whose look-ahead is long too, compute together: one of them a step would leave threads idle.
+        let together = matches!(kernel, Kernel::Retained(_)) && tiles.count < 2 * placement.look_ahead;
+        let staggered = placement.state == State::Stored && !together;
         Ok(Self {
             mode,
             placement,

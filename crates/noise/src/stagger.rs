@@ -9,7 +9,7 @@
 pub(crate) struct Stagger {
     pub(crate) steps: usize,
     look_ahead: usize,
-    /// False where all tiles compute at the same steps.
+    /// False where all tiles compute at the same steps, every look_ahead-th.
     staggered: bool,
     /// The step that every tile was brought to; the next one, or one after it where the rows until then are made ahead.
     pub(crate) start: usize,

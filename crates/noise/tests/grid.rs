@@ -233,7 +233,7 @@ fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
         for dim in [7, 1100] {
             let builder = || NoiseStream::builder(recursion.clone(), MANY, dim, 1.5);
             let ahead = builder().build_on_grid(grid(), key()).unwrap();
-            assert_eq!(ahead.placement().look_ahead, 16);
+            assert_eq!(ahead.placement().look_ahead, 32);
             let all = |mut stream: antinoise_noise::GridStream| -> Vec<Vec<f32>> {
                 let mut next = || {
                     let mut row = vec![0.0; dim];

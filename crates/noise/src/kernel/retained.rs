@@ -10,7 +10,7 @@ use crate::number::Real;
 use crate::simd::Isa;
 
 /// Seeds that are read at a time: their pieces stay in the nearest cache.
-const SEEDS: usize = 16;
+const SEEDS: usize = 32;
 
 /// Which seeds each step reads, and their slots.
 pub struct Retained {

@@ -6,7 +6,7 @@ use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
 /// Most steps that are made at a time.
-pub(crate) const MOST_STEPS: usize = 16;
+pub(crate) const MOST_STEPS: usize = 32;
 
 /// Leaves the noise of each step in the scratch, and retains seeds moved by what the grid moved the noise by.
 pub(super) fn run(
