@@ -9,6 +9,8 @@ pub(crate) struct RetainedRow {
     pub(crate) fresh: f64,
     /// (slot, weight) of the past seeds, the oldest first.
     pub(crate) past: Vec<(usize, f64)>,
+    /// How many of these seeds, from the oldest on, are those that the next step reads first, too.
+    pub(crate) shared: usize,
     /// Where the step's own seed is retained, if a later step uses it.
     pub(crate) retained_at: Option<usize>,
 }
@@ -37,7 +39,9 @@ pub(crate) fn retained_rows(rows: &[Vec<(usize, f64)>]) -> (Arc<[RetainedRow]>, 
         });
         slot_of[t] = retained_at.unwrap_or_default();
         let fresh = row.last().map_or(0.0, |&(_, weight)| weight);
-        RetainedRow { fresh, past, retained_at }
+        let next = rows.get(t + 1).map_or(&[][..], |next| next);
+        let shared = row.iter().zip(next).take_while(|(this, next)| this.0 < t && this.0 == next.0).count();
+        RetainedRow { fresh, past, shared, retained_at }
     });
     let kept = kept.collect();
     (kept, slots)
@@ -66,6 +70,13 @@ mod tests {
                 let found: Vec<usize> = kept.past.iter().map(|&(slot, _)| memory[slot]).collect();
                 let wanted: Vec<usize> = row.iter().map(|&(seed, _)| seed).filter(|&seed| seed < t).collect();
                 assert_eq!(found, wanted, "step {t}");
+                let next = rows.get(t + 1).map_or(&[][..], |next| next).iter().map(|&(seed, _)| seed);
+                assert!(next.clone().take(kept.shared).eq(wanted[..kept.shared].iter().copied()), "step {t}");
+                assert_ne!(
+                    wanted.get(kept.shared).copied().map(Some),
+                    Some(next.clone().nth(kept.shared)),
+                    "step {t}"
+                );
                 if let Some(slot) = kept.retained_at {
                     memory[slot] = t;
                 }

@@ -9,7 +9,7 @@ use crate::normal::TILE;
 use crate::number::Real;
 use crate::simd::Isa;
 
-/// Seeds that are read at a time: their pieces stay in the nearest cache.
+/// Seeds that are read at a time, once for each [`ROWS`] steps: from the second on, caches hold them.
 const SEEDS: usize = 32;
 
 /// Which seeds each step reads, and their slots.
@@ -63,16 +63,12 @@ impl Retained {
             past[slot * seed.len()..][..seed.len()].copy_from_slice(seed);
         }
     }
-    /// How many seeds all of these steps read before any others.
+
+    /// How many seeds all of these consecutive steps read before any others.
     fn shared(&self, positions: &[Position]) -> usize {
-        let rows = || positions.iter().map(|position| self.row(position));
-        let first = &self.row(&positions[0]).past;
-        // A seed of one of these steps may take the slot of one that the first of them reads.
-        let is_written = |slot: usize| rows().any(|row| row.retained_at == Some(slot));
-        let is_read =
-            |k: usize, slot: usize| rows().all(|row| row.past.get(k).is_some_and(|term| term.0 == slot));
-        let is_shared = |(k, (slot, _)): &(usize, &(usize, f64))| is_read(*k, *slot) && !is_written(*slot);
-        first.iter().enumerate().take_while(is_shared).count()
+        let all_of_the_first = self.row(&positions[0]).past.len();
+        let steps = positions[..positions.len() - 1].iter();
+        steps.map(|position| self.row(position).shared).fold(all_of_the_first, usize::min)
     }
 
     /// Adds these seeds, which `x` holds, to the shares of at most [`ROWS`] steps.
