@@ -75,8 +75,8 @@ impl<M: Mode> Engine<M> {
         let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
         let room = rows.max(at_once + M::ROOM - 1);
-        // Sums of seeds are listed for all tiles at once.
-        // Few tiles of a long sum, whose look-ahead is long too, compute together: one of them a step would leave threads idle.
+        // Sums of seeds that are made again are listed for all tiles at once. Few tiles of a sum of stored ones compute together too: its look-ahead is
+        // long, and one of them a step would leave threads idle.
         let together = matches!(kernel, Kernel::Retained(_)) && tiles.count < 2 * placement.look_ahead;
         let staggered = placement.state == State::Stored && !together;
         Ok(Self {
