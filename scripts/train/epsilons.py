@@ -72,10 +72,19 @@ def line(epsilon, name, row, sampled):
     )
 
 
+def by_epsilon(found):
+    return sorted(found.items(), key=lambda item: float(item[0]))
+
+
+def dp_sgd(of_epsilon):
+    """The row of DP-SGD with sampled batches, once it is trained."""
+    return next((row for row in of_epsilon.get("sampled", []) if row["baseline"] == "independent-amplified"), None)
+
+
 def unsampled(found):
     """Whether the best mechanism of cyclic batches is ahead of DP-SGD, by epsilon."""
-    for epsilon, of_epsilon in sorted(found.items(), key=lambda item: float(item[0])):
-        sampled = next((row for row in of_epsilon.get("sampled", []) if row["baseline"] == "independent-amplified"), None)
+    for epsilon, of_epsilon in by_epsilon(found):
+        sampled = dp_sgd(of_epsilon)
         if sampled and "cyclic" in of_epsilon:
             best = max(of_epsilon["cyclic"], key=lambda row: row["test_accuracy"])
             ahead, error = margin(best, sampled)
@@ -97,9 +106,9 @@ def page(whole):
         "| epsilon | mechanism, batches | test accuracy | ahead | learning rate | mean at each rate | RMS loss | noise's share of the time |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for epsilon, of_epsilon in sorted(whole["found"].items(), key=lambda item: float(item[0])):
+    for epsilon, of_epsilon in by_epsilon(whole["found"]):
         rows = [(name, row) for name in SETTINGS for row in of_epsilon.get(name, [])]
-        sampled = next((row for _, row in rows if row["baseline"] == "independent-amplified"), None)
+        sampled = dp_sgd(of_epsilon)
         lines += [line(epsilon, name, row, sampled) for name, row in rows]
     lines += ["", *unsampled(whole["found"])]
     wanted = [(epsilon, name) for epsilon in ("1", "2", "4", "8") for name in SETTINGS]
