@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::key::BYTES;
 use crate::number::Number;
+use crate::past::Past;
 use crate::{Error, Key, Result};
 
 /// Raised whenever a change makes the same key give different noise.
@@ -41,7 +42,7 @@ pub(crate) struct Label {
 pub(crate) struct Snapshot<'a, T, R> {
     pub(crate) label: Label,
     pub(crate) key: &'a [u8; BYTES],
-    pub(crate) past: &'a [T],
+    pub(crate) past: Past<'a, T>,
     pub(crate) rows: &'a [R],
 }
 
@@ -55,7 +56,10 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
             let mut out = Hashed { inner, digest: Sha256::new() };
             out.write(&header)?;
             out.write(self.key)?;
-            out.write_numbers(self.past)?;
+            for (written, unwritten) in self.past.pieces() {
+                out.write_numbers(written)?;
+                out.write_zeros(unwritten * size_of::<T>())?;
+            }
             out.write_numbers(self.rows)?;
             let checksum = out.digest.finalize();
             out.inner.write_all(&checksum)?;
@@ -71,11 +75,11 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
             shape: vec![shape],
             data_offsets: (from, to),
         };
-        let rows_at = BYTES + size_of_val(self.past);
+        let rows_at = BYTES + size_of_val(self.past.numbers);
         let end = rows_at + size_of_val(self.rows);
         let tensors = vec![
             ("key".to_owned(), tensor(Dtype::U8, BYTES, 0, BYTES)),
-            ("past".to_owned(), tensor(T::DTYPE, self.past.len(), BYTES, rows_at)),
+            ("past".to_owned(), tensor(T::DTYPE, self.past.numbers.len(), BYTES, rows_at)),
             ("rows".to_owned(), tensor(R::DTYPE, self.rows.len(), rows_at, end)),
             ("zz-checksum".to_owned(), tensor(Dtype::U8, 32, end, end + 32)),
         ];
@@ -232,6 +236,12 @@ impl<F: Write> Hashed<F> {
             self.write(&portion)?;
         }
         Ok(())
+    }
+
+    fn write_zeros(&mut self, bytes: usize) -> std::io::Result<()> {
+        (0..bytes)
+            .step_by(PORTION)
+            .try_for_each(|done| self.write(&[0; PORTION][..PORTION.min(bytes - done)]))
     }
 }
 

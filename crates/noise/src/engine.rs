@@ -8,6 +8,7 @@ use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
 use crate::parts::{Parts, each_tile};
+use crate::past::Past;
 use crate::placement::{Limits, Numbers};
 use crate::places::{Places, each_piece};
 use crate::shard::{Tile, Tiles};
@@ -97,8 +98,10 @@ impl<M: Mode> Engine<M> {
     }
 
     /// Past vectors and rows made ahead.
-    pub(crate) fn memory(&self) -> (&[M::Number], &[M::Row]) {
-        (&self.past, &self.ahead)
+    pub(crate) fn memory(&self) -> (Past<'_, M::Number>, &[M::Row]) {
+        let vectors = self.stored.0;
+        let written = self.kernel.written(self.stagger.unmade()).min(vectors);
+        (Past { numbers: &self.past, tiles: &self.tiles, vectors, written }, &self.ahead)
     }
 
     /// The grid, where there is one.

@@ -89,6 +89,7 @@ mod keystream;
 mod normal;
 mod number;
 mod parts;
+mod past;
 mod placement;
 mod places;
 mod range;

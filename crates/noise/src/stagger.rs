@@ -41,6 +41,11 @@ impl Stagger {
         if self.staggered { self.steps.min(step + self.look_ahead) } else { self.made(0, step + 1) }
     }
 
+    /// The step from which on no tile's noise is made.
+    pub(crate) fn unmade(&self) -> usize {
+        if self.staggered { self.alignment() } else { self.made(0, self.next) }
+    }
+
     /// The step that all tiles can be brought to, no tile being beyond it: the same for every shard.
     pub(crate) fn alignment(&self) -> usize {
         if self.next <= self.start { self.start } else { self.steps.min(self.next + self.look_ahead - 1) }
@@ -74,6 +79,7 @@ mod tests {
                 stagger.restore(start, start);
                 let mut made = [start; 9];
                 for step in start..23 {
+                    assert!(made.iter().all(|&made| made <= stagger.unmade()));
                     let due: Vec<_> = (0..9).filter(|&tile| stagger.made(tile, step) == step).collect();
                     assert_eq!(stagger.is_due(step, 9), !due.is_empty());
                     assert!(due.windows(2).all(|pair| pair[1] - pair[0] == 1 + stagger.idle(step)));

@@ -1,24 +1,37 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use super::*;
+use crate::number::Number;
 use crate::{Cipher, OnGrid, Plain, Shard};
 
-/// The rows of coordinates 3, 4, ..., and of some more at the end, on an instruction set, under one key whatever the recursion.
-fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Vec<f32> {
+/// An engine of coordinates 3, 4, ..., and of some more at the end, under one key whatever the recursion.
+fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engine<M> {
     let (end, cipher) = (dim as u64, Cipher::default());
     // The last two share a tile.
     let shard = Shard::of_range(3..end - 60)
         .and_padding(1)
         .and_range(end - 20..end - 1)
         .and_range(end - 50..end - 20);
-    let outputs = shard.len();
     let spec = Spec { recursion, steps: STEPS, dim, noise_std: 1.0, shard, cipher };
     let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX, stored: false };
-    let mut engine = Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap();
-    let mut rows = vec![0.5; STEPS * outputs];
-    rows.chunks_exact_mut(outputs)
-        .for_each(|row| engine.hand_out(Places::all(&mut [row]), <M as HandsOut<f32>>::Target::default()));
-    rows
+    Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap()
+}
+
+/// Its next row.
+fn next_row<M: Mode>(engine: &mut Engine<M>) -> Vec<f32> {
+    let mut row = vec![0.5; engine.tiles.outputs];
+    engine.hand_out(Places::all(&mut [&mut row]), <M as HandsOut<f32>>::Target::default());
+    row
+}
+
+/// All of its rows.
+fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Vec<f32> {
+    let mut engine = engine(isa, mode, recursion, dim);
+    (0..STEPS).flat_map(|_| next_row(&mut engine)).collect()
+}
+
+fn on_grid() -> OnGrid {
+    OnGrid::new(Grid::new(2f64.powi(-20)).unwrap(), 1.0)
 }
 
 const STEPS: usize = 13;
@@ -44,10 +57,9 @@ fn recursions() -> Vec<Recursion> {
 
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    let on_grid = OnGrid::new(Grid::new(2f64.powi(-20)).unwrap(), 1.0);
     for recursion in recursions() {
         let run = |isa: Isa| {
-            (rows(isa, Plain, recursion.clone(), 5000), rows(isa, on_grid, recursion.clone(), 5000))
+            (rows(isa, Plain, recursion.clone(), 5000), rows(isa, on_grid(), recursion.clone(), 5000))
         };
         let reference = run(Isa::available()[Isa::available().len() - 1]);
         for &isa in Isa::available() {
@@ -63,4 +75,36 @@ fn kernels_multiply_by_the_coefficients_that_single_precision_holds() {
         let noise = |recursion: Recursion| rows(Isa::detect(), Plain, recursion, 100);
         assert_eq!(noise(recursion.clone()), noise(recursion.in_single_precision()), "{recursion:?}");
     }
+}
+
+/// Before each step, and after the last one.
+#[test]
+fn past_vectors_that_are_not_saved_are_zeros() {
+    fn check<M: Mode>(mode: M, recursion: Recursion) -> usize {
+        let mut engine = engine(Isa::detect(), mode, recursion.clone(), 5000);
+        let mut spared = 0;
+        for step in 0..=STEPS {
+            let past = engine.memory().0;
+            let mut rest = past.numbers;
+            for (written, unwritten) in past.pieces() {
+                let (read, left) = rest.split_at(written.len());
+                let (not_read, left) = left.split_at(unwritten);
+                assert!(std::ptr::eq(read, written), "{recursion:?}, step {step}");
+                assert!(not_read.iter().all(|x| x.bits() == 0), "{recursion:?}, step {step}");
+                (rest, spared) = (left, spared + unwritten);
+            }
+            assert!(rest.is_empty(), "{recursion:?}, step {step}");
+            if step < STEPS {
+                next_row(&mut engine);
+            }
+        }
+        spared
+    }
+    let mut spared = 0;
+    for recursion in recursions() {
+        spared += check(Plain, recursion.clone()) + check(on_grid(), recursion);
+    }
+    let dense = (0..STEPS).map(|t| (0..=t).map(|seed| (seed, 1.0 / (1 + t - seed) as f64)).collect());
+    spared += check(on_grid(), Recursion::Combination { rows: dense.collect() });
+    assert!(spared > 0);
 }

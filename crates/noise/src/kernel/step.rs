@@ -42,6 +42,15 @@ impl<T: Real> Kernel<T> {
         }
     }
 
+    /// The most past vectors, from the first on, that so many steps write.
+    pub(crate) fn written(&self, steps: usize) -> usize {
+        match self {
+            Self::Blt(_) if steps > 0 => usize::MAX,
+            // A step writes one, at the first place that none of before has, or over an old one.
+            _ => steps,
+        }
+    }
+
     /// The BLT, where one of its steps can be made in one pass over its buffers.
     pub(super) fn fused_blt(&self) -> Option<&Blt<T>> {
         match self {
