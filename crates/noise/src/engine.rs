@@ -56,6 +56,7 @@ impl<M: Mode> Engine<M> {
         let tiles = spec.shard.tiles::<M::Number>(spec.dim)?;
         let numbers = Numbers {
             outputs: tiles.outputs,
+            tiles: tiles.count,
             bytes: size_of::<M::Number>() as u64,
             row_bytes: size_of::<M::Row>() as u64,
             on_grid: mode.grid().is_some(),
@@ -76,10 +77,6 @@ impl<M: Mode> Engine<M> {
         let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
         let room = rows.max(at_once + M::ROOM - 1);
-        // Sums of seeds that are made again are listed for all tiles at once. Few tiles of a sum of stored ones compute together too: its look-ahead is
-        // long, and one of them a step would leave threads idle.
-        let together = matches!(kernel, Kernel::Retained(_)) && tiles.count < 2 * placement.look_ahead;
-        let staggered = placement.state == State::Stored && !together;
         Ok(Self {
             mode,
             placement,
@@ -87,7 +84,7 @@ impl<M: Mode> Engine<M> {
             stored,
             past: AlignedNumbers::try_zeros(zeros(stored.0))?,
             ahead: AlignedNumbers::try_zeros(zeros(stored.1))?,
-            stagger: Stagger::new(spec.steps, placement.look_ahead, staggered),
+            stagger: Stagger::new(spec.steps, placement.look_ahead, !placement.together),
             window: Window::new(KeySource::new(key, spec.cipher), &flat, &placement),
             scratch: (0..threads).map(|_| Scratch::new(isa, at_once, room, replayed)).collect(),
             flat,

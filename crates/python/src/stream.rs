@@ -350,7 +350,7 @@ impl NoiseStream {
     /// The choice between memory and time: a dict with `state`, `look_ahead`, `vectors` and `bytes`.
     #[getter]
     fn placement<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let Placement { state, look_ahead, vectors, bytes } = self.placement;
+        let Placement { state, look_ahead, vectors, bytes, .. } = self.placement;
         let state = match state {
             State::Stored => "stored",
             State::Regenerated => "regenerated",

@@ -4,8 +4,8 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
 use super::{
-    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, blt_on_grid, retained_on_grid,
-    store_rows,
+    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, blt_on_grid, past_sum,
+    past_sum_on_grid, store_rows,
 };
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
@@ -30,6 +30,24 @@ impl OnGrid {
     fn at(self, position: &Position) -> StepGrid {
         self.step_grid.at(position)
     }
+
+    /// Leaves the noise of one step in the scratch.
+    fn step(self, scratch: &mut Scratch<f64, i32>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
+        let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
+        let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
+        let (kernel, position, seed) = (steps.kernel, &steps.positions[0], &steps.seeds[0]);
+        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
+        kernel.recall(isa, position, past, share);
+        out.copy_from_slice(share);
+        let weight = kernel.weight(position);
+        let exact = exact_at(seed, steps.coordinates);
+        self.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
+        if kernel.keeps_seeds() {
+            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
+            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
+        }
+        kernel.keep(isa, position, z, out, past);
+    }
 }
 
 impl Mode for OnGrid {}
@@ -52,7 +70,8 @@ impl Steps for OnGrid {
 
     fn at_once(kernel: &Kernel<f64>) -> usize {
         match kernel {
-            Kernel::Retained(_) => retained_on_grid::MOST_STEPS,
+            Kernel::Retained(_) => past_sum::MOST_STEPS,
+            Kernel::Ring(ring) if ring.is_long() => past_sum::MOST_STEPS,
             kernel if kernel.fused_blt().is_some() => blt_on_grid::MOST_STEPS,
             _ => 1,
         }
@@ -72,24 +91,13 @@ impl Steps for OnGrid {
                 store_rows(self, scratch, steps.positions, ahead)
             };
         }
-        if let Kernel::Retained(retained) = steps.kernel {
-            retained_on_grid::run(retained, self.step_grid, scratch, steps, past);
-            return store_rows(self, scratch, steps.positions, ahead);
+        match steps.kernel {
+            Kernel::Retained(sum) => past_sum_on_grid::run(sum, self.step_grid, scratch, steps, past),
+            Kernel::Ring(sum) if sum.is_long() => {
+                past_sum_on_grid::run(sum, self.step_grid, scratch, steps, past);
+            }
+            _ => self.step(scratch, steps, past),
         }
-        let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
-        let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
-        let (kernel, position, seed) = (steps.kernel, &steps.positions[0], &steps.seeds[0]);
-        let z = scratch.normals[0].make_fetching(seed, steps.coordinates, steps.len, steps.fetched);
-        kernel.recall(isa, position, past, share);
-        out.copy_from_slice(share);
-        let weight = kernel.weight(position);
-        let exact = exact_at(seed, steps.coordinates);
-        self.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
-        if kernel.keeps_seeds() {
-            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
-            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
-        }
-        kernel.keep(isa, position, z, out, past);
         store_rows(self, scratch, steps.positions, ahead);
     }
 
@@ -132,5 +140,67 @@ impl HandsOut<i32> for OnGrid {
 
     fn hand_out_row(self, _: Isa, _: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [i32]) {
         out.copy_from_slice(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::keystream::{Cipher, KeySource, Keystream};
+    use crate::normal::Coordinates;
+
+    /// Whatever windows they are made in, longer than the ring and shorter, from the start of a run and later.
+    #[test]
+    fn several_steps_of_a_ring_are_its_steps_one_by_one() {
+        const STEPS: usize = 90;
+        const LEN: usize = 21;
+        let keys = KeySource::new(&Key::from_seed_insecure(3), Cipher::default());
+        let seeds: Vec<Keystream> = (0..STEPS as u64).map(|seed| keys.keystream(seed)).collect();
+        let positions: Vec<Position> =
+            (0..STEPS).map(|step| Position { step, local: step, first_seed: 0, factor: 1.0 }).collect();
+        let coordinates = Coordinates::From(0);
+        let mode = OnGrid::new(Grid::new(2f64.powi(-20)).unwrap(), 1.0);
+        let taps = |bands: usize| (0..bands).map(|lag| 1.0 / (1.3 + lag as f64)).collect();
+        for bands in [2, 9, 33, 46, STEPS] {
+            for recursion in [
+                Recursion::AutoRegressive { taps: taps(bands) },
+                Recursion::MovingAverage { taps: taps(bands) },
+            ] {
+                let kernel = Kernel::new(&FlatRecursion::on_grid(&recursion, STEPS).unwrap().leaf);
+                let Kernel::Ring(ring) = &kernel else { unreachable!("banded recursions are rings") };
+                let of = |steps: std::ops::Range<usize>| TileSteps {
+                    kernel: &kernel,
+                    positions: &positions[steps.clone()],
+                    seeds: &seeds[steps],
+                    coordinates,
+                    len: LEN,
+                    fetched: &[],
+                };
+                let mut scratch =
+                    Scratch::new(Isa::detect(), past_sum::MOST_STEPS, past_sum::MOST_STEPS + 1, 0);
+                let mut past = vec![0.0; (bands - 1) * LEN];
+                let mut one_by_one = Vec::new();
+                for step in 0..STEPS {
+                    mode.step(&mut scratch, &of(step..step + 1), &mut past);
+                    one_by_one.push((scratch.noise[..LEN].to_vec(), past.clone()));
+                }
+                for window in [1, 2, 8, 13, 32] {
+                    let mut past = vec![0.0; (bands - 1) * LEN];
+                    for first in (0..STEPS).step_by(window) {
+                        let end = STEPS.min(first + window);
+                        past_sum_on_grid::run(ring, mode.step_grid, &mut scratch, &of(first..end), &mut past);
+                        for (row, (expected, _)) in scratch.noise.chunks(TILE).zip(&one_by_one[first..end]) {
+                            assert_eq!(
+                                row[..LEN],
+                                expected[..],
+                                "{bands} bands, {window} steps from {first}"
+                            );
+                        }
+                        assert_eq!(past, one_by_one[end - 1].1, "{bands} bands, {window} steps from {first}");
+                    }
+                }
+            }
+        }
     }
 }

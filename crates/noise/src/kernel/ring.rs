@@ -1,8 +1,10 @@
 //! Banded C (autoregressive) and banded C^-1 (moving average): O(bands) a coordinate, bands - 1 past vectors.
 
+use super::past_sum::{MOST_STEPS, PastSum, Shared};
 use super::sum::weighted_sum;
 use crate::flat_recursion::{History, Position, Weights};
 use crate::number::Real;
+use crate::placement::LONG_RING;
 use crate::simd::Isa;
 
 /// The past in a ring buffer, and its weights.
@@ -16,6 +18,11 @@ pub struct Ring<T> {
 impl<T: Real> Ring<T> {
     pub(super) fn new(weights: &Weights, history: History) -> Self {
         Self { weights: weights.rounded(), history, slots: weights.bands - 1 }
+    }
+
+    /// True where many steps at a time are made faster than one.
+    pub(super) fn is_long(&self) -> bool {
+        self.slots >= LONG_RING
     }
 
     /// The weight of this step's seed noise.
@@ -36,5 +43,44 @@ impl<T: Real> Ring<T> {
         if self.slots > 0 {
             past[position.step % self.slots * vector.len()..][..vector.len()].copy_from_slice(vector);
         }
+    }
+}
+
+impl PastSum for Ring<f64> {
+    fn terms(&self, position: &Position) -> usize {
+        self.weights.row(position.local).len() - 1
+    }
+
+    fn weights<'a>(&'a self, position: &Position) -> impl Fn(usize) -> f64 + 'a {
+        let weights = self.weights.row(position.local);
+        move |k| weights[weights.len() - 1 - k]
+    }
+
+    fn slots<'a>(&'a self, position: &Position) -> impl Fn(usize) -> usize + 'a {
+        let oldest = position.step - self.terms(position);
+        move |k| (oldest + k) % self.slots
+    }
+
+    fn fresh(&self, position: &Position) -> f64 {
+        self.weight(position)
+    }
+
+    fn shared(&self, positions: &[Position]) -> Shared {
+        let oldest = |position: &Position| position.step - self.terms(position);
+        let now = positions[0].step;
+        let oldest_of_all = now.min(oldest(&positions[positions.len() - 1]));
+        let mut first = [0; MOST_STEPS];
+        for (first, position) in first.iter_mut().zip(positions) {
+            *first = oldest_of_all.saturating_sub(oldest(position));
+        }
+        Shared { first, count: now - oldest_of_all }
+    }
+
+    fn keeps_seeds(&self) -> bool {
+        self.history == History::Seeds
+    }
+
+    fn keep(&self, position: &Position, vector: &[f64], past: &mut [f64]) {
+        Ring::keep(self, position, vector, past);
     }
 }

@@ -68,8 +68,7 @@ impl<T: Real> Kernel<T> {
     pub(super) fn weight(&self, position: &Position) -> T {
         match self {
             Self::Ring(ring) => ring.weight(position),
-            Self::Retained(retained) => retained.weight(position),
-            Self::Blt(_) | Self::Sum | Self::Circulant(_) => T::rounded(1.0),
+            Self::Retained(_) | Self::Blt(_) | Self::Sum | Self::Circulant(_) => T::rounded(1.0),
         }
     }
 

@@ -1,16 +1,13 @@
-//! Sums of retained seeds on a grid, several steps at a time: the seeds that all of them read cross the memory bus once.
+//! Sums of stored vectors on a grid, several steps at a time.
 
 use super::grid::{StepGrid, exact_at};
-use super::retained::Retained;
+use super::past_sum::{MOST_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
-/// Most steps that are made at a time.
-pub(crate) const MOST_STEPS: usize = 32;
-
-/// Leaves the noise of each step in the scratch, and retains seeds moved by what the grid moved the noise by.
+/// Leaves the noise of each step in the scratch, and stores it or the seed noise that would have given it.
 pub(super) fn run(
-    retained: &Retained,
+    sum: &impl PastSum,
     grid: StepGrid,
     scratch: &mut Scratch<f64, i32>,
     steps: &TileSteps<'_, f64>,
@@ -25,15 +22,17 @@ pub(super) fn run(
     let (rows, share) = scratch.noise.split_at_mut(count * TILE);
     let share = &mut share[..len];
     rows.chunks_mut(TILE).for_each(|row| row[..len].fill(0.0));
-    let known = retained.recall_shared(isa, steps.positions, past, (&mut *rows, len));
+    let known = recall_shared(sum, isa, steps.positions, past, (&mut *rows, len));
     for (k, position) in steps.positions.iter().enumerate() {
         let (z, out) = (&mut *z[k], &mut rows[k * TILE..][..len]);
-        retained.recall(isa, position, known, past, out);
+        recall(sum, isa, position, known[k]..sum.terms(position), past, out);
         share.copy_from_slice(out);
-        let (weight, exact) = (retained.weight(position), exact_at(&steps.seeds[k], steps.coordinates));
+        let (weight, exact) = (sum.fresh(position), exact_at(&steps.seeds[k], steps.coordinates));
         grid.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
-        let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
-        z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
-        retained.keep(position, z, past);
+        if sum.keeps_seeds() {
+            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
+            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
+        }
+        sum.keep(position, if sum.keeps_seeds() { z } else { out }, past);
     }
 }

@@ -1,0 +1,111 @@
+//! Sums of stored vectors for several steps at a time: what all of them read comes from main memory once.
+
+use std::ops::Range;
+
+use super::sum::{ROWS, accumulate_rows, add_weighted};
+use crate::flat_recursion::Position;
+use crate::normal::TILE;
+use crate::simd::Isa;
+
+/// Most steps that are made at a time.
+pub(super) const MOST_STEPS: usize = 32;
+/// Vectors that are read at a time, once for each [`ROWS`] steps: from the second on, caches hold them.
+const VECTORS: usize = 32;
+
+/// A step's noise as a sum of stored vectors, the oldest first, and of its own seed noise.
+pub(super) trait PastSum {
+    /// How many stored vectors this step reads.
+    fn terms(&self, position: &Position) -> usize;
+
+    /// The weight of each.
+    fn weights<'a>(&'a self, position: &Position) -> impl Fn(usize) -> f64 + 'a;
+
+    /// Where each is stored.
+    fn slots<'a>(&'a self, position: &Position) -> impl Fn(usize) -> usize + 'a;
+
+    /// The weight of the step's own seed noise.
+    fn fresh(&self, position: &Position) -> f64;
+
+    /// What all of these consecutive steps read.
+    fn shared(&self, positions: &[Position]) -> Shared;
+
+    /// True where seed noise is stored, not what is made of it.
+    fn keeps_seeds(&self) -> bool;
+
+    /// Stores this step's vector, if a later step reads it.
+    fn keep(&self, position: &Position, vector: &[f64], past: &mut [f64]);
+}
+
+/// Which terms all of several steps have: `count` from one of `first` on, each step's own. No step's earlier terms are of
+/// vectors that these steps make.
+pub(super) struct Shared {
+    pub(super) first: [usize; MOST_STEPS],
+    pub(super) count: usize,
+}
+
+/// Adds to each share, `len` numbers of a tile, the terms up to the last shared one; how many these are.
+pub(super) fn recall_shared(
+    sum: &impl PastSum,
+    isa: Isa,
+    positions: &[Position],
+    past: &[f64],
+    (shares, len): (&mut [f64], usize),
+) -> [usize; MOST_STEPS] {
+    let Shared { first, count } = sum.shared(positions);
+    for ((position, first), share) in positions.iter().zip(first).zip(shares.chunks_mut(TILE)) {
+        recall(sum, isa, position, 0..first, past, &mut share[..len]);
+    }
+    let slot = sum.slots(&positions[0]);
+    for from in (0..count).step_by(VECTORS) {
+        let vectors = from..count.min(from + VECTORS);
+        let mut x = [&[][..]; VECTORS];
+        for (x, k) in x.iter_mut().zip(vectors.clone()) {
+            *x = &past[slot(first[0] + k) * len..][..len];
+        }
+        let firsts = first.chunks(ROWS);
+        for ((positions, first), shares) in
+            positions.chunks(ROWS).zip(firsts).zip(shares.chunks_mut(ROWS * TILE))
+        {
+            add_vectors(sum, isa, (vectors.clone(), &x), (positions, first), (shares, len));
+        }
+    }
+    first.map(|first| first + count)
+}
+
+/// out += these terms, in their order.
+pub(super) fn recall(
+    sum: &impl PastSum,
+    isa: Isa,
+    position: &Position,
+    terms: Range<usize>,
+    past: &[f64],
+    out: &mut [f64],
+) {
+    let (slot, len) = (sum.slots(position), out.len());
+    add_weighted(isa, terms, sum.weights(position), |k| &past[slot(k) * len..][..len], out);
+}
+
+/// Adds some of the shared vectors, which `x` holds, to the shares of at most [`ROWS`] steps.
+fn add_vectors(
+    sum: &impl PastSum,
+    isa: Isa,
+    (vectors, x): (Range<usize>, &[&[f64]; VECTORS]),
+    (positions, first): (&[Position], &[usize]),
+    (shares, len): (&mut [f64], usize),
+) {
+    let count = vectors.len();
+    if let (Some(positions), Some(first)) = (positions.first_chunk::<ROWS>(), first.first_chunk::<ROWS>()) {
+        let mut w = [[0.0; ROWS]; VECTORS];
+        for (r, (position, first)) in positions.iter().zip(first).enumerate() {
+            let weight = sum.weights(position);
+            w.iter_mut().zip(vectors.clone()).for_each(|(w, k)| w[r] = weight(first + k));
+        }
+        let mut shares = shares.chunks_mut(TILE);
+        let mut shares = std::array::from_fn(|_| &mut shares.next().expect("a share for each step")[..len]);
+        return accumulate_rows(isa, &w[..count], &x[..count], &mut shares);
+    }
+    for ((position, first), share) in positions.iter().zip(first).zip(shares.chunks_mut(TILE)) {
+        let weight = sum.weights(position);
+        add_weighted(isa, 0..count, |i| weight(first + vectors.start + i), |i| x[i], &mut share[..len]);
+    }
+}
