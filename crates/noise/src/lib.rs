@@ -65,7 +65,7 @@
 //! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
 //! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
-//! parts, by_coordinate: all tiles on all threads; a state that any sharding can read
+//! parts, past, by_coordinate: all tiles on all threads; what is saved of their past; a state that any sharding can read
 //! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
 //! rows, handover: how rows are returned; how another sharding continues a stream
