@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-const OPTIONS: [(&str, &str); 22] = [
+const OPTIONS: [(&str, &str); 23] = [
     ("data", ""),
     ("folder", ""),
     ("mechanism", "blt:4"),
@@ -39,6 +39,7 @@ const OPTIONS: [(&str, &str); 22] = [
     ("hidden", "64"),
     ("cohort", "40"),
     ("min-sep", "5"),
+    ("max-participations", ""), // empty: as many as fit
     ("rounds", "200"),
     ("clip-norm", "1"),
     ("rates", "1"),
@@ -92,7 +93,9 @@ impl Options {
 
     /// The plan of the mechanism, its RMS loss and that of independent noise.
     fn plan(&self, population: &Writers) -> Result<(VerifiedPlan, f64, f64), Failed> {
-        let setting = Setting::Federated { min_sep: self.get("min-sep")?, max_participations: None };
+        let limited = !self.text("max-participations").is_empty();
+        let max_participations = limited.then(|| self.get("max-participations")).transpose()?;
+        let setting = Setting::Federated { min_sep: self.get("min-sep")?, max_participations };
         let length = Length::Steps(self.get("rounds")?);
         let mut request = Request::new(population.users(), self.get("cohort")?, length, setting);
         (request.unit, request.dim) = (PrivacyUnit::User, population.parameters());
