@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import subprocess
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,7 @@ def kept(row):
 def store(options):
     """What was found before, with the same epochs and repeats."""
     settings = {"epochs": options.epochs, "repeats": options.repeats}
-    found = json.loads(STORE.read_text()) if STORE.exists() else {**settings, "found": {}}
+    found = json.loads(STORE.read_text()) if STORE.exists() else {**settings, "found": {}, "seconds": {}}
     before = {name: found[name] for name in settings}
     if before != settings:
         raise SystemExit(f"{STORE} is of {before} but must be of {settings}: move it away to begin anew")
@@ -70,6 +71,14 @@ def line(epsilon, name, row, sampled):
         f"| {epsilon} | {mechanism} | {100 * row['test_accuracy']:.2f} +- {100 * (row['standard_error'] or 0):.2f} | {ahead} "
         f"| {row['learning_rate']:g} | {rates} | {row['rms_loss']:.4f} | {100 * row['share_in_noise']:.1f}% |"
     )
+
+
+def time_in_all(whole):
+    """How long all comparisons took, where each was made in one go."""
+    taken = whole.get("seconds", {})
+    each = [taken.get(f"{name} at {epsilon}") for epsilon, found in whole["found"].items() for name in found]
+    if each and all(each):
+        yield f"All of it took {sum(each) / 60:.0f} minutes: planning, every training and its checkpoints, and the reports."
 
 
 def by_epsilon(found):
@@ -110,7 +119,7 @@ def page(whole):
         rows = [(name, row) for name in SETTINGS for row in of_epsilon.get(name, [])]
         sampled = dp_sgd(of_epsilon)
         lines += [line(epsilon, name, row, sampled) for name, row in rows]
-    lines += ["", *unsampled(whole["found"])]
+    lines += ["", *unsampled(whole["found"]), "", *time_in_all(whole)]
     wanted = [(epsilon, name) for epsilon in ("1", "2", "4", "8") for name in SETTINGS]
     absent = [f"{name} at {epsilon}" for epsilon, name in wanted if name not in whole["found"].get(epsilon, {})]
     if absent:
@@ -134,7 +143,11 @@ def main():
                 continue
             references = (row for found in whole["found"].values() for rows in found.values() for row in rows if row["baseline"] == "none")
             with_reference = next(references, None) is None
-            of_epsilon[name] = compared(options.folder / f"{name}-{epsilon}", name, epsilon, options, with_reference)
+            folder, begun = options.folder / f"{name}-{epsilon}", time.monotonic()
+            in_one_go = not folder.exists()
+            of_epsilon[name] = compared(folder, name, epsilon, options, with_reference)
+            if in_one_go:
+                whole.setdefault("seconds", {})[f"{name} at {epsilon}"] = round(time.monotonic() - begun)
             STORE.write_text(json.dumps(whole, indent=1) + "\n")
             page(whole)
     page(whole)
