@@ -60,6 +60,7 @@ impl<M: Mode> Engine<M> {
             bytes: size_of::<M::Number>() as u64,
             row_bytes: size_of::<M::Row>() as u64,
             on_grid: mode.grid().is_some(),
+            dim: spec.dim,
         };
         let rows_fit = || range::points_fit(&flat, spec, mode.grid());
         let placement = Placement::choose(&flat, spec.steps, numbers, limits, rows_fit)?;

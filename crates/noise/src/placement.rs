@@ -5,6 +5,7 @@ use std::fmt;
 use antinoise_input::InvalidParameter;
 
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
+use crate::simd::BEYOND_CACHE;
 
 /// Where a stream keeps its past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +39,15 @@ const LONGEST_LOOK_AHEAD: usize = 32;
 const FEW_SEEDS: usize = 2;
 /// Steps that a BLT makes in one pass on a grid.
 const BLT_LOOK_AHEAD: usize = 8;
-/// From so many vectors on a ring on a grid is read once for many steps: with 128 bands, one million coordinates and two threads 4.1 ns a coordinate,
+/// From so many vectors on a ring on a grid is read once for several steps: with 128 bands, one million coordinates and two threads 4.1 ns a coordinate,
 /// where they were read for each step 5.7, and for banded C^-1 4.6 where 23.
 pub(crate) const LONG_RING: usize = 40;
 /// Few tiles compute together where a pass has so many steps: taking turns, they would leave threads idle.
 const LONG_PASS: usize = 16;
 /// Steps that a sum of many seeds makes in one pass on a grid: seeds come from main memory once for all of them.
 const SUM_LOOK_AHEAD: usize = 32;
-/// From so many seeds on: of 26,010 coordinates on two cores, 1199 took 0.50 ms a step, where sixteen steps at a time took 0.61 and one by one 1.9. Of 100
-/// seeds, which caches hold, eight at a time took 0.21 ms and one by one 0.16.
+/// From so many seeds on, and of fewer where caches do not hold them. Of 26,010 coordinates on two cores, 1199 took 0.50 ms a step, where sixteen steps at a time
+/// took 0.61 and one by one 1.9. Of 100 seeds, which caches hold, eight at a time took 0.21 ms and one by one 0.16.
 const MANY_SEEDS: usize = 256;
 
 /// What the caller allows.
@@ -68,6 +69,15 @@ pub(crate) struct Numbers {
     /// Of a number in a row made ahead.
     pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
+    /// Of the whole stream.
+    pub(crate) dim: usize,
+}
+
+impl Numbers {
+    /// True where caches do not hold so many vectors of the whole stream: the same for each of its shards.
+    fn beyond_cache(&self, vectors: usize) -> bool {
+        self.dim as u128 * u128::from(self.bytes) * vectors as u128 >= BEYOND_CACHE as u128
+    }
 }
 
 /// Half of the memory that is free now; 8 GiB where the system does not say.
@@ -122,8 +132,8 @@ impl Placement {
                 let wanted = match &flat.leaf {
                     _ if !numbers.on_grid => 1,
                     Leaf::Blt { .. } => BLT_LOOK_AHEAD.min(ahead),
-                    Leaf::Ring { .. } if stored >= LONG_RING => SUM_LOOK_AHEAD.min(ahead),
-                    Leaf::Retained { .. } if stored >= MANY_SEEDS => SUM_LOOK_AHEAD.min(ahead),
+                    _ if stored >= MANY_SEEDS => SUM_LOOK_AHEAD.min(ahead),
+                    _ if stored >= LONG_RING && numbers.beyond_cache(stored) => SUM_LOOK_AHEAD.min(ahead),
                     _ => 1,
                 };
                 let left = limits.bytes.saturating_sub(stored as u64 * vector);
