@@ -78,7 +78,7 @@ def time_in_all(whole):
     taken = whole.get("seconds", {})
     each = [taken.get(f"{name} at {epsilon}") for epsilon, found in whole["found"].items() for name in found]
     if each and all(each):
-        yield f"All of it took {sum(each) / 60:.0f} minutes: planning, every training and its checkpoints, and the reports."
+        yield from ["", f"All of it took {sum(each) / 60:.0f} minutes: planning, every training and its checkpoints, and the reports."]
 
 
 def by_epsilon(found):
@@ -119,7 +119,7 @@ def page(whole):
         rows = [(name, row) for name in SETTINGS for row in of_epsilon.get(name, [])]
         sampled = dp_sgd(of_epsilon)
         lines += [line(epsilon, name, row, sampled) for name, row in rows]
-    lines += ["", *unsampled(whole["found"]), "", *time_in_all(whole)]
+    lines += ["", *unsampled(whole["found"]), *time_in_all(whole)]
     wanted = [(epsilon, name) for epsilon in ("1", "2", "4", "8") for name in SETTINGS]
     absent = [f"{name} at {epsilon}" for epsilon, name in wanted if name not in whole["found"].get(epsilon, {})]
     if absent:

@@ -32,6 +32,7 @@ SETTINGS = {
 BANDS = {"speakers": [5], "stretches": [10], "twice": [10, 30]}
 # Weight decay that a strategy is designed for: what early noise did, training forgets.
 DAMPINGS = [0, 0.1, 0.2, 0.4]
+FIRST_RATES = {"none": 0.8}
 
 
 def mechanisms(unit):
@@ -134,7 +135,6 @@ def table(program, plays, unit, seeds):
     return "\n".join(lines), users, parameters
 
 
-FIRST_RATES = {"none": 0.8}
 HEAD = """| mechanism | predicted RMS loss | loss, nats, as predicted | damping | loss, nats, at that damping | accuracy | server rate |
 |---|---|---|---|---|---|---|"""
 
