@@ -56,7 +56,7 @@ if [ "${1-test}" = stacks ]; then
     typed=(antinoise/torch antinoise/{opacus,_opacus,_opacus_sharded,lightning,hf}.py)
     stack torch 'torch>=2.6 opacus>=1.6 lightning>=2.5 transformers>=5 peft accelerate' \
         test_{torch,torch_batches,torch_state,torch_refusals,ghost,exact,examples,distributed,sharded}.py \
-        test_{opacus,opacus_refusals,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
+        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
     typed=(antinoise/jax)
     stack jax 'jax>=0.10 optax jax-privacy' test_jax.py
     typed=(antinoise/flower)

@@ -11,7 +11,6 @@ from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
-from opacus.distributed import DifferentiallyPrivateDistributedDataParallel  # noqa: E402
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 from opacus_run import (  # noqa: E402, F401
     CLIP,
@@ -218,33 +217,3 @@ def test_lightning_drives_it(plan):
     quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     lightning.Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(Module(run), run.loader)
     assert len(run.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(run.seen, by_hand.seen, strict=True))
-
-
-def process(rank, folder):
-    """One of two processes, each with its part of every batch; keeps its own sums and what its optimizer saw."""
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    plan = small_plan(dim=100, clip_norm=CLIP)
-    with pytest.raises(ValueError, match="module is a Sequential in 2 processes but must be DifferentiallyPrivate"):
-        Run(plan)
-    with pytest.raises(ValueError, match="key is .* on rank 1 but must be .*, as on rank 0"):
-        Run(plan, model=DifferentiallyPrivateDistributedDataParallel(small_model()), seed=5 + rank)
-    for mode in ("hooks", "functorch", "ew", "ghost"):
-        run, sums = Run(plan, mode, model=DifferentiallyPrivateDistributedDataParallel(small_model())), []
-        for x, y in run.loader:
-            assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[10 * rank : 10 * rank + 10]][0])
-            run.backward(x, y)
-            sums.append(sum_of(run, mode))
-            run.optimizer.step()
-            run.optimizer.zero_grad()
-        torch.save({"sums": torch.from_numpy(np.stack(sums)), "seen": torch.stack(run.seen)}, f"{folder}/{mode}-{rank}")
-    torch.distributed.destroy_process_group()
-
-
-def test_processes_join_their_sums_before_the_noise(plan, tmp_path):
-    torch.multiprocessing.spawn(process, (tmp_path,), nprocs=2)
-    for mode in ("hooks", "functorch", "ew", "ghost"):
-        first, second = (torch.load(tmp_path / f"{mode}-{rank}") for rank in (0, 1))
-        stream = an.NoiseStream(plan, 93, key())
-        sums = first["sums"].numpy() + second["sums"].numpy()
-        wanted = torch.stack([mean_of(stream, total, plan) for total in sums])
-        assert len(wanted) == 12 and torch.equal(first["seen"], wanted) and torch.equal(second["seen"], wanted)
