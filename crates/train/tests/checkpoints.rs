@@ -12,7 +12,7 @@ use antinoise_plan::{ReleaseKind, Setting};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
-use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
+use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Pace, Trainer};
 use common::{ADAM, Case, JOINT_ADAM, SCALED_ADAM, SGD, plan, planned, wide_plan};
 use tempfile::TempDir;
 
@@ -55,7 +55,8 @@ fn refusal(case: &Case, folder: &Path) -> String {
 }
 
 fn run(trainer: &mut Trainer, checkpoints: Option<&Checkpoints>) -> Outcome {
-    let options = Options { test_every: 5, checkpoints: checkpoints.map(|checkpoints| (checkpoints, 4)) };
+    let options =
+        Options { test_every: 5, checkpoints: checkpoints.map(|checkpoints| (checkpoints, Pace::every(4))) };
     trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap()
 }
 
@@ -88,7 +89,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         // What lies there right after step 10: the last checkpoint is of step 8.
         let checkpoints = open(folder.path());
-        let options = Options { test_every: 5, checkpoints: Some((&checkpoints, 4)) };
+        let options = Options { test_every: 5, checkpoints: Some((&checkpoints, Pace::every(4))) };
         let progress = |trainer: &Trainer| {
             if trainer.step_count() == 10 {
                 for name in names(folder.path()) {
@@ -118,7 +119,7 @@ fn a_run_that_is_told_to_stop_leaves_a_private_checkpoint_and_nothing_else() {
     let folder = folder.path().join("made/by/the/run");
     let checkpoints = open(&folder);
     let mut trainer = case.trainer();
-    let options = Options { test_every: 5, checkpoints: Some((&checkpoints, 4)) };
+    let options = Options { test_every: 5, checkpoints: Some((&checkpoints, Pace::every(4))) };
     let stop = AtomicBool::new(false);
     let outcome =
         trainer.run(&options, &stop, |trainer| stop.store(trainer.step_count() == 6, Ordering::Relaxed));

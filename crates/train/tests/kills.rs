@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use antinoise_noise::RunId;
 use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
-use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Trainer};
+use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Pace, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use common::{Case, SCALED_ADAM, SGD, planned};
@@ -72,7 +72,7 @@ fn life() {
         Committed::Unfinished { .. } => Trainer::resume(case.setup(), &checkpoints).unwrap(),
         Committed::Finished => return,
     };
-    let options = Options { test_every: 100, checkpoints: Some((&checkpoints, 2)) };
+    let options = Options { test_every: 100, checkpoints: Some((&checkpoints, Pace::every(2))) };
     let write_down = |trainer: &Trainer| {
         note(&mut diary, format!("step {} {}\n", trainer.step_count(), digest(trainer)));
     };

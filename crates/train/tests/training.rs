@@ -10,7 +10,7 @@ use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Recipe, Rule, Schedule};
-use antinoise_train::trainer::{Checkpoints, Options, Outcome, Setup, Trainer};
+use antinoise_train::trainer::{Checkpoints, Options, Outcome, Pace, Setup, Trainer};
 use common::{Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {
@@ -161,8 +161,8 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("test_every"));
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::open(folder.path(), RunId::default()).unwrap();
-    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, 0)) };
-    assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("checkpoint_every"));
+    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, Pace::every(0))) };
+    assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("pace.steps"));
     run(&mut trainer);
     let last = trainer.parameters().to_vec();
     assert!(trainer.step().unwrap_err().to_string().contains("24 steps"));

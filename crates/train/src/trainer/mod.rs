@@ -12,7 +12,7 @@ pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
 #[cfg(feature = "federated")]
 pub(crate) use checkpoint::{Identity, Lineage};
 pub use history::History;
-pub use run::{Options, Outcome};
+pub use run::{Options, Outcome, Pace};
 #[cfg(feature = "federated")]
 pub(crate) use saved::{Restored, State};
 pub use setup::Setup;

@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use antinoise_input::at_least;
 
@@ -11,9 +12,32 @@ use crate::Error;
 pub struct Options<'a> {
     /// Steps from one test to the next; the last step is always tested.
     pub test_every: usize,
-    /// The folder for checkpoints and the steps from one to the next; after the last step it holds the results, and
-    /// the key is wiped.
-    pub checkpoints: Option<(&'a Checkpoints, usize)>,
+    /// The folder for checkpoints and when to save them; after the last step it holds the results, and the key is
+    /// wiped.
+    pub checkpoints: Option<(&'a Checkpoints, Pace)>,
+}
+
+/// When a run saves checkpoints before its last step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Steps from one to the next.
+    pub steps: usize,
+    /// The time after which one is due before so many steps.
+    pub time: Duration,
+    /// How often the time that a save took must pass before the next: by 20, saves take at most 1/21 of the time.
+    pub rest: u32,
+}
+
+impl Pace {
+    /// After each so many steps, however long they and the saves take.
+    pub fn every(steps: usize) -> Self {
+        Self { steps, time: Duration::MAX, rest: 0 }
+    }
+
+    /// Whether to save so many steps and so long after a save that took so long.
+    fn is_due(self, steps: usize, since: Duration, took: Duration) -> bool {
+        (steps >= self.steps || since >= self.time) && since >= took * self.rest
+    }
 }
 
 /// How a run ended.
@@ -30,7 +54,7 @@ impl Trainer<'_> {
     /// Ctrl-C, say) it finishes the step, saves a checkpoint and returns.
     ///
     /// # Errors
-    /// When an interval of `options` is 0, or a step or a checkpoint fails.
+    /// When an interval of steps in `options` is 0, or a step or a checkpoint fails.
     pub fn run(
         &mut self,
         options: &Options,
@@ -38,8 +62,9 @@ impl Trainer<'_> {
         mut progress: impl FnMut(&Self),
     ) -> Result<Outcome, Error> {
         at_least("test_every", options.test_every, 1)?;
-        at_least("checkpoint_every", options.checkpoints.map_or(1, |(_, every)| every), 1)?;
+        at_least("pace.steps", options.checkpoints.map_or(1, |(_, pace)| pace.steps), 1)?;
         let steps = self.setup.plan.steps;
+        let mut saved = (self.step_count(), Instant::now(), Duration::ZERO);
         while self.step_count() < steps {
             let stopped = stop.load(Ordering::Relaxed);
             if !stopped {
@@ -49,15 +74,51 @@ impl Trainer<'_> {
                 }
                 progress(self);
             }
-            if let Some((checkpoints, every)) = options.checkpoints
-                && (stopped || self.step_count() == steps || self.step_count().is_multiple_of(every))
+            let (step, (saved_step, at, took)) = (self.step_count(), saved);
+            if let Some((checkpoints, pace)) = options.checkpoints
+                && (stopped || step == steps || pace.is_due(step - saved_step, at.elapsed(), took))
             {
+                let begun = Instant::now();
                 self.save(checkpoints)?;
+                saved = (step, Instant::now(), begun.elapsed());
             }
             if stopped {
                 return Ok(Outcome::Stopped);
             }
         }
         Ok(Outcome::Finished)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saves_are_as_often_as_asked_and_no_more_than_their_share_of_the_time() {
+        let pace = Pace { steps: 60, time: Duration::from_secs(30), rest: 20 };
+        // Seconds of a step, and of a save.
+        for (of_step, of_save) in
+            [(0.001, 0.0), (0.01, 0.001), (0.01, 0.25), (1.0, 0.25), (1.0, 10.0), (40.0, 1.0), (0.01, 100.0)]
+        {
+            let (mut last, mut apart, mut lost) = (0, 0.0, 0.0_f64);
+            let (mut took, mut saves) = (0.0, 0);
+            for step in 1..=5000 {
+                apart += of_step;
+                lost = lost.max(apart);
+                let seconds = Duration::from_secs_f64;
+                if pace.is_due(step - last, seconds(apart), seconds(took)) {
+                    (last, apart, took, saves) = (step, 0.0, of_save, saves + 1);
+                }
+            }
+            let (trained, saved) = (5000.0 * of_step, f64::from(saves) * of_save);
+            assert!(saved <= trained / 20.0 + of_save, "{of_step} {of_save}: {saved} s of {trained} s");
+            // What a kill costs: 60 steps or 30 seconds, or 20 saves where those take longer.
+            let most = (60.0 * of_step).min(30.0).max(20.0 * of_save) + 1.01 * of_step;
+            assert!(lost <= most, "{of_step} {of_save}: {lost} s lost, {most} s at most");
+        }
+        let every = Pace::every(3);
+        assert!(every.is_due(3, Duration::ZERO, Duration::from_secs(9)));
+        assert!(!every.is_due(2, Duration::from_secs(1 << 40), Duration::ZERO));
     }
 }

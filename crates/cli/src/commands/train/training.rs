@@ -1,11 +1,13 @@
 //! The runs of a study: started, resumed, or read where they were finished before.
 
+use std::time::Duration;
+
 use antinoise_noise::{KeyedRng, Purpose};
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::{Measured, Reference};
-use antinoise_train::trainer::{self, Committed, Options, Outcome, Setup, Trainer};
+use antinoise_train::trainer::{self, Committed, Options, Outcome, Pace, Setup, Trainer};
 
 use super::folder::Folder;
 use super::metrics::Metrics;
@@ -17,9 +19,13 @@ use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use crate::signals::Stop;
 
-/// Tests and checkpoints in a run.
+/// Tests in a run.
 const TESTS: usize = 40;
+/// Checkpoints in a short run. A longer one has more: this is what a kill may cost.
 const CHECKPOINTS: usize = 20;
+const MOST_LOST: Duration = Duration::from_secs(30);
+/// Saves take at most a twentieth of the time, where they are slow.
+const REST: u32 = 20;
 
 /// Trains what has not been trained yet, at further learning rates too where the study widens.
 pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
@@ -152,10 +158,8 @@ impl Training<'_> {
             }
         };
         let steps = setup.plan.steps;
-        let options = Options {
-            test_every: steps.div_ceil(TESTS),
-            checkpoints: Some((&checkpoints, steps.div_ceil(CHECKPOINTS))),
-        };
+        let pace = Pace { steps: steps.div_ceil(CHECKPOINTS), time: MOST_LOST, rest: REST };
+        let options = Options { test_every: steps.div_ceil(TESTS), checkpoints: Some((&checkpoints, pace)) };
         progress.skip(trainer.step_count() as u64);
         progress.say(name.to_string());
         if let Some(metrics) = metrics {

@@ -1,5 +1,9 @@
 //! The training file of a checkpoint, bound to its manifest and its run.
 
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+
 use super::files::{self, refuse};
 use super::folder::Checkpoints;
 use super::format::{self, Training};
@@ -55,10 +59,20 @@ pub(crate) fn read_training(
         // A finished run makes no noise any more.
         let matters = what != PROGRAM || manifest.noise.is_some();
         if matters && training.metadata.get(what) != Some(&mark) {
-            return Err(refuse(&path, format!("of another {what}")));
+            return Err(refuse_other(&path, what));
         }
     }
     Ok(training)
+}
+
+/// The error of a run that would go on with another plan, model, optimizer, data set or program.
+fn refuse_other(path: &Path, what: &str) -> Error {
+    let must_be = format!(
+        "of the {what} that is given now: put that back as it was when the run began, or train in another folder, and count \
+         the models that this run may have released"
+    );
+    InvalidParameter::new(format!("checkpoint {}", path.display()), format!("of another {what}"), must_be)
+        .into()
 }
 
 /// Writes the training file of `manifest`: parameters, moments and history.
