@@ -163,7 +163,7 @@ impl Recursion {
     pub fn seeds(&self, steps: usize) -> usize {
         match self {
             Self::Combination { rows } => {
-                rows[..steps].iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0)
+                rows[..steps.min(rows.len())].iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0)
             }
             Self::Circulant { root } => root.len().min(steps.saturating_mul(root.len())),
             Self::Scaled { inner, .. } => inner.seeds(steps),

@@ -130,8 +130,8 @@ impl StreamBuilder {
     }
 
     /// The most steps of a window; the fastest number if not called. Where the state is stored, tiles look
-    /// ahead at different steps, so that every step takes about the same time. Regenerated seed noise is made for all steps
-    /// of a window when its first step is requested.
+    /// ahead at different steps, so that every step takes about the same time; few tiles make a long window together, as does
+    /// regenerated seed noise: when its first step is requested ([`Placement::together`](crate::Placement::together)).
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;

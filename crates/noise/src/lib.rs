@@ -47,7 +47,7 @@
 //! - **past's share**: what the past contributes to a row of noise.
 //! - **look-ahead**: a tile makes several steps at a time, so that its past crosses the memory bus once for all of them.
 //!   This is possible since noise does not depend on data. The rows are stored until their step comes.
-//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time.
+//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time. Few tiles with long windows look ahead together.
 //! - **window**: the steps that are made in one iteration over the tiles.
 //! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their leaf.
 //! - **mode**: [`Plain`] or [`OnGrid`].

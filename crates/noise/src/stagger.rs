@@ -3,8 +3,8 @@
 //! What is in memory is a function of two numbers, the step that comes next and the step that all tiles were last brought
 //! to: all that a checkpoint says beside the numbers.
 
-/// Tile i computes at the steps s with (s + i) mod look_ahead = 0, each time all rows before the next such step. So every
-/// step takes the same time, and the memory of most tiles is fetched while other tiles compute.
+/// Staggered, tile i computes at the steps s with (s + i) mod look_ahead = 0, each time all rows before the next such step. So
+/// every step takes the same time, and the memory of most tiles is fetched while other tiles compute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stagger {
     pub(crate) steps: usize,

@@ -214,12 +214,12 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
 }
 
 /// Estimated nanoseconds of one core for a coordinate's noise of one step, on a grid: 2.2 for independent noise, 12 for 120
-/// bands, and 430 for the 600 weights of an average row of a dense strategy over 1200 steps, as streams of such plans took
+/// bands, and 38 for the 600 weights of an average row of a dense strategy over 1200 steps, as streams of such plans took
 /// them on one machine. An order of magnitude, by which to choose.
 fn nanoseconds(recursion: &Recursion, steps: usize) -> f64 {
     const SEED: f64 = 2.0;
     const PAST_VECTOR: f64 = 0.08;
-    const WEIGHT: f64 = 0.7;
+    const WEIGHT: f64 = 0.06;
     match recursion {
         Recursion::Combination { rows } => {
             let weights: usize = rows.iter().map(Vec::len).sum();
