@@ -31,6 +31,11 @@ impl Failure {
         Self { message: message.to_string(), status: if bad_input { 2 } else { 1 } }
     }
 
+    /// The same with a remark.
+    pub fn with(self, remark: &str) -> Self {
+        Self { message: format!("{} {remark}", self.message), ..self }
+    }
+
     /// The exit status.
     pub fn status(&self) -> u8 {
         self.status

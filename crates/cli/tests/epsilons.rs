@@ -57,8 +57,12 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    for link in ["epsilon-0.5", "epsilon-8"] {
-        assert!(whole.join(link).join("report.html").is_file());
+    for (part, other) in [("epsilon-0.5", "8"), ("epsilon-8", "0.5")] {
+        let page = fs::read_to_string(whole.join(part).join("report.html")).unwrap().replace('\n', " ");
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        // What one page states is not what both sets of models tell together.
+        let uncovered = format!("the models at epsilon {other}, and a choice between epsilons");
+        assert!(page.contains("Not covered, and of the same data:") && page.contains(&uncovered), "{page}");
     }
 
     let mut child = train("8,0.5", &killed).stdout(std::process::Stdio::null()).spawn().unwrap();
@@ -69,6 +73,16 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
     child.wait().unwrap();
     let resumed = json(&antinoise("train --json --resume").arg(&killed).output().unwrap());
     assert_eq!(accuracies(&resumed), accuracies(&found));
+
+    // As if it had been killed before its folders were listed.
+    fs::remove_file(killed.join("epsilons.toml")).unwrap();
+    fs::remove_file(killed.join("report.html")).unwrap();
+    let unlisted = train("8,0.5", &killed).output().unwrap();
+    let told = String::from_utf8_lossy(&unlisted.stderr);
+    assert!(
+        unlisted.status.code() == Some(2) && told.contains("killed before it trained anything"),
+        "{told}"
+    );
 
     let again = train("1,2", &whole).output().unwrap();
     assert_eq!(again.status.code(), Some(2));

@@ -301,6 +301,9 @@ fn second_moments_are_stated_and_resumed() {
         ("--second-moment scaled", "without --optimizer adam"),
         ("--optimizer adam --damping 1", "without --second-moment scaled or joint"),
         ("--optimizer adam --second-moment joint --damping 0", "damping"),
+        ("--optimizer adam --momentum 0.5", "without --optimizer sgd or nesterov"),
+        ("--optimizer ftrl --radius 1 --momentum 0.5", "without --optimizer sgd or nesterov"),
+        ("--learning-rate 0.1,0.2,0.1", "learning-rate is 0.1 but must be given once"),
     ] {
         let mut command = antinoise(&format!("{TRAINING} --epochs 2 --seed 3 {options} --out"));
         let refused = command.arg(&out).output().unwrap();
@@ -410,7 +413,7 @@ fn several_released_models_cost_more_than_one() {
     let epsilon = |row: &Value| row["epsilon"].as_f64().unwrap();
     let (one, report) = row("", "one");
     assert_eq!((&one["models_trained"], &one["models_released"]), (&4.into(), &1.into()));
-    assert!(report.contains("4 models") && report.contains("does not cover"));
+    assert!(report.contains("4 private models") && report.contains("does not cover"));
     let (two, _) = row("--released-models 2", "two");
     let (all, report) = row("--released-models all", "all");
     assert_eq!(all["models_released"], 4);

@@ -201,7 +201,7 @@ impl Arguments {
         let delta = self.point.delta.or(Some(plan.privacy.delta));
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
         output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
-        Ok(report)
+        Ok(report.of_plan(plan))
     }
 
     /// At the plan's own delta its own claim; at another one, what sampling shows there.
@@ -218,7 +218,9 @@ impl Arguments {
         let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
         if delta == plan.privacy.delta {
             let epsilon = Bracket { lower: epsilon_lower, upper: epsilon };
-            return Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of);
+            let report =
+                Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of)?;
+            return Ok(report.of_plan(plan));
         }
         let mechanism = match plan.sampler {
             Sampler::BMinSep { min_sep } => Simulated::MinSep(plan.b_min_sep(min_sep)?),
@@ -226,7 +228,7 @@ impl Arguments {
             _ => unreachable!("the schemes of other samplers are not simulated"),
         };
         let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
-        Self::sampled(&mechanism, plan.noise_multiplier, delta, of, unsampled)
+        Ok(Self::sampled(&mechanism, plan.noise_multiplier, delta, of, unsampled)?.of_plan(plan))
     }
 
     /// epsilon at `delta` by sampling, and no more than what is known `without` it.

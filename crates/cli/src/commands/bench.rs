@@ -15,6 +15,8 @@ use crate::output;
 
 /// Measure the speed of noise on this machine.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  antinoise bench noise --dim 1e7")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

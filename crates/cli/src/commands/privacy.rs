@@ -4,7 +4,7 @@ use std::fmt;
 
 use antinoise_accounting::{Bracket, Gdp};
 use antinoise_mechanism::Adjacency;
-use antinoise_plan::Sampler;
+use antinoise_plan::{Plan, Sampler};
 use serde::Serialize;
 
 use super::observed::Observed;
@@ -130,6 +130,11 @@ impl Report {
         })
     }
 
+    /// The same, which compares the data sets that the plan does.
+    pub fn of_plan(self, plan: &Plan) -> Self {
+        Self { adjacency: plan.privacy.adjacency.to_string(), ..self }
+    }
+
     fn new(
         epsilon: Bracket,
         delta: f64,
@@ -169,7 +174,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = if self.bands.is_some_and(|bands| bands > 1) { "this accountant: " } else { "" };
+        let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.failure.is_some();
+        let of = if is_of_this_accountant { "this accountant: " } else { "" };
         writeln!(
             f,
             "epsilon           {} ({of}not below {})",

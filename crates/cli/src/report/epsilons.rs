@@ -10,7 +10,7 @@ use crate::numbers::{short, short_up};
 
 /// What nobody may overlook who sees models of several epsilons.
 pub const TOGETHER: &str = "Each epsilon is that of its own models alone: whoever sees models of several is told more than either says \
-                            (antinoise compose adds them).";
+                            (in Rust, antinoise_plan::compose adds them).";
 
 pub(super) fn html(report: &Epsilons) -> Result<String> {
     let lead = format!(

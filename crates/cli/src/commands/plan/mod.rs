@@ -114,8 +114,10 @@ pub struct Arguments {
 /// The names of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SettingName {
-    /// Poisson sampling, which amplifies privacy. For C with several bands, data are split into as many groups; each step
-    /// samples from one group, in cyclic order.
+    /// Batches that are sampled, which amplifies privacy, as is best for each mechanism: Poisson sampling (for C with several
+    /// bands, data are split into as many groups, and each step samples from one, in cyclic order), balls in bins (each
+    /// example in one of N/B bins at random, once for the run), or cyclic batches where sampling gains nothing. "Batches:" of
+    /// the statement says which: they must be formed so.
     Poisson,
     /// Poisson sampling from all examples but those of the last batches, as many as C has bands but one, which amplifies privacy more.
     BMinSep,

@@ -32,6 +32,8 @@ pub struct Report {
 
 #[derive(Debug, Serialize)]
 pub struct Row {
+    /// Its `spec`, and which batches where that is not Poisson's.
+    name: String,
     strategy: &'static str,
     /// Class, size and form, as `--strategy` takes it.
     spec: String,
@@ -51,8 +53,6 @@ pub struct Row {
     /// Whether sampling amplifies its privacy.
     amplified: bool,
     accountant: Accountant,
-    #[serde(skip)]
-    name: String,
 }
 
 /// A mechanism that could not be chosen.

@@ -20,6 +20,9 @@ use crate::output;
 /// One (epsilon, delta) covers all periods together. Noise is correlated: each period cancels part of the noise of the
 /// periods before, so that running counts stay accurate.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  antinoise release init visits.db --help
+  antinoise release freeze visits.db --help")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,

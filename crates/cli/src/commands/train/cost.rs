@@ -29,12 +29,14 @@ impl Released {
         let (trained, mechanisms) = (results.finished.len(), study.plans().len());
         let rates = (0..mechanisms).map(|index| by_rate(&results.of_plan(index)).len()).max().unwrap_or(0);
         let what = format!(
-            "{trained} models were trained on these data: {mechanisms} mechanisms, at most {rates} learning rates of each and \
+            "{trained} private models were trained on these data: {mechanisms} mechanisms, at most {rates} learning rates of each and \
              {} repeats of each rate",
             study.repeats()
         );
-        match self {
-            _ if trained == 1 => "one model was trained on these data; this statement covers it".into(),
+        let covers = match self {
+            _ if trained == 1 => {
+                "one private model was trained on these data; this statement covers it".into()
+            }
             Self::All => format!(
                 "{what}. This statement covers all of them together, and so any choice among them, that of the best \
                  learning rate too"
@@ -44,6 +46,10 @@ impl Released {
                  not cover the choice of the best learning rate, or of any model, by results of the others: that \
                  releases something of all of them (--released-models all accounts for it)"
             ),
+        };
+        match &study.uncovered()[..] {
+            [] => covers,
+            uncovered => format!("{covers}. Not covered, and of the same data: {}", uncovered.join("; ")),
         }
     }
 }

@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_plan::write_atomically;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{REPORT, has_a_run};
+use super::folder::{REPORT, has_a_run, is_of_a_run};
 use super::options::Arguments;
 use super::released::Released;
 use super::report::{Report, Row, percent};
@@ -31,6 +31,20 @@ struct List {
 /// The folder of an epsilon, within that of all.
 fn folder(epsilon: f64) -> String {
     format!("epsilon-{epsilon}")
+}
+
+/// Refuses what a killed process left that had not yet named its folders in the list.
+fn refuse_what_never_began(whole: &Path, epsilons: &[f64]) -> Result<()> {
+    let left = epsilons.iter().map(|&epsilon| whole.join(folder(epsilon))).find(|part| is_of_a_run(part));
+    match left {
+        None => Ok(()),
+        Some(part) => Err(Failure::input(format!(
+            "out is {} but must be a folder without {}: that is a run of its own, or was left by a comparison that was \
+             killed before it trained anything; name another folder",
+            whole.display(),
+            part.display()
+        ))),
+    }
 }
 
 /// A study for each epsilon, in increasing order.
@@ -59,6 +73,7 @@ impl Sessions {
             let must_be = format!("a folder without {REPORT}, which the run would write over");
             return Err(InvalidParameter::new("out", whole.display(), must_be).into());
         }
+        refuse_what_never_began(whole, &epsilons)?;
         let mut studies = Vec::new();
         for &epsilon in &epsilons {
             let mut study = Study::new(&Arguments { epsilon: vec![epsilon], ..arguments.clone() })?;
@@ -66,6 +81,7 @@ impl Sessions {
                 // It is the same at every epsilon.
                 study.leave_out_reference();
             }
+            study.trained_beside(epsilons.iter().copied().filter(|&other| other != epsilon).collect());
             studies.push(study);
         }
         // Nothing is written unless all of them can be trained.
@@ -146,7 +162,7 @@ impl Epsilons {
                 });
             }
         }
-        let link = |of: &Compared| (of.epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
+        let link = |of: &Compared| (of.report.runs[0].epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
         Page {
             title: self.epsilons[0].report.title.clone(),
             delta: self.epsilons[0].report.runs[0].delta,

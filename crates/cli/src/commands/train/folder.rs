@@ -37,7 +37,7 @@ pub struct Folder {
 impl Folder {
     /// A new folder; one that holds another run, or anything where a run writes, is not touched.
     pub fn create(path: &Path) -> Result<Self> {
-        if path.join(STUDY).exists() {
+        if is_of_a_run(path) {
             // That it is in use is the first thing to know of it.
             Self::lock(path)?;
         }
@@ -56,7 +56,7 @@ impl Folder {
     /// Models and checkpoints without a run may have been released: with new ones beside them, their number would be
     /// untrue.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
-        if path.join(STUDY).exists() {
+        if is_of_a_run(path) {
             return Err(has_a_run(path));
         }
         let holds_anything = |name: &&str| {
@@ -227,6 +227,11 @@ impl Folder {
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }
+}
+
+/// Whether a run was begun there.
+pub fn is_of_a_run(path: &Path) -> bool {
+    path.join(STUDY).exists()
 }
 
 /// Refuses to begin where a run was begun.

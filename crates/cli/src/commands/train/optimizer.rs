@@ -15,9 +15,9 @@ pub struct OptimizerOptions {
     /// What follows from a noisy gradient.
     #[arg(long = "optimizer", value_enum, default_value = "sgd", conflicts_with = "resume")]
     name: OptimizerName,
-    /// Momentum of sgd and nesterov.
-    #[arg(long, value_name = "BETA", default_value = "0.9", value_parser = real, conflicts_with = "resume")]
-    momentum: f64,
+    /// Momentum of sgd and nesterov [default: 0.9].
+    #[arg(long, value_name = "BETA", value_parser = real, conflicts_with = "resume")]
+    momentum: Option<f64>,
     /// Where adam's second moments come from, and what of them clipping knows [default: released].
     #[arg(long, value_enum, conflicts_with = "resume")]
     second_moment: Option<SecondMoment>,
@@ -100,7 +100,7 @@ impl OptimizerOptions {
 
     /// How a step follows from a gradient at this learning rate.
     pub fn rule(&self, learning_rate: f64) -> Rule {
-        let momentum = self.momentum;
+        let momentum = self.momentum.unwrap_or(0.9);
         match self.name {
             OptimizerName::Sgd => Rule::Sgd { learning_rate, momentum },
             OptimizerName::Nesterov => Rule::Nesterov { learning_rate, momentum },
@@ -128,6 +128,11 @@ impl OptimizerOptions {
         if self.second_moment.is_some() && !self.is_adam() {
             let must_be = "left out without --optimizer adam";
             return Err(InvalidParameter::new("second_moment", "given", must_be));
+        }
+        let has_momentum = matches!(self.name, OptimizerName::Sgd | OptimizerName::Nesterov);
+        if let Some(momentum) = self.momentum.filter(|_| !has_momentum) {
+            let must_be = "left out without --optimizer sgd or nesterov";
+            return Err(InvalidParameter::new("momentum", momentum, must_be));
         }
         let damped = matches!(self.second_moment, Some(SecondMoment::Scaled | SecondMoment::Joint));
         if let Some(damping) = self.damping.filter(|_| !damped) {

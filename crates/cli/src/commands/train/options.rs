@@ -55,7 +55,7 @@ pub struct Arguments {
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
     pub plan: Option<PathBuf>,
-    /// Target epsilon, or several: the comparison is made at each, in a folder of its own, and accuracy is shown against
+    /// Target epsilon of one model, or several (what --released-models covers together costs more, which is told): the comparison is made at each, in a folder of its own, and accuracy is shown against
     /// epsilon [default: 4].
     #[arg(long, value_name = "E", value_delimiter = ',', value_parser = real)]
     pub epsilon: Vec<f64>,
@@ -104,7 +104,7 @@ pub struct Arguments {
     #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
     pub repeats: usize,
     /// How many of the models others will see: epsilon then covers so many of each mechanism. With all it covers every
-    /// model that is trained, and so the choice of the best among them [default: 1].
+    /// model that is trained, and so the choice of the best among them; with several --epsilon, those of one [default: 1].
     #[arg(long, value_name = "R|all")]
     pub released_models: Option<Released>,
     /// Train without clipping and noise too, to compare with. NOT PRIVATE: what comes of it is for the eyes of whoever may
@@ -147,11 +147,12 @@ pub enum ModelName {
 /// The settings in which this command can form batches itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrainSetting {
-    /// Cyclic or Poisson, whichever gives a mechanism the least loss.
+    /// Cyclic or sampled, whichever gives a mechanism the least loss.
     Auto,
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
-    /// Poisson sampling from one group of examples after the other, which amplifies privacy.
+    /// Sampled, as is best for the mechanism: Poisson sampling (with several bands, from one group of examples after the
+    /// other), or balls in bins (each example in one of N/B bins at random, once for the run).
     Poisson,
     /// Poisson sampling of all examples but those of the last batches, as many as the mechanism has bands but one.
     BMinSep,
@@ -183,7 +184,7 @@ impl Arguments {
         }
         // Noise decides the best rate, so that each mechanism is given a choice.
         match (self.optimizer.is_adam(), self.model_name()) {
-            (true, _) => vec![0.0005, 0.001, 0.002],
+            (true, _) => vec![0.016, 0.032, 0.064],
             (false, ModelName::Cnn) => vec![0.125, 0.25, 0.5],
             (false, _) => vec![0.05, 0.1, 0.2],
         }

@@ -20,6 +20,9 @@ pub struct Report {
     pub report: PathBuf,
     #[serde(skip)]
     pub title: String,
+    /// What was trained on the same data and epsilon does not cover.
+    #[serde(skip)]
+    pub uncovered: Vec<String>,
 }
 
 /// One mechanism: its best learning rate's results, averaged over repeats.
@@ -169,8 +172,14 @@ impl fmt::Display for Report {
             several => format!("{several} of them together"),
         };
         match trained {
-            1 => writeln!(f, "One model was trained on these data; epsilon is its own.")?,
-            _ => writeln!(f, "{trained} models were trained on these data; epsilon is that of {covered}.")?,
+            1 => writeln!(f, "One private model was trained on these data; epsilon is its own.")?,
+            _ => writeln!(
+                f,
+                "{trained} private models were trained on these data; epsilon is that of {covered}."
+            )?,
+        }
+        if !self.uncovered.is_empty() {
+            writeln!(f, "Not covered, and of the same data: {}.", self.uncovered.join("; "))?;
         }
         writeln!(f, "Report: {}", self.report.display())
     }

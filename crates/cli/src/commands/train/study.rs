@@ -20,6 +20,9 @@ use super::released::Released;
 use super::table::Table;
 use crate::failure::Result;
 
+/// What may be wrong with a file that was there when the run began.
+const RELATIVE: &str =
+    "(a path that was given without its folder is looked for in the folder where --resume is run)";
 /// Learning rates at which widening ends.
 const MOST_RATES: usize = 8;
 
@@ -49,6 +52,9 @@ pub struct Study {
     /// Canaries of an audit of each mechanism, if one is wanted; folders of before know none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     audit: Option<usize>,
+    /// Other epsilons at which models of the same data are trained, in folders beside this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<f64>,
     plans: Vec<NamedPlan>,
 }
 
@@ -75,6 +81,7 @@ impl Study {
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
+            beside: Vec::new(),
             plans: plans(arguments, dataset.train.len(), released)?,
         };
         study.check()?;
@@ -101,6 +108,11 @@ impl Study {
             self.recipe(*rule).check(named.plan.steps)?;
         }
         self.released.check(self.models_of_a_mechanism())?;
+        let mut rates: Vec<f64> = self.rules.iter().map(Rule::learning_rate).collect();
+        rates.sort_by(f64::total_cmp);
+        if let Some(pair) = rates.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(InvalidParameter::new("learning_rate", pair[0], "given once").into());
+        }
         let mut names = HashSet::new();
         for name in self
             .plans
@@ -165,7 +177,7 @@ impl Study {
 
     /// The data and the model.
     pub fn problem(&self) -> Result<(Dataset, Model)> {
-        let dataset = load(&self.data, self.table.as_ref())?;
+        let dataset = load(&self.data, self.table.as_ref()).map_err(|error| error.with(RELATIVE))?;
         let model = build(self.model, &dataset)?;
         Ok((dataset, model))
     }
@@ -188,6 +200,30 @@ impl Study {
     /// Leaves out training without clipping and noise: another study of the same model and data has it.
     pub fn leave_out_reference(&mut self) {
         self.without_noise = false;
+    }
+
+    /// Models at these epsilons are trained on the same data, by studies of their own.
+    pub fn trained_beside(&mut self, epsilons: Vec<f64>) {
+        self.beside = epsilons;
+    }
+
+    /// What is trained on the same data and not covered by this study's statements, in words.
+    pub fn uncovered(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.without_noise {
+            found.push("training without noise".into());
+        }
+        if self.audit.is_some() {
+            found.push("trainings with canaries".into());
+        }
+        if !self.beside.is_empty() {
+            let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
+            found.push(format!(
+                "the models at epsilon {}, and a choice between epsilons",
+                epsilons.join(", ")
+            ));
+        }
+        found
     }
 
     /// The rule of a learning rate.

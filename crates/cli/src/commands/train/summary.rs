@@ -74,7 +74,7 @@ pub fn summarize(
     }
     let html = report::Report { title: title.clone(), runs }.to_html()?;
     let report = folder.save_report(&html)?;
-    Ok(Report { runs: rows, report, title })
+    Ok(Report { runs: rows, report, title, uncovered: study.uncovered() })
 }
 
 fn rms(values: &[f64]) -> f64 {

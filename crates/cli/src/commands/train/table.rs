@@ -26,7 +26,7 @@ pub struct TableOptions {
     /// Of a table: a column of texts and how many features their words are hashed to, as note=1024. May be repeated.
     #[arg(long, value_name = "COLUMN=FEATURES")]
     text: Vec<String>,
-    /// Of a table: what becomes of cells that are empty, NA or NaN [default: refuse].
+    /// Of a table: what becomes of cells that are empty, NA, null, NaN or infinite [default: refuse].
     #[arg(long, value_enum)]
     missing: Option<MissingName>,
     /// Of a table: a TOML file that says all of this, instead.
@@ -105,7 +105,11 @@ impl TableOptions {
         let ranges = self.range.iter().map(|text| range(text));
         let categories = self.category.iter().map(|text| category(text));
         let texts = self.text.iter().map(|column| text(column));
-        let columns = ranges.chain(categories).chain(texts).collect::<Result<_>>()?;
+        let columns = ranges.chain(categories).chain(texts).collect::<Result<Vec<_>>>()?;
+        if columns.is_empty() {
+            let must_be = "given, or --category or --text: what the label is learned from";
+            return Err(InvalidParameter::new("range", "absent", must_be).into());
+        }
         let missing = match self.missing {
             Some(MissingName::Zero) => Missing::Zero,
             Some(MissingName::Refuse) | None => Missing::Refuse,
