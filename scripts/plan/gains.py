@@ -48,9 +48,7 @@ def row(examples, batch_size, epochs, epsilon, setting, before):
 
 
 def told(data, schema, epsilon, chosen, ratio, before, seconds):
-    size = chosen["bands"] or chosen["order"]
-    name = chosen["strategy"] + (f":{size}" if size else "")
-    print(f"| {data} | {schema} | {epsilon} | {name} | {ratio:.3f} | {before} | {seconds:.1f} |", flush=True)
+    print(f"| {data} | {schema} | {epsilon} | {chosen['name']} | {ratio:.3f} | {before} | {seconds:.1f} |", flush=True)
 
 
 def main():

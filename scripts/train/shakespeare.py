@@ -153,8 +153,11 @@ python3 scripts/train/shakespeare.py ../shared/data/shakespeare.txt
 
 80% of the speakers train, 10% choose the server's rate and the damping, 10% are reported, by the hash of their names. What is chosen by the
 validation speakers and reported of the test speakers is taken to be public: no statement covers it. Symbols are a vocabulary of 64
-that is told beforehand. A user shuffles its sequences of 40 characters and makes at most 4 local steps of rate 3 on 8 of them; the
+that is told beforehand. Of a training speaker the first 4,000 characters are used. A user shuffles its sequences of 40 characters and makes at most 4 local steps of rate 3 on 8 of them; the
 update is clipped to 1; the server runs SGD with momentum 0.9.
+
+Epsilon 8 is that of one training. Each row is the best of a dozen or more trainings on the same users (rates, dampings, seeds), which epsilon
+does not pay for, and keys came from seeds: an experiment on public text, not a release. The tree and independent noise have no damping to choose.
 
 The predicted RMS loss is that of the plan for `momentum:0.9`, with its noise, for a clip norm of 1 and divided by the cohort. It counts the
 noise of all rounds alike; training forgets what early noise did. So a strategy is also designed for `momentum:0.9,DAMPING`, as if the server
