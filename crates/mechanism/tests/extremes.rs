@@ -5,7 +5,7 @@ mod oracle;
 mod written;
 
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload, loss};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload, loss};
 use oracle::Matrix;
 use written::{Random, Written};
 
@@ -210,4 +210,14 @@ fn steps_without_end_are_refused_by_name() {
         }
     }
     assert!(told > 10, "{told}");
+}
+
+#[test]
+fn a_restart_reads_no_rows_beyond_its_steps() {
+    let rows = (0..13).map(|step| vec![(step, 1.0)]).collect();
+    let inner = Recursion::Restarted { period: 14, inner: Box::new(Recursion::Combination { rows }) };
+    let nested = Recursion::Restarted { period: 13, inner: Box::new(inner) };
+    // Runs end at step 13, before the row that the inner recursion has not.
+    assert_eq!((nested.seeds(10), nested.seeds(26), nested.seeds(30)), (10, 26, 30));
+    assert_eq!(nested.apply(30, &[2.0; 30]), [2.0; 30]);
 }
