@@ -21,8 +21,9 @@ use crate::output;
 /// periods before, so that running counts stay accurate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  antinoise release init visits.db --help
-  antinoise release freeze visits.db --help")]
+  antinoise release init visits --keys north,south --periods 52 \\
+      --epsilon 1 --delta 1e-6 --unit user --max-periods 12
+  antinoise release status visits")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,

@@ -76,7 +76,7 @@ pub struct Arguments {
     pub setting: TrainSetting,
     /// auto compares DP-SGD and the setting's independent noise with the mechanism of least loss; or one mechanism:
     /// identity, blt:4, banded-toeplitz:16, ... May be repeated.
-    #[arg(long, default_value = "auto", conflicts_with = "resume")]
+    #[arg(long, visible_alias = "strategy", default_value = "auto", conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>, conflicts_with = "resume")]
