@@ -109,8 +109,8 @@ def page(whole):
         "",
         f"A CNN, batches of {BATCH}, {whole['epochs']} epochs, clip norm 1, momentum 0.9, delta 1e-5; means and standard errors of {whole['repeats']} "
         "runs at the best learning rate, searched until it is not on an edge. Rates that are far behind after one run are not repeated. \"Ahead\" is in "
-        "points, of DP-SGD with sampled batches at the same epsilon. Noise is on the grid. Its share of the time is that of the program that trained "
-        "the row: rows were trained over several versions, beside other work, and training and dense noise have become faster since (docs/training.md).",
+        "points, of DP-SGD with sampled batches at the same epsilon. Noise is on the grid; its share of the time is that of a machine that had other work "
+        "too (without: docs/training.md). Epsilon is that of one training: it does not pay for the choice of the best rate.",
         "",
         "| epsilon | mechanism, batches | test accuracy | ahead | learning rate | mean at each rate | RMS loss | noise's share of the time |",
         "|---|---|---|---|---|---|---|---|",
