@@ -32,6 +32,7 @@ impl Failure {
     }
 
     /// The same with a remark.
+    #[cfg(feature = "train")]
     pub fn with(self, remark: &str) -> Self {
         Self { message: format!("{} {remark}", self.message), ..self }
     }
