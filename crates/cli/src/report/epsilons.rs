@@ -81,8 +81,9 @@ fn table(report: &Epsilons) -> String {
 }
 
 fn links(report: &Epsilons) -> String {
-    let link =
-        |(epsilon, path): &(f64, String)| format!("<a href=\"{}\">&epsilon; = {epsilon}</a>", escaped(path));
+    let link = |(epsilon, path): &(f64, String)| {
+        format!("<a href=\"{}\">target &epsilon; = {epsilon}</a>", escaped(path))
+    };
     let links: Vec<String> = report.links.iter().map(link).collect();
     format!(
         "<section class=\"panel\">\n<h2>What is protected</h2>\n<p class=\"caption\">Statements, curves and errors of each: {}</p>\n\

@@ -47,9 +47,9 @@ impl Released {
                  releases something of all of them (--released-models all accounts for it)"
             ),
         };
-        match &study.uncovered()[..] {
-            [] => covers,
-            uncovered => format!("{covers}. Not covered, and of the same data: {}", uncovered.join("; ")),
+        match study.uncovered() {
+            None => covers,
+            Some(uncovered) => format!("{covers}. {uncovered}"),
         }
     }
 }

@@ -162,7 +162,7 @@ impl Epsilons {
                 });
             }
         }
-        let link = |of: &Compared| (of.report.runs[0].epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
+        let link = |of: &Compared| (of.epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
         Page {
             title: self.epsilons[0].report.title.clone(),
             delta: self.epsilons[0].report.runs[0].delta,

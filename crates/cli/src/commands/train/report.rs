@@ -22,7 +22,7 @@ pub struct Report {
     pub title: String,
     /// What was trained on the same data and epsilon does not cover.
     #[serde(skip)]
-    pub uncovered: Vec<String>,
+    pub uncovered: Option<String>,
 }
 
 /// One mechanism: its best learning rate's results, averaged over repeats.
@@ -178,9 +178,7 @@ impl fmt::Display for Report {
                 "{trained} private models were trained on these data; epsilon is that of {covered}."
             )?,
         }
-        if !self.uncovered.is_empty() {
-            writeln!(f, "Not covered, and of the same data: {}.", self.uncovered.join("; "))?;
-        }
+        self.uncovered.as_ref().map_or(Ok(()), |uncovered| writeln!(f, "{uncovered}."))?;
         writeln!(f, "Report: {}", self.report.display())
     }
 }

@@ -207,23 +207,20 @@ impl Study {
         self.beside = epsilons;
     }
 
-    /// What is trained on the same data and not covered by this study's statements, in words.
-    pub fn uncovered(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        if self.without_noise {
-            found.push("training without noise".into());
-        }
-        if self.audit.is_some() {
-            found.push("trainings with canaries".into());
-        }
-        if !self.beside.is_empty() {
-            let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
-            found.push(format!(
-                "the models at epsilon {}, and a choice between epsilons",
-                epsilons.join(", ")
-            ));
-        }
-        found
+    /// What is trained on the same data and not covered by this study's statements: a sentence without its full stop.
+    pub fn uncovered(&self) -> Option<String> {
+        let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
+        let beside =
+            || format!("the models at epsilon {}, and a choice between epsilons", epsilons.join(", "));
+        let found: Vec<String> = [
+            self.without_noise.then(|| "training without noise".into()),
+            self.audit.map(|_| "trainings with canaries".into()),
+            (!epsilons.is_empty()).then(beside),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!found.is_empty()).then(|| format!("Not covered, and of the same data: {}", found.join("; ")))
     }
 
     /// The rule of a learning rate.
