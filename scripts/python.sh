@@ -6,6 +6,7 @@
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
 #     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
 #                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
+#     scripts/python.sh oldest     the same tests with the oldest versions that the extras promise (6 GB), by hand; oldest torch or oldest jax
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -51,17 +52,40 @@ stack() {
     (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy" "${typed[@]}")
 }
 
+torch_tests() {
+    echo test_{torch,torch_batches,torch_state,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
+        test_{ghost,ghost_backward,exact,examples,distributed,sharded}.py \
+        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
+}
+
+# The oldest versions of the extras in python/pyproject.toml. Flower's is the only one, and in stacks.
+if [ "${1-test}" = oldest ]; then
+    for name in ${2-torch jax}; do
+        case $name in
+        torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.0.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests) ;;
+        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_relied.py' ;;
+        *) echo "oldest torch or oldest jax, not $name" >&2 && exit 2 ;;
+        esac
+        # Packages and tests are words here.
+        # shellcheck disable=SC2086
+        environment "oldest-$name" numpy pytest $packages
+        # shellcheck disable=SC2086
+        in_environment "oldest-$name" $tests
+    done
+    exit
+fi
+
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
     typed=(antinoise/torch antinoise/{opacus,_opacus,_opacus_sharded,lightning,hf}.py)
-    stack torch 'torch>=2.6 opacus>=1.6 lightning>=2.5 transformers>=5 peft accelerate' \
-        test_{torch,torch_batches,torch_state,torch_refusals,ghost,exact,examples,distributed,sharded}.py \
-        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
+    # Tests are words here.
+    # shellcheck disable=SC2046
+    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.0,<5.24 peft accelerate' $(torch_tests)
     typed=(antinoise/jax)
-    stack jax 'jax>=0.10 optax jax-privacy' test_jax.py
+    stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_relied.py
     typed=(antinoise/flower)
     # Later versions ask for a certifi that an index may lack.
-    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py
+    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py
     typed=(antinoise/__init__.py)
     stack tables 'pyarrow pandas>=2.2 polars duckdb' test_counts.py
     exit

@@ -12,18 +12,26 @@ from opacus.optimizers import (  # type: ignore[import-untyped]
     DistributedDPOptimizerFastGradientClipping,
     DPOptimizer,
 )
-from torch import Tensor, nn
+from torch import nn
 
 from . import Plan
+from ._groups import Asked, Groups
+from ._relied import relied
 from ._opacus_sharded import check_sharded
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
 from .torch.layout import is_sharded
 from .torch.noise import CorrelatedNoise
-from .torch.sums import drop_sums, leave_sum
+from .torch.sums import drop_sums, leave, trainable
 
 MODES = ("hooks", "functorch", "ew", "no_op", "ghost", "ghost_fsdp")
 GHOSTS = ("ghost", "ghost_fsdp")
+
+# Of Opacus's optimizer: what is replaced, what is read, and what is put back.
+_TAKEN_OVER = (
+    *("expected_batch_size", "add_noise", "scale_grad", "original_optimizer", "params", "loss_reduction"),
+    *("noise_multiplier", "max_grad_norm", "_step_skip_queue", "_is_last_step_skipped"),
+)
 
 ASSUMED = """
 Assumed of Opacus (grad_sample_mode="{mode}"):
@@ -72,8 +80,26 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
 class Steps:
     """Stands in for a `DPOptimizer`'s own clipping and noise."""
 
-    def __init__(self, plan: Plan, optimizer: DPOptimizer, hooks: Any, noise: CorrelatedNoise, sampler: EpochSampler, mode: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        optimizer: DPOptimizer,
+        hooks: Any,
+        model: nn.Module,
+        noise: CorrelatedNoise,
+        sampler: EpochSampler,
+        mode: str,
+        groups: Asked = None,
+    ) -> None:
         self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
+        noise.check_optimizer(optimizer.original_optimizer)
+        names = {id(p): name for name, p in trainable(model).items()}
+        # In the order that the optimizer has them.
+        self._parameters = {names[id(p)]: p for p in optimizer.params}
+        self._groups = Groups.made(groups, self._parameters, plan.clip_norm)
+        for name in (*_TAKEN_OVER, "accumulate" if mode in GHOSTS else "clip_and_accumulate"):
+            relied("opacus", optimizer, name)
+        relied("opacus", type(optimizer), "grad_samples")
         optimizer.expected_batch_size = plan.expected_batch_size
         optimizer.add_noise, optimizer.scale_grad = self.finish, lambda: None
         if mode in GHOSTS:
@@ -85,6 +111,7 @@ class Steps:
         noise.attach(optimizer.original_optimizer, sampler)
         if isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping)):
             # The noise adds up the processes' sums: there is nothing to reduce after it.
+            relied("opacus", optimizer, "reduce_gradients")
             optimizer.reduce_gradients = lambda: None
         if optimizer.loss_reduction == "sum":
             optimizer.original_optimizer.register_step_pre_hook(self._as_sum)
@@ -95,7 +122,8 @@ class Steps:
         counts = {len(g) for g in samples}
         if len(counts) != 1:
             raise ValueError(f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch")
-        self._leave(parameters, clipped_totals(samples, self._plan.clip_norm), counts.pop())
+        totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
+        leave(self._parameters, totals, counts.pop(), self._plan.clip_norm)
         for p in parameters:
             # Taken: not for another step.
             p.grad_sample = None
@@ -109,17 +137,13 @@ class Steps:
             raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
         if any(is_sharded(p) for p in parameters):
             # What was set since would leave something else in .grad.
-            check_sharded(self._hooks._module)
+            check_sharded(relied("opacus", self._hooks, "_module"))
         # FSDP2 leaves the mean of the processes' sums.
         totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]
         for p in parameters:
             p.grad = None
         self._hooks.per_sample_gradient_norms = None
-        self._leave(parameters, totals, len(lengths))
-
-    def _leave(self, parameters: list[nn.Parameter], totals: list[Tensor], examples: int) -> None:
-        for p, total in zip(parameters, totals, strict=True):
-            leave_sum(p, total, examples, self._plan.clip_norm)
+        leave(self._parameters, dict(zip(self._parameters, totals, strict=True)), len(lengths), self._plan.clip_norm)
 
     def finish(self) -> None:
         """Before the step of a batch: what schedulers could have changed."""
@@ -130,7 +154,7 @@ class Steps:
 
     def start(self) -> None:
         """Forgets what an unfinished step has summed: a new pass over the data begins with a whole batch."""
-        self._optimizer._step_skip_queue.clear()
+        relied("opacus", self._optimizer, "_step_skip_queue").clear()
         self._optimizer._is_last_step_skipped = False
         drop_sums(self._optimizer.params)
         self._optimizer.zero_grad()

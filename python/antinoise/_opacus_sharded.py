@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
+from ._relied import relied
 from .torch.layout import is_sharded
 from .torch.processes import rank_and_world
 
@@ -37,17 +38,17 @@ def refuse_sharded(module: nn.Module) -> None:
 
 def _check_reduction(name: str, part: FSDPModule) -> None:
     # No public name tells what was set.
-    state = part._get_fsdp_state()
-    dtypes = {state._mp_policy.param_dtype, state._mp_policy.reduce_dtype}
-    if not dtypes <= {None, torch.float32, torch.float64}:
-        raise ValueError(f"mp_policy of {name} is {state._mp_policy} but must be of float32: what one example adds is known for no less")
-    groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
-    factors = {getattr(group, "gradient_divide_factor", "unknown") for group in groups if group is not None}
-    if factors - {None}:
-        raise ValueError(f"gradient_divide_factor of {name} is {factors.pop()} but must be left as it is: sums are taken from means")
+    state = relied("torch", part, "_get_fsdp_state")()
+    policy = relied("torch", state, "_mp_policy")
+    if not {relied("torch", policy, "param_dtype"), relied("torch", policy, "reduce_dtype")} <= {None, torch.float32, torch.float64}:
+        raise ValueError(f"mp_policy of {name} is {policy} but must be of float32: what one example adds is known for no less")
+    # One before PyTorch 2.10, where there was one group for a module.
+    groups = state._fsdp_param_groups if hasattr(state, "_fsdp_param_groups") else [relied("torch", state, "_fsdp_param_group")]
     for group in (group for group in groups if group is not None):
-        if getattr(group, "_all_reduce_hook", None) is not None:
+        if (factor := relied("torch", group, "gradient_divide_factor")) is not None:
+            raise ValueError(f"gradient_divide_factor of {name} is {factor} but must be left as it is: sums are taken from means")
+        if relied("torch", group, "_all_reduce_hook") is not None:
             raise ValueError(f"all_reduce_hook of {name} is set but must not be: it could make the mean another")
-        comm = getattr(group, "_reduce_scatter_comm", None)
-        if comm is not None and not type(comm).__module__.startswith("torch.distributed."):
+        comm = relied("torch", group, "_reduce_scatter_comm")
+        if not type(comm).__module__.startswith("torch.distributed."):
             raise ValueError(f"reduce_scatter of {name} is a {type(comm).__name__} but must be PyTorch's own")

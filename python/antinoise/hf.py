@@ -21,6 +21,8 @@ from transformers.trainer_utils import HubStrategy
 from transformers.training_args import ParallelMode
 
 from . import Key, Plan
+from ._groups import Asked
+from ._relied import relied
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.examples import clipped_sum_of_
 from .torch.noise import CorrelatedNoise
@@ -29,13 +31,19 @@ from .torch.secret import go_on, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
 
+# Of the Trainer: what is called or replaced here.
+_OVERRIDDEN = (
+    *("get_train_dataloader", "create_optimizer", "create_scheduler", "training_step", "compute_loss", "compute_loss_context_manager"),
+    *("log", "_prepare_inputs", "_save_optimizer_and_scheduler", "_load_optimizer_and_scheduler"),
+)
+
 
 class PrivateTrainer(Trainer):
     """`transformers.Trainer` whose noise, clip norm and batches are a plan's.
 
     An example is a row of what the collator makes, and its loss what `compute_loss` gives for it alone. Examples are taken one by one,
     which any model allows, or in portions of `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its
-    data; `exact` adds them up in whole points of the plan's grid. Losses of private examples are not private: they are neither logged nor
+    data; `exact` adds them up in whole points of the plan's grid; `groups` clips parameters in groups (`clipped_sum_`). Losses of private examples are not private: they are neither logged nor
     returned unless `report_losses_unprotected`.
 
     Several processes (`torchrun`, `accelerate launch`) each train a replica with their share of every batch, and have one key, or none:
@@ -53,13 +61,16 @@ class PrivateTrainer(Trainer):
         run: str | None = None,
         threads: int | None = None,
         micro_batch: int = 1,
+        groups: Asked = None,
         exact: bool = False,
         report_losses_unprotected: bool = False,
         **kwargs: Any,
     ) -> None:
+        for name in _OVERRIDDEN:
+            relied("transformers", Trainer, name)
         super().__init__(*args, **kwargs)
         self._plan, self._key, self._run, self._threads = plan, key, run, threads
-        self._micro_batch, self._report = micro_batch, report_losses_unprotected
+        self._micro_batch, self._groups, self._report = micro_batch, groups, report_losses_unprotected
         self._rounding: dict[str, Any] = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
         self._noise: CorrelatedNoise | None = None
         self._sampler = EpochSampler(plan, lambda: self.noise.forget())
@@ -126,13 +137,19 @@ class PrivateTrainer(Trainer):
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         """Leaves the sum of clipped gradients for the noise to be added to."""
+        if self.state.global_step != self.noise.step:
+            raise RuntimeError(
+                f"the trainer is at step {self.state.global_step} and the noise at step {self.noise.step}: the noise was not restored with the "
+                "checkpoint, and would be added to other gradients a second time. Resume with a new PrivateTrainer, from a checkpoint of its own"
+            )
         model.train()
         if callable(train := getattr(self.optimizer, "train", None)):
             train()
         # Of replicas, each process adds up its own examples.
         own = model.module if isinstance(model, DistributedDataParallel) else model
         batch = dict(self._prepare_inputs(inputs))
-        loss = clipped_sum_of_(own, self._loss_of_one, batch, self._plan.clip_norm, micro_batch=self._micro_batch, **self._rounding)
+        how = dict(micro_batch=self._micro_batch, groups=self._groups, **self._rounding)
+        loss = clipped_sum_of_(own, self._loss_of_one, batch, self._plan.clip_norm, **how)
         return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
 
     def _loss_of_one(self, model: nn.Module, example: dict[str, Any]) -> Tensor:

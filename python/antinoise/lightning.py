@@ -18,12 +18,14 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from . import Key, Plan
+from ._relied import relied
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
@@ -44,7 +46,6 @@ class PrivateTraining(Callback):
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
         self._state: dict[str, Any] | None = None
-        self._handle: Any = None
 
     @property
     def noise(self) -> CorrelatedNoise:
@@ -65,7 +66,8 @@ class PrivateTraining(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Sees to it that checkpoints are for their owner alone, and that nobody deals out batches once more."""
         # Lightning has it where nobody else asks.
-        if stage == "fit" and trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
+        connector = relied("lightning", trainer, "_accelerator_connector")
+        if stage == "fit" and trainer.world_size > 1 and relied("lightning", connector, "use_distributed_sampler"):
             must_be = "False where processes train together: each has its share of a batch"
             raise ValueError(f"use_distributed_sampler of the trainer is True but must be {must_be}")
         if stage == "fit" and not isinstance(trainer.strategy.checkpoint_io, SecretCheckpoints):
@@ -85,15 +87,14 @@ class PrivateTraining(Callback):
         optimizer = trainer.optimizers[0]
         noise = self._noise
         all_make(lambda: noise.check_optimizer(optimizer))
-        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        noise.hook(optimizer, self._before_step)
         # Gradients were taken example by example, in the training step.
         pl_module.backward = _no_backward  # type: ignore[method-assign]
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Takes the noise off the optimizer."""
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        if self._noise is not None and "backward" in vars(pl_module):
+            self._noise.detach()
             del pl_module.backward
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -119,7 +120,8 @@ class PrivateTraining(Callback):
         sharded = isinstance(strategy, ModelParallelStrategy)
         weights_only = all(getattr(callback, "save_weights_only", False) for callback in trainer.checkpoint_callbacks)
         in_shards = "False, or weights alone: torch.distributed.checkpoint saves {'noise': private.noise} of sharded parameters"
-        scaler = getattr(trainer.precision_plugin, "scaler", None)
+        scales = isinstance(trainer.precision_plugin, MixedPrecision)
+        scaler = relied("lightning", trainer.precision_plugin, "scaler") if scales else None
         noise_would_be_clipped = "None: it would clip the noise, which could not cancel itself then; the plan clips"
         whole = "1: a batch of the plan is one step, and clipped_sum_ takes it in portions"
         for name, found, right, must_be in (

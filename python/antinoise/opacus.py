@@ -24,6 +24,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader
 
 from . import Key, Plan
+from ._groups import Asked
+from ._relied import relied
 from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, GHOSTS, MODES, PlanAccountant, Steps
 from ._opacus_sharded import check_sharded, refuse_sharded
 from .torch.epochs import EpochSampler, planned_loader
@@ -95,7 +97,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost` or
         `ghost_fsdp`.
 
-        What a plan says may be left out, and must be the plan's where it is given. The loader keeps its data set, workers and
+        What a plan says may be left out, and must be the plan's where it is given. `clipping="per_layer"` clips each of k layers to
+        clip_norm / sqrt(k). The loader keeps its data set, workers and
         `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.
         """
         self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
@@ -116,10 +119,12 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         )
         hooks, private = made[:2]
         try:
-            inner = hooks._module.module if isinstance(hooks._module, DPDDP) else hooks._module
+            inner = relied("opacus", hooks, "_module")
+            inner = inner.module if isinstance(inner, DPDDP) else inner
             noise = CorrelatedNoise(inner, self._plan, self._key, run=self._run, threads=self._threads)
-            self._steps = Steps(self._plan, private, hooks, noise, sampler, grad_sample_mode)
-        except ValueError:
+            groups: Asked = "layer" if clipping == "per_layer" else None
+            self._steps = Steps(self._plan, private, hooks, inner, noise, sampler, grad_sample_mode, groups)
+        except (ValueError, RuntimeError):
             hooks.cleanup()
             raise
         del self._key
@@ -149,8 +154,10 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
                 raise ValueError(f"{name} is {found} but must be left out, or {wanted} as the plan says")
         if self._noise is not None:
             raise ValueError("module is a second one but must be the only one: another model needs a plan and a run of its own")
-        if clipping != "flat":
-            raise ValueError(f"clipping is {clipping} but must be flat: a plan has one clip norm, which does not change")
+        if clipping not in ("flat", "per_layer"):
+            raise ValueError(f"clipping is {clipping} but must be flat or per_layer: a plan's clip norm does not change")
+        if clipping == "per_layer" and mode in GHOSTS:
+            raise ValueError(f"clipping is per_layer but must be flat where grad_sample_mode is {mode}: Opacus clips there")
         if noise_generator is not None:
             raise ValueError("noise_generator is given but must be left out: noise comes from the key")
         if mode not in MODES:

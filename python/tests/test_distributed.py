@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
@@ -188,8 +188,8 @@ def refusals():
     refused("gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.add_)
     leave(model, sums(0))
     if rank == 1:
-        leave_sum(model.up.weight, model.up.weight.grad, 20, plan.clip_norm)
-    refused("gradient of .* is in .grad but must be in the sum that was clipped", noise.add_)
+        leave_sums(model.up, {name: p.grad for name, p in model.up.named_parameters()}, 20, plan.clip_norm)
+    refused("a call of this step clipped up.* apart from ", noise.add_)
     whole = net()
     noise = noise_of(whole, plan)
     leave(whole, sums(rank))
@@ -319,16 +319,16 @@ def own_and_reduced_sums():
 
 
 def sums_of_one():
-    """A process without examples for some parameters leaves nothing on them."""
+    """Sums over all processes beside a process's own, which one without examples leaves as zeros."""
     plan, model, mesh = small_plan(dim=200), small_model(), init_device_mesh("cpu", (dist.get_world_size(),))
     model.up.weight = nn.Parameter(distribute_tensor(model.up.weight.data, mesh, [Shard(1)]))
     noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True)
-    for p in model.parameters():
+    totals = {}
+    for name, p in model.named_parameters():
         total = torch.ones(p.shape, dtype=torch.float64)
-        if isinstance(p, DTensor):
-            leave_sum(p, distribute_tensor(total, mesh, [Shard(1)]), 10, plan.clip_norm)
-        elif dist.get_rank() == 0:
-            leave_sum(p, total, 10, plan.clip_norm)
+        sharded = isinstance(p, DTensor)
+        totals[name] = distribute_tensor(total, mesh, [Shard(1)]) if sharded else total if dist.get_rank() == 0 else torch.zeros_like(total)
+    leave_sums(model, totals, 10, plan.clip_norm)
     noise.add_()
     dim = sum(p.numel() for p in model.parameters())
     row = np.empty(dim, np.float32)
@@ -337,11 +337,9 @@ def sums_of_one():
     # Whole points here, double precision there: also of a process without examples.
     own = small_model()
     noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), batches_from_elsewhere=True)
-    for p in own.parameters():
-        if dist.get_rank() == 0:
-            leave_sum(p, torch.ones(p.shape, dtype=torch.int64), 20, plan.clip_norm, plan.grid_spacing)
-        else:
-            leave_sum(p, torch.zeros(p.shape, dtype=torch.float64), 0, plan.clip_norm)
+    first = dist.get_rank() == 0
+    totals = {name: torch.ones(p.shape, dtype=torch.int64 if first else torch.float64) for name, p in own.named_parameters()}
+    leave_sums(own, totals, 20 if first else 0, plan.clip_norm, plan.grid_spacing if first else None)
     refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
 
 

@@ -155,6 +155,41 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
         trainer(plan, tmp_path).train(resume_from_checkpoint=str(path.parent))
 
 
+def test_a_resumption_that_bypasses_the_hook_is_refused(plan, tmp_path, monkeypatch):
+    """A release of transformers that restores the optimizer elsewhere leaves the noise at step 0, and would add it to other gradients again."""
+    whole = trainer(plan, tmp_path, save_strategy="steps", save_steps=4)
+    whole.train()
+    resumed = trainer(plan, tmp_path / "other")
+    monkeypatch.setattr(PrivateTrainer, "_load_optimizer_and_scheduler", lambda self, checkpoint: None)
+    before = flat(trained(resumed.model)).clone()
+    with pytest.raises(RuntimeError, match="the trainer is at step 4 and the noise at step 0: the noise was not restored with the checkpoint"):
+        resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    assert resumed.noise.step == 0 and not resumed.seen
+    # What it goes on with are the checkpoint's parameters, and no step was made.
+    assert not torch.equal(before, flat(trained(resumed.model)))
+    monkeypatch.delattr(transformers.Trainer, "_load_optimizer_and_scheduler")
+    with pytest.raises(RuntimeError, match=f"transformers {transformers.__version__} has no Trainer._load_optimizer_and_scheduler"):
+        trainer(plan, tmp_path)
+
+
+def test_layers_are_clipped_apart_where_that_is_said(tmp_path):
+    clip = CLIP / 10
+    plan = small_plan(examples=48, batch_size=8, dim=200, clip_norm=clip)
+    made = trainer(plan, tmp_path, how=dict(groups="layer"), max_steps=1)
+    made.noise_sums = []
+    made.optimizer.register_step_pre_hook(lambda *_: made.noise_sums.extend(held_sum(p) for p in trained(made.model)))
+    made.train()
+    # The two matrices of LoRA are a layer each.
+    model, rows, wanted, longer = gpt2().train(), data(), [0, 0], 0
+    for i in next(iter(an.Batches(plan, key()))):
+        example = {name: rows[i][name][None] for name in ("input_ids", "attention_mask", "labels")}
+        for layer, gradient in enumerate(torch.autograd.grad(model(**example).loss, trained(model))):
+            longer += bool(gradient.norm() > clip / 2**0.5)
+            wanted[layer] += gradient.double() * min(1.0, clip / 2**0.5 / float(gradient.double().norm()))
+    assert longer > 0 and len(made.noise_sums) == 2
+    assert all(torch.allclose(held.total, total, rtol=1e-4, atol=1e-6) for held, total in zip(made.noise_sums, wanted, strict=True))
+
+
 REFUSALS = [
     (dict(max_grad_norm=1.0), {}, "max_grad_norm is 1.0 but must be 0: the plan clips"),
     (dict(gradient_accumulation_steps=2), {}, "gradient_accumulation_steps is 2 but must be 1"),

@@ -76,6 +76,24 @@ def test_the_sum_is_that_of_a_loop(mode, wrap, plan):
     assert held.abs().max() > 0.1 and np.allclose(held, total, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode, wrap", [way for way in WAYS if way[0] != "ghost"])
+def test_layers_are_clipped_apart(mode, wrap, plan):
+    """Each of the two layers to the plan's clip norm over the root of two, where Opacus would clip each to all of it."""
+    run, wanted = Run(plan, mode, wrap, clipping="per_layer"), np.zeros(93)
+    x, y = next(iter(run.loader))
+    x *= 3
+    for a, b in zip(x, y, strict=True):
+        model = small_model()
+        nn.functional.cross_entropy(model(a[None]), b[None]).backward()
+        layers = [flat(p.grad for p in layer.parameters()).double().numpy() for layer in (model[0], model[2])]
+        clipped = [g * min(1.0, CLIP / 2**0.5 / np.linalg.norm(g)) for g in layers]
+        wanted += np.concatenate(clipped)
+    run.backward(x, y)
+    run.optimizer.pre_step()
+    held = flat(held_sum(p).total for p in run.model.parameters())
+    assert held.abs().max() > 0.1 and np.allclose(held, wanted, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("mode, wrap", WAYS)
 def test_virtual_steps_make_noise_once(mode, wrap, plan):
     run, stream = Run(plan, mode, wrap), an.NoiseStream(plan, 93, key())

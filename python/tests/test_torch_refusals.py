@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 from torch_run import CLIP, data, dim, key, loss, made, plan, small_model  # noqa: E402, F401
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sum  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
 
@@ -47,8 +47,8 @@ def test_what_would_void_the_claim_is_refused(plan):
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
     # What was refused is gone: it is not a part of the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    leave_sum(model[0].weight, torch.zeros(9, 6, dtype=torch.float64), 3, CLIP)
-    refused("sums of the parameters are of \\[20, 23\\] examples but must be of one batch")
+    leave_sums(model, {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}, 3, CLIP)
+    refused("batch of step 0 is of 23 examples but must be the plan's, of 20")
     clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
     refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")
     for p in model.parameters():
@@ -115,8 +115,8 @@ def test_examples_are_no_users():
     with pytest.raises(ValueError, match="unit of the sum is example but must be the plan's, user"):
         optimizer.step()
     assert noise.step == 0
-    for p in model.parameters():
-        leave_sum(p, torch.ones(p.shape, dtype=torch.float64), 20, plan.clip_norm, unit="user")
+    ones = {name: torch.ones(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}
+    leave_sums(model, ones, 20, plan.clip_norm, unit="user")
     with pytest.raises(ValueError, match="unit is example but must be user, that of the sum so far"):
         clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
     optimizer.step()

@@ -15,16 +15,18 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from flwr.supercore import log
 from numpy.typing import NDArray
 
 from .. import Key, NoiseStream, Plan
 from .._once import NotCopied
+from .._relied import relied
 from .._sums import check_terms
 from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
 from .users import RECORD, AskedUsers, user_record, users_listed
+
+log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 
 ASSUMED = (
     "Assumed beside it: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "

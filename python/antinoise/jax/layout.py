@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .clipping import Tracer, enable_x64
+
 # What a device holds of an array: from where to where, in each dimension.
 Box = tuple[tuple[int, int], ...]
 
@@ -76,7 +78,7 @@ class Layout:
         self.dim = 0
         for path, leaf in found:
             name = jax.tree_util.keystr(path)
-            if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+            if not isinstance(leaf, jax.Array) or isinstance(leaf, Tracer):
                 raise ValueError(f"{name or 'params'} is {type(leaf)} but must be a jax.Array, outside of transformations")
             if not jnp.issubdtype(leaf.dtype, jnp.floating):
                 raise ValueError(f"{name or 'params'} is of dtype {leaf.dtype} but must be of a floating one")
@@ -145,7 +147,7 @@ class Layout:
         for i, (leaf, given) in enumerate(zip(self.leaves, leaves, strict=True)):
             if isinstance(given, jax.Array):
                 if not given.sharding.is_equivalent_to(leaf.sharding, len(leaf.shape)):
-                    with jax.enable_x64(True):
+                    with enable_x64(True):
                         given = jax.device_put(given, leaf.sharding)
                 parts |= {(i, box_of(shard.index, leaf.shape)): np.asarray(shard.data) for shard in given.addressable_shards}
             else:

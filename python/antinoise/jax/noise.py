@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.multihost_utils import process_allgather
 from numpy.typing import NDArray
 
 from .. import Batches, Key, NoiseStream, Plan
 from .._once import NotCopied
+from .._relied import relied
 from .._sums import IN_SINGLE, check_batch, refuse_single
-from .clipping import ClippedSum
+from .clipping import ClippedSum, Tracer
 from .layout import Layout
+
+process_allgather: Callable[[Any], Any] = relied("jax", "jax.experimental.multihost_utils", "process_allgather")
 
 
 def is_traced(*arrays: Any) -> bool:
     """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
-    return any(isinstance(array, jax.core.Tracer) for array in (jnp.zeros(()), *arrays))
+    return any(isinstance(array, Tracer) for array in (jnp.zeros(()), *arrays))
 
 
 def _refuse_in_trace() -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
-from jax.experimental import io_callback
 
 from .. import Plan
+from .._relied import relied
 from .._sums import refuse_single
+from .clipping import Tracer
 from .noise import Noise, is_traced
+
+io_callback: Callable[..., Any] = relied("jax", "jax.experimental", "io_callback")
 
 
 def _precision(leaf: Any) -> Any:
     """The dtype that numbers of a leaf will have: JAX takes float64 for float32 where double precision is off."""
-    return jax.dtypes.canonicalize_dtype(leaf.dtype)
+    return relied("jax", "jax.dtypes", "canonicalize_dtype")(leaf.dtype)
 
 
 def _refuse_single(leaf: Any, trusted: bool) -> None:
@@ -47,7 +51,7 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
             # Compiled into the function, it would be every step's.
-            if is_traced(total) and not isinstance(row, jax.core.Tracer):
+            if is_traced(total) and not isinstance(row, Tracer):
                 raise ValueError("noise is a constant of the traced function but must be one of its arguments, another row in each step")
             _refuse_single(total, trust_float32_sums)
             # Broadcast, noise would be shared by coordinates.

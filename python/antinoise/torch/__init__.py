@@ -15,6 +15,6 @@ from .batches import BatchSampler, CollateEmpty
 from .clipping import clipped_sum_
 from .examples import clipped_sum_of_
 from .noise import CorrelatedNoise
-from .sums import leave_sum
+from .sums import leave_sums
 
-__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "clipped_sum_of_", "leave_sum"]
+__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "clipped_sum_of_", "leave_sums"]

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor, nn
 
+from .._groups import Asked, Groups
 from .examples import each_sums
 from .exact import checked_spacing
 from .failures import told_to_others
@@ -21,7 +22,7 @@ from .layout import is_sharded
 from .models import check_clipping, unchanged_buffers
 from .processes import all_make
 from .sharded import reshard, sharded_sums
-from .sums import leave_sum, trainable
+from .sums import leave, trainable
 
 # Those of which it was said that their norms cannot be found without gradients.
 _warned: WeakSet[nn.Module] = WeakSet()
@@ -36,6 +37,7 @@ def clipped_sum_(
     *,
     micro_batch: int = 64,
     norms: Literal["auto", "ghost", "each"] = "auto",
+    groups: Asked = None,
     exact: bool = False,
     grid_spacing: float | None = None,
 ) -> Tensor:
@@ -50,8 +52,15 @@ def clipped_sum_(
     Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
     allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
     the statement compares; PyTorch may round a gradient otherwise at another place of its portion, so that where an example is to be
-    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing. A second
-    call before the step adds to the sum.
+    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
+
+    One call clips all trained parameters of the model that the noise is made for. A second call before the step adds to the sum: micro-batches of one
+    batch, each clipped over the same parameters. Calls for a submodule each, or with `requires_grad` switched between them, are refused at the step:
+    one example could move each of their sums by the clip norm.
+
+    `groups` clips groups of parameters apart, to norms whose squares add up to clip_norm^2 at most, so that one example moves the sum by no more than
+    above: `"layer"` (the parameters of a module together), groups of names of parameters or modules (`["conv", ("fc1", "fc2.bias"), ...]`; each of k
+    groups has clip_norm / sqrt(k)), or the norm of each group (`{"conv": 0.6, "head": 0.8}`). Each parameter must be in one.
 
     `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
     same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
@@ -66,27 +75,27 @@ def clipped_sum_(
     reshard(model)
     parameters = trainable(model)
 
-    def check() -> float | None:
+    def check() -> tuple[Groups, float | None]:
         check_clipping(model, clip_norm, micro_batch)
         _check(x, y, norms, exact)
-        return checked_spacing(exact, grid_spacing, clip_norm)
+        return Groups.made(groups, parameters, clip_norm), checked_spacing(exact, grid_spacing, clip_norm)
 
     def one(model: nn.Module, example: tuple[Tensor, Tensor]) -> Tensor:
         return loss(model(example[0]), example[1])
 
     sharded = any(is_sharded(p) for p in parameters.values())
-    with told_to_others(parameters.values()), unchanged_buffers(model):
-        spacing = all_make(check) if sharded else check()
-        by_ghosts = partial(ghost_sums, model, loss, x, y, clip_norm, micro_batch)
-        each = partial(each_sums, model, one, (x, y), len(x), clip_norm, micro_batch, spacing)
-        if norms == "each" or exact:
-            sums, losses = each()
-        elif sharded:
-            sums, losses = sharded_sums(parameters, by_ghosts, len(x), micro_batch)
-        else:
-            sums, losses = _ghosts_or_each(model, norms, by_ghosts, each)
-    for name, p in parameters.items():
-        leave_sum(p, sums[name], len(x), float(clip_norm), spacing)
+    with told_to_others(parameters.values()):
+        with unchanged_buffers(model):
+            grouped, spacing = all_make(check) if sharded else check()
+            by_ghosts = partial(ghost_sums, model, loss, x, y, grouped, micro_batch)
+            each = partial(each_sums, model, one, (x, y), len(x), grouped, micro_batch, spacing)
+            if norms == "each" or exact:
+                sums, losses = each()
+            elif sharded:
+                sums, losses = sharded_sums(parameters, by_ghosts, len(x), micro_batch)
+            else:
+                sums, losses = _ghosts_or_each(model, norms, by_ghosts, each)
+        leave(parameters, sums, len(x), clip_norm, spacing)
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 

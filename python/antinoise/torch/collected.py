@@ -42,10 +42,10 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
     clipped = {name: found for name, found in held.items() if found is not None}
     made = Collected()
     if clipped:
-        _check_clipped(clipped, len(parameters), plan)
+        _check_calls(held)
+        _check_clipped(clipped, plan)
         first = next(iter(clipped.values()))
         made.examples, made.spacing = first.examples, first.spacing
-    dtype = torch.float64 if made.spacing is None else torch.int64
     for name, p in parameters.items():
         if name in clipped:
             total = clipped[name].total
@@ -56,29 +56,41 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
             made.sums[name] = _finite(name, local_part(total))
         elif p.grad is None:
             # A gradient that is missing is zero; its noise is not.
-            made.sums[name] = torch.zeros(local_part(p).shape, dtype=dtype, device=p.device)
-        elif clipped:
-            raise ValueError(f"gradient of {name} is in .grad but must be in the sum that was clipped, as the others are")
+            made.sums[name] = torch.zeros(local_part(p).shape, dtype=torch.float64, device=p.device)
         else:
             made.sums[name] = _checked_gradient(name, p, p.grad, sums_in_grad, trusted)
     return made
 
 
-def _check_clipped(clipped: Mapping[str, ClippedSum], parameters: int, plan: Plan) -> None:
+def _check_calls(held: Mapping[str, ClippedSum | None]) -> None:
+    """Refuses sums of parameters that were not clipped by the same calls, each over all of them: one example could move each of those by the
+    clip norm, and all together by more."""
+    calls = {name: found.calls if found is not None else () for name, found in held.items()}
+    for call in dict.fromkeys(call for of in calls.values() for call in of):
+        inside, outside = (sorted(name for name, of in calls.items() if (call in of) is there) for there in (True, False))
+        further = len(call.names) - len(inside)
+        if outside or further:
+            apart = f"{_listed(inside)} apart from {_listed(outside)}" if outside else f"{further} parameters more than the noise was made for"
+            raise RuntimeError(
+                f"a call of this step clipped {apart}: its examples can move the sums by more than the clip norm in all. Clip all trained "
+                'parameters of the model in one call, without freezing or unfreezing any between calls; groups="layer" clips them by layer'
+            )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _check_clipped(clipped: Mapping[str, ClippedSum], plan: Plan) -> None:
     most = max(found.clip_norm for found in clipped.values())
     if most > plan.clip_norm:
         raise ValueError(f"clip_norm of the sum is {most} but must be the plan's, {plan.clip_norm}")
     units = {found.unit for found in clipped.values()}
     if units != {plan.unit}:
         raise ValueError(f"unit of the sum is {' and '.join(sorted(units))} but must be the plan's, {plan.unit}: what is clipped is what is protected")
-    counts = {found.examples for found in clipped.values()}
-    if len(counts) > 1:
-        raise ValueError(f"sums of the parameters are of {sorted(counts)} examples but must be of one batch")
     spacings = {found.spacing for found in clipped.values()}
     if len(spacings) > 1 or not spacings <= {None, plan.grid_spacing}:
         raise ValueError(f"grid_spacing of the sums is {spacings} but must be the plan's, {plan.grid_spacing}, or none")
-    if len(clipped) < parameters and None not in spacings:
-        raise ValueError(f"sums are of {len(clipped)} parameters but must be of all {parameters}, for their sensitivity to be exact")
 
 
 def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bool, trusted: bool) -> Tensor:
@@ -112,7 +124,7 @@ class Report:
     unreduced: tuple[str, ...] = ()
 
 
-def report(step: int, found: Collected | None, error: ValueError | None, shared: Sequence[Replicas]) -> Report:
+def report(step: int, found: Collected | None, error: Exception | None, shared: Sequence[Replicas]) -> Report:
     """What this process tells: `shared` are the parameters of which others hold the same."""
     if found is None:
         return Report(str(error), step, "", None, ())
@@ -129,7 +141,7 @@ def _bits(sum: Tensor) -> int:
     return int((words * (2 * places + 1)).sum()) if len(words) else 0
 
 
-def among_processes(mine: Report, error: ValueError | None) -> tuple[int | None, set[str]]:
+def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, set[str]]:
     """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known, and which
     parameters' sums are to be added up: where one process left its own, the others' are zeros or their own."""
     reports = exchanged(mine)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from .lengths import factors_for, in_double, lengths_of, only
+from .._groups import Groups
+from .lengths import clip_factors, in_double, only, squares_of
 
 
 def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -> float | None:
@@ -26,17 +27,17 @@ def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -
     return float(grid_spacing)
 
 
-def clipped_points(gradients: Sequence[Tensor], clip_norm: float, spacing: float) -> list[Tensor]:
+def clipped_points(gradients: Mapping[str, Tensor], groups: Groups, spacing: float) -> dict[str, Tensor]:
     """Of each parameter, the sum of its clipped gradients, each rounded to whole multiples of `spacing`."""
-    lengths = lengths_of(gradients)
-    factors, finite = factors_for(lengths, clip_norm) / spacing, torch.isfinite(lengths)
-    totals = []
-    for g in gradients:
+    factors, finite = clip_factors([(name, squares_of(g)) for name, g in gradients.items()], groups)
+    totals = {}
+    for name, g in gradients.items():
+        own = factors[name] / spacing
         total = torch.zeros(g.shape[1:], dtype=torch.int64, device=g.device)
         for some, part in in_double(g):
-            f = factors[some].to(g.device).view(-1, *[1] * (g.dim() - 1))
+            f = own[some].to(g.device).view(-1, *[1] * (g.dim() - 1))
             points = only(finite[some].to(g.device), part).mul_(f).round_()
             # Whole numbers far below 2^53: without an error in double precision.
             total += points.sum(0).to(torch.int64)
-        totals.append(total)
+        totals[name] = total
     return totals

@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
-from torch.utils._pytree import tree_leaves, tree_map
 
+from .._groups import Asked, Groups
 from .exact import checked_spacing, clipped_points
 from .failures import told_to_others
 from .layout import is_sharded
-from .lengths import factors_for, in_double, lengths_of, only, portions
+from .lengths import clip_factors, in_double, only, portions, squares_of
 from .models import check_clipping, unchanged_buffers
 from .processes import all_make
+from .relied import tree_leaves, tree_map
 from .sharded import reduced, reshard, whole
-from .sums import leave_sum, trainable
+from .sums import leave, trainable
 
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
 _Portion = tuple[list[Tensor], Tensor, int]
 
 
-def clipped_totals(gradients: Sequence[Tensor], clip_norm: float) -> list[Tensor]:
-    """Of each parameter, the sum of its examples' gradients in double precision, each example clipped to `clip_norm` over all parameters.
+def clipped_totals(gradients: Mapping[str, Tensor], groups: Groups) -> dict[str, Tensor]:
+    """Of each parameter, the sum of its examples' gradients in double precision, each example clipped to each group's norm over its parameters.
 
     Each of `gradients` has the examples in its first dimension. One example moves the sum by at most clip_norm (1 + 2^-20), as in
     docs/training.md; one whose gradient is not finite adds nothing.
     """
-    lengths = lengths_of(gradients)
-    factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
+    factors, kept = clip_factors([(name, squares_of(g)) for name, g in gradients.items()], groups)
     everything = bool(kept.all())
-    totals = []
-    for g in gradients:
+    totals = {}
+    for name, g in gradients.items():
         total = torch.zeros(math.prod(g.shape[1:]), dtype=torch.float64, device=g.device)
         for some, part in in_double(g):
             part = only(None if everything else kept[some].to(g.device), part)
-            total.addmv_(part.reshape(len(part), -1).T, factors[some].to(g.device))
-        totals.append(total.view(g.shape[1:]))
+            total.addmv_(part.reshape(len(part), -1).T, factors[name][some].to(g.device))
+        totals[name] = total.view(g.shape[1:])
     return totals
 
 
@@ -50,6 +50,7 @@ def clipped_sum_of_(
     clip_norm: float,
     *,
     micro_batch: int = 1,
+    groups: Asked = None,
     exact: bool = False,
     grid_spacing: float | None = None,
 ) -> Tensor:
@@ -57,21 +58,21 @@ def clipped_sum_of_(
     is not private: `clipped_sum_` for any batch whose tensors have the examples in their first dimension.
 
     `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
-    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `exact` and `grid_spacing` are
-    those of `clipped_sum_`.
+    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `groups`, `exact` and `grid_spacing`
+    are those of `clipped_sum_`.
     """
     reshard(model)
     parameters = trainable(model)
 
-    def check() -> tuple[int, float | None]:
+    def check() -> tuple[int, Groups, float | None]:
         check_clipping(model, clip_norm, micro_batch)
-        return _examples(batch), checked_spacing(exact, grid_spacing, clip_norm)
+        return _examples(batch), Groups.made(groups, parameters, clip_norm), checked_spacing(exact, grid_spacing, clip_norm)
 
-    with told_to_others(parameters.values()), unchanged_buffers(model):
-        count, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
-        sums, losses = each_sums(model, loss, batch, count, clip_norm, micro_batch, spacing)
-    for name, p in parameters.items():
-        leave_sum(p, sums[name], count, float(clip_norm), spacing)
+    with told_to_others(parameters.values()):
+        with unchanged_buffers(model):
+            count, grouped, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
+            sums, losses = each_sums(model, loss, batch, count, grouped, micro_batch, spacing)
+        leave(parameters, sums, count, clip_norm, spacing)
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
 
 
@@ -80,7 +81,7 @@ def each_sums(
     loss: Callable[[nn.Module, Any], Tensor],
     batch: Any,
     count: int,
-    clip_norm: float,
+    groups: Groups,
     micro_batch: int,
     spacing: float | None,
 ) -> tuple[dict[str, Tensor], float]:
@@ -88,26 +89,24 @@ def each_sums(
     processes."""
     parameters = trainable(model)
 
-    def own() -> tuple[list[Tensor], float]:
+    def own() -> tuple[dict[str, Tensor], float]:
         dtype = torch.float64 if spacing is None else torch.int64
-        sums = [torch.zeros(p.shape, dtype=dtype, device=p.device) for p in parameters.values()]
+        sums = {name: torch.zeros(p.shape, dtype=dtype, device=p.device) for name, p in parameters.items()}
         losses = 0.0
         for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
-            gradients = [g[:examples] for g in gradients]
-            totals = clipped_totals(gradients, clip_norm) if spacing is None else clipped_points(gradients, clip_norm, spacing)
-            for total, more in zip(sums, totals, strict=True):
-                total += more
+            named = {name: g[:examples] for name, g in zip(parameters, gradients, strict=True)}
+            totals = clipped_totals(named, groups) if spacing is None else clipped_points(named, groups, spacing)
+            for name, more in totals.items():
+                sums[name] += more
             losses += float(values[:examples].detach().to(torch.float64).sum())
         return sums, losses
 
     if not any(is_sharded(p) for p in parameters.values()):
-        sums, losses = own()
-    else:
-        with whole(model):
-            # What fails in one process fails in all.
-            sums, losses = all_make(own)
-        sums = [reduced(p, total) for p, total in zip(parameters.values(), sums, strict=True)]
-    return dict(zip(parameters, sums, strict=True)), losses
+        return own()
+    with whole(model):
+        # What fails in one process fails in all.
+        sums, losses = all_make(own)
+    return {name: reduced(p, sums[name]) for name, p in parameters.items()}, losses
 
 
 def _examples(batch: Any) -> int:

@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import vmap
-from torch.utils._pytree import tree_leaves, tree_map
 
+from .._groups import Groups
 from .ghost_apart import check_apart, check_output
 from .ghost_layers import Layer, Unsupported, layers_of
 from .ghost_parts import Part, Sums
 from .layout import is_sharded
-from .lengths import factors_for, portions
+from .lengths import clip_factors, portions
+from .relied import own_parameters, tree_leaves, tree_map, version_of
 from .sums import trainable
 
 Loss = Callable[[Any, Tensor], Tensor]
@@ -63,16 +64,16 @@ class _Taps:
             self._give_back(layer)
 
     def _give_back(self, layer: Layer) -> None:
-        layer.module._parameters.update(self._own.pop(layer))
+        own_parameters(layer.module).update(self._own.pop(layer))
 
     def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> None:
-        self._own[layer] = dict(module._parameters)
+        self._own[layer] = dict(own_parameters(module))
         for name, p in self._own[layer].items():
             if p is not None:
                 if is_sharded(p):
                     raise layer.unsupported("whole in its forward pass, as FSDP makes it")
                 # A plain tensor for a while: no gradient comes to it.
-                module._parameters[name] = p.detach()  # type: ignore[assignment]
+                own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
 
     def _after(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor | None:
         self._give_back(layer)
@@ -85,11 +86,11 @@ class _Taps:
         if not output.requires_grad:
             output = _Anchor.apply(output, self._anchor)
         self._parts[layer] = None
-        output.register_hook(partial(self._gradient, layer, x.detach(), x._version))
+        output.register_hook(partial(self._gradient, layer, x.detach(), version_of(x)))
         return output
 
     def _gradient(self, layer: Layer, x: Tensor, version: int, gradient: Tensor) -> None:
-        if x._version != version:
+        if version_of(x) != version:
             raise layer.unsupported("given what is not changed in place later")
         self._parts[layer] = layer.parts(x, gradient)
 
@@ -135,7 +136,7 @@ def ghost_sums(
     loss: Loss,
     x: Tensor,
     y: Tensor,
-    clip_norm: float,
+    groups: Groups,
     micro_batch: int,
     *,
     at_least: int = 0,
@@ -153,21 +154,30 @@ def ghost_sums(
         if examples == 0 and at_least:
             # What stands in for examples that are not there: it has no part in any sum.
             x, y = (v.new_zeros(1, *v.shape[1:]) for v in (x, y))
-        check_apart(model, taps.outputs, x, micro_batch, agreed)
+        check_apart(model, partial(_first, taps, loss, sums), x, y, micro_batch, agreed)
         for places, count in portions(examples, micro_batch, at_least):
             losses = _losses(taps.outputs(x[places.to(x.device)]), loss, y[places.to(y.device)])
-            _add(sums, taps.parts(losses), count, clip_norm)
+            _add(sums, taps.parts(losses), count, groups)
             total += float(losses[:count].detach().to(torch.float64).sum())
     return sums, total
 
 
-def _add(sums: Sums, parts: list[Part], count: int, clip_norm: float) -> None:
+def _first(taps: _Taps, loss: Loss, like: Sums, x: Tensor, y: Tensor) -> tuple[list[Tensor], Sums]:
+    """The outputs of some examples, and the gradients of the first: of that one alone where the model treats examples apart."""
+    output = taps.outputs(x)
+    only_first = torch.arange(len(x), device=x.device) == 0
+    sums = {name: torch.zeros_like(total) for name, total in like.items()}
+    for part in taps.parts(_losses(output, loss, y)):
+        part.add_to(sums, only_first.to(torch.float64), only_first)
+    return tree_leaves(output), sums
+
+
+def _add(sums: Sums, parts: list[Part], count: int, groups: Groups) -> None:
     """Adds a portion's gradients, clipped: the first `count`."""
     if not parts:
         return
-    lengths = torch.stack([part.squares for part in parts]).sum(0).sqrt()
-    factors, kept = factors_for(lengths, clip_norm), torch.isfinite(lengths)
-    factors[count:], kept[count:] = 0.0, False
-    everything = bool(kept.all())
+    factors, kept = clip_factors([(part.name, part.squares) for part in parts], groups)
+    there = torch.arange(len(kept), device=kept.device) < count
+    everything = bool((kept & there).all())
     for part in parts:
-        part.add_to(sums, factors, None if everything else kept)
+        part.add_to(sums, torch.where(there, factors[part.name], 0.0), None if everything else kept & there)

@@ -8,39 +8,55 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from .ghost_layers import Unsupported
+from .ghost_parts import Sums
+from .relied import hooks
 
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 
-def check_apart(
-    model: nn.Module, outputs: Callable[[Tensor], Any], x: Tensor, micro_batch: int, agreed: Callable[[bool], bool]
-) -> None:
-    """Refuses a model where layers do not have the examples in the first dimension, or where an example's output has other bits beside
-    another example. Each example for itself would be safe with it; of several, what is clipped would not be an example's gradient.
+# Some examples' outputs and the gradients of the first, by parameter, from a forward and a backward pass of all of them.
+Passes = Callable[[Tensor, Tensor], tuple[list[Tensor], Sums]]
 
-    `outputs` is the model, watched; it gets another number of examples than in a portion, so that no other dimension is taken for them.
+
+def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]) -> None:
+    """Refuses a model where layers do not have the examples in the first dimension, or where an example's output or gradient has other bits
+    beside another example. Each example for itself would be safe with it; of several, what is clipped would not be an example's gradient.
+
+    `passes` are the model's, watched; they get another number of examples than in a portion, so that no other dimension is taken for them.
     `agreed` tells whether any of the processes that must run the model together says so.
     """
     count = 2 if micro_batch != 2 else 3
-    kind = (tuple(x.shape[1:]), x.dtype, x.device, count, *((id(module), module.training) for module in model.modules()))
+    state = ((id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre"))) for module in model.modules())
+    kind = (tuple(x.shape[1:]), x.dtype, x.device, tuple(y.shape[1:]), y.dtype, count, *state)
     if not agreed(micro_batch > 1 and len(x) > 0 and kind not in _tried.get(model, ())):
         return
 
-    def first(beside: Tensor) -> list[Tensor]:
+    def first(beside: int) -> tuple[list[Tensor], Sums]:
+        places = [0] + [beside] * (count - 1)
         # Both times with the same dropout, and as if nothing had been drawn.
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-            found = tree_leaves(outputs(torch.stack([x[0], *[beside] * (count - 1)])))
-        check_output(found, count)
-        return [o[0].nan_to_num() for o in found]
+            found, gradients = passes(x[places], y[places])
+        return [o[0].detach() for o in found], gradients
 
-    if agreed(not all(torch.equal(a, b) for a, b in zip(first(x[0]), first(x[-1])))):
-        what = f"model is a {type(model).__name__} whose examples change each other's output"
-        raise Unsupported(f'{what} but must be one that treats them apart, for norms without gradients: norms="each" does')
+    (output, gradient), (other_output, other_gradient) = first(0), first(-1)
+    same = [_same(a, b) for a, b in zip(output, other_output, strict=True)]
+    same_gradient = [_same(gradient[name], other_gradient[name]) for name in gradient]
+    for what, differs in (("output", not all(same)), ("gradient", not all(same_gradient))):
+        if agreed(differs):
+            found = f"model is a {type(model).__name__} whose examples change each other's {what}"
+            raise Unsupported(f'{found} but must be one that treats them apart, for norms without gradients: norms="each" does')
     if not torch.equal(x[0], x[-1]):
         _tried.setdefault(model, set()).add(kind)
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Whether these are the same bits; on an accelerator, which may add up in any order, but for rounding."""
+    a, b = a.nan_to_num(), b.nan_to_num()
+    if a.device.type == "cpu" or not a.is_floating_point():
+        return torch.equal(a, b)
+    return bool((a - b).abs().max() <= 2.0**-14 * a.abs().max()) if a.numel() else True
 
 
 def check_output(found: list[Any], examples: int) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .._relied import relied
 from .ghost_parts import Factors, Made, Part, Rows, matrix
 
 # A layer's input and output gradient, examples first, and the full names of those of its parameters that are trained.
@@ -34,7 +35,7 @@ def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str
 def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
     """What each output place sees, as a view: (examples, groups, inputs, kernel..., places...)."""
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-    x = functional.pad(x, module._reversed_padding_repeated_twice, mode=mode).unflatten(1, (module.groups, -1))
+    x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(1, (module.groups, -1))
     for i, (size, stride, dilation) in enumerate(zip(module.kernel_size, module.stride, module.dilation)):
         x = x.unfold(3 + i, (size - 1) * dilation + 1, stride)[..., ::dilation]
     count = len(module.kernel_size)

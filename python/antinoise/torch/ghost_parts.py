@@ -17,6 +17,7 @@ Sums = dict[str, Tensor]
 class Part(Protocol):
     """Of one parameter and some examples: the squares of the gradients' lengths, or a little more, and what adds up the gradients."""
 
+    name: str
     squares: Tensor
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from .._groups import Groups
 from .._sums import SHORTER
 
 
@@ -44,10 +45,17 @@ def squares_of(gradients: Tensor) -> Tensor:
     return torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
 
 
-def lengths_of(gradients: Sequence[Tensor]) -> Tensor:
-    """Each example's length over all parameters, where the first one is."""
-    squares = [squares_of(g) for g in gradients]
-    return torch.stack([s.to(squares[0].device) for s in squares]).sum(0).sqrt()
+def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple[dict[str, Tensor], Tensor]:
+    """What each parameter's gradients are multiplied by, for the gradients of its group to have its clip norm at most, from the squares of their
+    lengths; and which examples are finite in all groups: the others have factor 0 in each. Both lie where the first squares do."""
+    device = squares[0][1].device
+    found: dict[int, list[Tensor]] = {}
+    for name, s in squares:
+        found.setdefault(groups.of[name], []).append(s.to(device))
+    lengths = {group: torch.stack(of).sum(0).sqrt() for group, of in found.items()}
+    kept = torch.stack([torch.isfinite(of) for of in lengths.values()]).all(0)
+    factors = {group: torch.where(kept, factors_for(of, groups.norms[group]), 0.0) for group, of in lengths.items()}
+    return {name: factors[groups.of[name]] for name, _ in squares}, kept
 
 
 def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:

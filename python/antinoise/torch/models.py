@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from torch import nn
 
+from .relied import ANY_NORM, BATCH_NORM, version_of
+
 
 def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None:
     """Refuses numbers out of range, and a model with a layer that looks at several examples or keeps what it saw of them."""
@@ -18,19 +20,19 @@ def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None
     for name, module in model.named_modules():
         if not module.training:
             continue
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        if isinstance(module, BATCH_NORM):
             raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
-        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+        if isinstance(module, ANY_NORM) and module.track_running_stats:
             raise ValueError(f"{name} is a {type(module).__name__} with track_running_stats but must be without: it would keep what it saw")
 
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
     """Refuses a model whose forward pass changes a buffer: what it keeps of the examples has no noise, and goes where the model goes."""
-    before = {name: (buffer, buffer._version) for name, buffer in model.named_buffers()}
+    before = {name: (buffer, version_of(buffer)) for name, buffer in model.named_buffers()}
     yield
     now = dict(model.named_buffers())
     for name, buffer in now.items():
-        if name not in before or before[name][0] is not buffer or before[name][1] != buffer._version:
+        if name not in before or before[name][0] is not buffer or before[name][1] != version_of(buffer):
             must_be = "left as it was: make the model anew, this one keeps what it saw of the examples, without noise"
             raise ValueError(f"buffer {name} is changed by the forward pass but must be {must_be}")

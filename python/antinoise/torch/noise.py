@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-from weakref import ref
+from weakref import ReferenceType, ref
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .failures import await_sums
 from .layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
+from .optimizers import guard, has_hook, mark_noisy
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
@@ -83,7 +85,10 @@ class CorrelatedNoise(NotCopied):
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
+        self._optimizer: ReferenceType[torch.optim.Optimizer] | None = None
+        self._own = {id(p) for p in self._parameters.values()}
         await_sums(self)
+        guard(self)
 
     def _whatever_is_wrong(self) -> ValueError | None:
         if not self._parameters:
@@ -141,8 +146,16 @@ class CorrelatedNoise(NotCopied):
         """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise. `batches` are
         those that the loader draws, where they were made of the key and not by `batch_sampler`."""
         all_make(lambda: self._prepare(optimizer, batches))
-        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        self.hook(optimizer, self._before_step)
         return self
+
+    def hook(self, optimizer: torch.optim.Optimizer, before_step: Callable[..., Any]) -> None:
+        """Has `before_step` called before each step of `optimizer`, which adds the noise: for loops whose steps begin otherwise."""
+        self._handle, self._optimizer = optimizer.register_step_pre_hook(before_step), ref(optimizer)
+
+    def serves(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether a hook on this optimizer's step adds the noise."""
+        return self._optimizer is not None and self._optimizer() is optimizer and has_hook(optimizer, self._handle)
 
     def _prepare(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None) -> None:
         if self._handle is not None:
@@ -155,7 +168,7 @@ class CorrelatedNoise(NotCopied):
         """Takes the noise off the optimizer."""
         if self._handle is not None:
             self._handle.remove()
-            self._handle = None
+            self._handle, self._optimizer = None, None
 
     def check_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Refuses an optimizer whose step could be moved by anything but the noisy mean, or by a multiple of it."""
@@ -169,14 +182,14 @@ class CorrelatedNoise(NotCopied):
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
-        error = None
+        error: Exception | None = None
         if any(a is not None for a in given):
             error = ValueError("closure is given but must be left out: it would make gradients after the noise")
         self._add(error, optimizer)
 
     def takes(self, p: nn.Parameter) -> bool:
         """Whether the sums of `p` are for this noise."""
-        return any(p is own for own in self._parameters.values())
+        return id(p) in self._own
 
     def forget(self) -> None:
         """Drops what an unfinished step has summed: what comes next is a whole batch."""
@@ -187,14 +200,14 @@ class CorrelatedNoise(NotCopied):
         self._add(None, optimizer)
 
     @torch.no_grad()
-    def _add(self, error: ValueError | None, optimizer: torch.optim.Optimizer | None) -> None:
+    def _add(self, error: Exception | None, optimizer: torch.optim.Optimizer | None) -> None:
         found = None
         try:
             if error is None:
                 if optimizer is not None:
                     self.check_optimizer(optimizer)
                 found = self._found()
-        except ValueError as other:
+        except (ValueError, RuntimeError) as other:
             error = other
         finally:
             # Taken, or refused: not for another step.
@@ -219,22 +232,32 @@ class CorrelatedNoise(NotCopied):
                 p = self._parameters[name]
                 mean = row.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
+                mark_noisy(p.grad)
 
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
-        model = self._model()
-        # FSDP2 puts whole parameters in the place of shards for a while.
-        if model is not None and not any(is_sharded(p) for p in self._parameters.values()):
-            replaced = [name for name, p in trainable(model).items() if self._parameters.get(name) is not p]
-            if replaced:
-                raise ValueError(f"parameter {replaced[0]} of the model is another but must be the one that the noise was made for")
+        self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._from_elsewhere and self.step < self._plan.steps:
             if self._sampler is None:
                 raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
             self._sampler.check_drawn(self.step)
         return found
+
+    def _check_trained(self) -> None:
+        """Refuses a model whose trained parameters are others than when the noise was made."""
+        switched = {name: "frozen" for name, p in self._parameters.items() if not p.requires_grad}
+        model = self._model()
+        # FSDP2 puts whole parameters in the place of shards for a while.
+        if model is not None and not any(is_sharded(p) for p in self._parameters.values()):
+            now = trainable(model)
+            switched |= {name: "unfrozen" for name in now if name not in self._parameters}
+            replaced = [name for name, p in now.items() if self._parameters.get(name, p) is not p]
+            if replaced:
+                raise ValueError(f"parameter {replaced[0]} of the model is another but must be the one that the noise was made for")
+        for name, what in switched.items():
+            raise RuntimeError(f"parameter {name} was {what} after the noise was made: freeze parameters before, or make noise for a run of its own")
 
     def _check_batch(self, examples: int | None, spacing: float | None) -> None:
         if examples is None or self.step == self._plan.steps:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .layout import is_sharded
 from .processes import exchanged
+from .relied import hooks, own_parameters
 
 Sums = dict[str, Tensor]
 
@@ -49,8 +50,9 @@ def reshard(model: nn.Module) -> None:
 def whole(model: nn.Module) -> Iterator[None]:
     """For a while, the model that one process would have: its parameters whole, and no hooks that bring them together or take them apart."""
     made: dict[int, nn.Parameter] = {}
-    kept = [(module._parameters, dict(module._parameters)) for module in model.modules()]
-    hooks = [(held, dict(held)) for module in model.modules() for held in (module._forward_pre_hooks, module._forward_hooks)]
+    kept = [(own_parameters(module), dict(own_parameters(module))) for module in model.modules()]
+    found = [hooks(module, when) for module in model.modules() for when in ("forward_pre", "forward")]
+    kept_hooks = [(held, dict(held)) for held in found]
     try:
         for held, own in kept:
             for name, p in own.items():
@@ -59,7 +61,7 @@ def whole(model: nn.Module) -> Iterator[None]:
                     if id(p) not in made:
                         made[id(p)] = nn.Parameter(p.detach().full_tensor(), requires_grad=p.requires_grad)  # type: ignore[attr-defined]
                     held[name] = made[id(p)]
-        for held_hooks, own_hooks in hooks:
+        for held_hooks, own_hooks in kept_hooks:
             for number, hook in own_hooks.items():
                 if (getattr(hook, "__module__", None) or "").startswith("torch.distributed."):
                     del held_hooks[number]
@@ -71,6 +73,6 @@ def whole(model: nn.Module) -> Iterator[None]:
     finally:
         for held, own in kept:
             held.update(own)
-        for held_hooks, own_hooks in hooks:
+        for held_hooks, own_hooks in kept_hooks:
             held_hooks.clear()
             held_hooks.update(own_hooks)

@@ -1,0 +1,84 @@
+"""Groups of parameters that are clipped apart, with clip norms that add up to the plan's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+Members = str | tuple[str, ...]
+Asked = Literal["layer"] | Sequence[Members] | Mapping[Members, float] | None
+
+# What decimal clip norms such as 0.6 and 0.8 may exceed 1 by, in squares: `_within` takes it off again.
+_DECIMALS = 1 + Fraction(1, 2**50)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which parameters are clipped together: `of` has the number of each parameter's group, by name, and `norms` the groups' clip norms c_g.
+    The sum of c_g^2 is at most clip_norm^2 exactly, so that an example adds at most clip_norm to all of them."""
+
+    of: dict[str, int]
+    norms: tuple[float, ...]
+
+    @classmethod
+    def made(cls, asked: Asked, names: Iterable[str], clip_norm: float) -> Groups:
+        """The groups of these parameters. `asked` is `"layer"` (the parameters of a module together), groups of names of parameters and modules,
+        or the clip norm of each such group; without norms each of k groups has clip_norm / sqrt(k). `None` is one group.
+
+        Raises `ValueError` where a parameter is in no group or in two, a group is empty, or the norms are too large together.
+        """
+        names = list(names)
+        if asked is None:
+            return cls(dict.fromkeys(names, 0), (float(clip_norm),))
+        if isinstance(asked, str):
+            if asked != "layer":
+                raise ValueError(f"groups is {asked!r} but must be 'layer', groups of names, or clip norms of groups of names")
+            layers = list(dict.fromkeys(_layer(name) for name in names))
+            of = {name: layers.index(_layer(name)) for name in names}
+            return cls(of, _equal(len(layers), clip_norm))
+        members = [(group,) if isinstance(group, str) else tuple(group) for group in asked]
+        of = {name: _place(name, members) for name in names}
+        empty = [group for number, group in enumerate(members) if number not in of.values()]
+        if empty:
+            raise ValueError(f"group {', '.join(empty[0])} is without trained parameters but must have some")
+        return cls(of, _given(asked, clip_norm) if isinstance(asked, Mapping) else _equal(len(members), clip_norm))
+
+
+def _layer(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _place(name: str, members: list[tuple[str, ...]]) -> int:
+    """The one group that a parameter is in: by its name, or by that of a module that it is of."""
+    found = [number for number, group in enumerate(members) if any(name == m or name.startswith(f"{m}.") for m in group)]
+    if len(found) != 1:
+        raise ValueError(f"{name} is in {len(found)} groups but must be in one")
+    return found[0]
+
+
+def _equal(count: int, clip_norm: float) -> tuple[float, ...]:
+    return _within([clip_norm / math.sqrt(count)] * count, clip_norm)
+
+
+def _given(norms: Mapping[Members, float], clip_norm: float) -> tuple[float, ...]:
+    wrong = [norm for norm in norms.values() if not (norm > 0 and math.isfinite(norm))]
+    if wrong:
+        raise ValueError(f"clip norm of a group is {wrong[0]} but must be a finite number above 0")
+    if _squares(norms.values()) > Fraction(clip_norm) ** 2 * _DECIMALS:
+        total = math.sqrt(_squares(norms.values()))
+        raise ValueError(f"root of the sum of the groups' squared clip norms is {total} but must be at most clip_norm, {clip_norm}")
+    return _within(list(norms.values()), clip_norm)
+
+
+def _squares(norms: Iterable[float]) -> Fraction:
+    return sum((Fraction(norm) ** 2 for norm in norms), Fraction(0))
+
+
+def _within(norms: list[float], clip_norm: float) -> tuple[float, ...]:
+    """The norms, rounded down until their squares add up to clip_norm^2 at most, in exact arithmetic."""
+    while _squares(norms) > Fraction(clip_norm) ** 2:
+        norms = [math.nextafter(norm, 0.0) for norm in norms]
+    return tuple(float(norm) for norm in norms)

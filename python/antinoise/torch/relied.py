@@ -1,0 +1,35 @@
+"""Names of PyTorch that it does not promise to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from .._relied import relied
+
+tree_leaves: Callable[[Any], list[Any]] = relied("torch", "torch.utils._pytree", "tree_leaves")
+tree_map: Callable[..., Any] = relied("torch", "torch.utils._pytree", "tree_map")
+WeakTensorKeyDictionary: Callable[[], Any] = relied("torch", "torch.utils.weak", "WeakTensorKeyDictionary")
+on_every_step: Callable[..., Any] = relied("torch", "torch.optim.optimizer", "register_optimizer_step_pre_hook")
+BATCH_NORM: Any = relied("torch", "torch.nn.modules.batchnorm", "_BatchNorm")
+ANY_NORM: Any = relied("torch", "torch.nn.modules.batchnorm", "_NormBase")
+
+
+def own_parameters(module: nn.Module) -> dict[str, nn.Parameter | None]:
+    """Those of a module alone, by name: changing it changes the module."""
+    found: dict[str, nn.Parameter | None] = relied("torch", module, "_parameters")
+    return found
+
+
+def hooks(module: nn.Module, when: str) -> dict[int, Callable[..., Any]]:
+    """Those of a module, `when` it is run (`forward_pre`, `forward`, `backward_pre` or `backward`): changing it changes the module."""
+    found: dict[int, Callable[..., Any]] = relied("torch", module, f"_{when}_hooks")
+    return found
+
+
+def version_of(tensor: Any) -> int:
+    """A number that each change in place counts up."""
+    version: int = relied("torch", tensor, "_version")
+    return version
