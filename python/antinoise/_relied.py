@@ -23,9 +23,9 @@ def relied(library: str, owner: Any, name: str) -> Any:
 
     Raises `RuntimeError` where it is missing: in another version it may be called otherwise, and what it guards would pass unseen.
     """
-    where = owner if isinstance(owner, str) else getattr(owner, "__qualname__", type(owner).__qualname__)
     found = getattr(_module(owner) if isinstance(owner, str) else owner, name, _MISSING)
     if found is _MISSING:
+        where = owner if isinstance(owner, str) else getattr(owner, "__qualname__", type(owner).__qualname__)
         raise RuntimeError(
             f"{library} {_version(library)} has no {where}.{name}, which antinoise relies on: install one of the versions of {library} that it is "
             f"tested with, {TESTED[library]}"
