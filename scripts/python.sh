@@ -62,7 +62,7 @@ torch_tests() {
 if [ "${1-test}" = oldest ]; then
     for name in ${2-torch jax}; do
         case $name in
-        torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.0.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests) ;;
+        torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.3.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests) ;;
         jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_relied.py' ;;
         *) echo "oldest torch or oldest jax, not $name" >&2 && exit 2 ;;
         esac
@@ -80,7 +80,7 @@ if [ "${1-test}" = stacks ]; then
     typed=(antinoise/torch antinoise/{opacus,_opacus,_opacus_sharded,lightning,hf}.py)
     # Tests are words here.
     # shellcheck disable=SC2046
-    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.0,<5.24 peft accelerate' $(torch_tests)
+    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate' $(torch_tests)
     typed=(antinoise/jax)
     stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_relied.py
     typed=(antinoise/flower)

@@ -9,7 +9,7 @@ TESTED = {
     "torch": "2.6 to 2.15",
     "opacus": "1.6",
     "lightning": "2.5 to 2.6",
-    "transformers": "5.0 to 5.23",
+    "transformers": "5.3 to 5.23",
     "jax": "0.10",
     "flwr": "1.41",
 }
