@@ -1,0 +1,6 @@
+//! What antinoise-train reads.
+
+pub mod checkpoint;
+pub mod idx;
+pub mod png;
+pub mod table;
