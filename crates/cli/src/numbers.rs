@@ -1,7 +1,7 @@
 //! Numbers as people write them, read and printed.
 
 /// 2^53: every whole number up to here is a double.
-const MOST: f64 = 9_007_199_254_740_992.0;
+const MOST: u64 = 1 << 53;
 
 /// What follows a number, and what it stands for. Longer ones first: `kib` ends in `b`.
 const BYTE_UNITS: [(&str, f64); 11] = [
@@ -47,15 +47,15 @@ pub fn real(text: &str) -> Result<f64, String> {
 
 fn whole(text: &str, units: &[(&str, f64)]) -> Option<usize> {
     let text = text.replace('_', "").to_ascii_lowercase();
-    if let Ok(number) = text.parse() {
-        return Some(number);
+    if let Ok(number) = text.parse::<u64>() {
+        return usize::try_from(number).ok().filter(|_| number <= MOST);
     }
     let (digits, unit) = units
         .iter()
         .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))
         .unwrap_or((&text, 1.0));
     let number = digits.trim_end().parse::<f64>().ok()? * unit;
-    (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as usize)
+    (number.fract() == 0.0 && (0.0..=MOST as f64).contains(&number)).then_some(number as usize)
 }
 
 fn plain(text: &str) -> Option<f64> {
@@ -131,6 +131,17 @@ mod tests {
         assert_eq!((read("2GB"), read("512MiB"), read("2e9")), (2_000_000_000, 536_870_912, 2_000_000_000));
         assert_eq!((read("1 KiB"), read("0"), read("1.5kb")), (1024, 0, 1500));
         assert!(bytes("2 pigeons").is_err() && bytes("-1GB").is_err());
+    }
+
+    /// 2^53 + 1 and the largest number of 64 bits were taken, though both are beyond what the message allows.
+    #[test]
+    fn no_number_above_2_to_the_53_is_read_whatever_its_form() {
+        for most in ["9007199254740992", "9_007_199_254_740_992", "9007199254740992.0"] {
+            assert_eq!((count(most), bytes(most)), (Ok(1 << 53), Ok(1 << 53)), "{most}");
+        }
+        for text in ["9007199254740993", "18446744073709551615", "9007199254740994.0", "9007199254741k"] {
+            assert!(count(text).is_err() && bytes(text).is_err(), "{text}");
+        }
     }
 
     #[test]
