@@ -37,6 +37,19 @@ fn any_other_file_is_refused_without_printing_it() {
     assert!(matches!(Key::from_file("no such file"), Err(Error::Io { .. })));
 }
 
+/// What came after the first 1024 bytes was not read: a file of two keys was taken for its first.
+#[test]
+fn a_file_is_read_to_its_end_or_refused() {
+    let digits = b"0123456789abcdefFEDCBA98765432100123456789abcdefFEDCBA9876543210";
+    for spaces in [0, 959, 960] {
+        assert!(from_text(&[&digits[..], &vec![b' '; spaces]].concat()).is_ok(), "{spaces} spaces");
+    }
+    for end in [&digits[..], b"\n"] {
+        let message = from_text(&[&digits[..], &[b' '; 960], end].concat()).unwrap_err().to_string();
+        assert!(message.contains("with more than 1024 bytes but must be 32 random bytes"), "{message}");
+    }
+}
+
 #[test]
 fn a_file_of_one_byte_over_and_over_is_no_key() {
     for text in [

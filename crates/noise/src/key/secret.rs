@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::derive::{BYTES, Derived, derive};
 use crate::error::{Error, Result};
 
-/// Longer key files are not read to their end.
+/// Longer files are refused, and not read to their end.
 const LONGEST_FILE: u64 = 1024;
 
 /// A 256-bit secret: whoever knows it can subtract the noise, so it is overwritten on drop, never printed and written
@@ -39,7 +39,7 @@ impl Key {
         Ok(key)
     }
 
-    /// The key in a file of 32 bytes, or of 64 hexadecimal digits with optional white space around them. It can serve many
+    /// The key in a file of 32 bytes, or of 64 hexadecimal digits with white space around them, 1 KiB in all at most. It can serve many
     /// runs: streams that differ in anything but shard, threads and memory share no bit, and neither do streams of
     /// two [runs](crate::StreamBuilder::run). The same description and run give the same stream, so give each data set
     /// and each repetition a run of its own.
@@ -146,9 +146,12 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
             return Err(refused(format!("with mode {mode:o}"), must_be));
         }
     }
-    // Room for all, so that nothing is moved and left behind.
-    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_FILE as usize + 1));
-    file.take(LONGEST_FILE).read_to_end(&mut text).map_err(io)?;
+    // Room for all, so that nothing is moved and left behind; of a longer file, one byte more than is accepted.
+    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_FILE as usize + 2));
+    file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(io)?;
+    if text.len() as u64 > LONGEST_FILE {
+        return Err(refused(format!("with more than {LONGEST_FILE} bytes"), MUST_HOLD.into()));
+    }
     Ok(text)
 }
 
