@@ -4,8 +4,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import entry_points, version
+
+from conftest import computes
 
 import antinoise as an
 
@@ -36,17 +37,16 @@ def test_a_signal_stops_it_with_its_own_status(tmp_path, key_file):
         command = [sys.executable, "-m", "antinoise", *arguments, key_file, "--count", "2000", "--out", tmp_path / "noise.npy"]
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         running.stderr.readline()
-        time.sleep(0.5)
         running.send_signal(sent)
-        assert running.wait(20) == status
+        assert running.wait() == status
         running.stderr.close()
         assert [path.name for path in tmp_path.iterdir()] == ["key"]
     # Where nothing is to be tidied up, Ctrl-C ends it at once.
     endless = [sys.executable, "-m", "antinoise", "loss", "--strategy", "dense", "--steps", "2000", "--objective", "max"]
     running = subprocess.Popen(endless, stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    computes(running, 1)
     running.send_signal(signal.SIGINT)
-    assert running.wait(5) == -signal.SIGINT
+    assert running.wait() == -signal.SIGINT
 
 
 def test_the_console_script_is_the_same_program():
