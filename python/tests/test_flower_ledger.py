@@ -73,9 +73,9 @@ def test_a_ledger_of_something_else_is_refused(path, tmp_path):
         with pytest.raises(ValueError, match=message):
             wrapped(tmp_path / name)
     database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 2")
+    database.execute("PRAGMA user_version = 1")
     database.close()
-    with pytest.raises(ValueError, match="version of .* is 2 but must be 1"):
+    with pytest.raises(ValueError, match="version of .* is 1 but must be 2"):
         wrapped(path)
     os.chmod(path, 0o644)
     with pytest.raises(ValueError, match="is 0644 but must be 0600"):
@@ -91,6 +91,44 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
     shutil.copy(tmp_path / "copy", path)
     with pytest.raises(ValueError, match="step of the ledger is 2, while .* is at 3, but must be no earlier"):
         train(wrapped(path, key=None), FakeGrid(), 1)
+
+
+@pytest.mark.parametrize(
+    "sql, named",
+    [
+        ("DELETE FROM participations WHERE step = 0", "who took part in step 0"),
+        ("UPDATE participations SET user = 'somebody' WHERE user = (SELECT MIN(user) FROM participations)", "who took part in step"),
+        ("DELETE FROM releases WHERE step = 1", "1 rounds are missing: it had released step 1"),
+        ("UPDATE releases SET base = 'x' WHERE step = 0", "the release of step 0"),
+        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 1", "the release of step 1"),
+        ("UPDATE run SET value = 'x' WHERE name = 'layout'", "what it belongs to"),
+        ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
+    ],
+)
+def test_a_ledger_that_was_altered_is_refused_by_name(path, sql, named):
+    begun(path)
+    database = sqlite3.connect(path)
+    database.execute(sql)
+    database.commit()
+    database.close()
+    with pytest.raises(ValueError, match=rf"ledger .* is damaged \(.*{named}.*but must be as it was written"):
+        Ledger(path, PLAN)
+
+
+def test_a_ledger_is_whole_without_any_other_file(path, tmp_path):
+    strategy = wrapped(path)
+    for rounds in (1, 2):
+        train(strategy, FakeGrid(), 1)
+        shutil.copy(path, tmp_path / "copy.db")
+        assert [file.name for file in path.parent.glob("ledger.db-*")] == []
+        assert Ledger(tmp_path / "copy.db", PLAN).step == rounds
+        (tmp_path / "copy.db").unlink()
+    strategy.close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.close()
+    with pytest.raises(ValueError, match="is in journal mode WAL but must be in journal mode DELETE"):
+        Ledger(path, PLAN)
 
 
 def test_without_its_noise_a_ledger_does_not_go_on(path):

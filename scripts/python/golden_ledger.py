@@ -5,9 +5,10 @@
 It needs the compiled module, and nothing of Flower's: the ledger is loaded by its path.
 """
 
-import importlib.util
+import importlib
 import json
 import sys
+import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,13 +18,10 @@ sys.path.insert(0, str(ROOT / "python"))
 import antinoise as an  # noqa: E402
 
 # The package antinoise.flower imports Flower; its ledger does not.
-package = importlib.util.module_from_spec(importlib.util.spec_from_loader("antinoise.flower", None, is_package=True))
+package = types.ModuleType("antinoise.flower")
+package.__path__ = [str(ROOT / "python" / "antinoise" / "flower")]
 sys.modules["antinoise.flower"] = package
-spec = importlib.util.spec_from_file_location("antinoise.flower.ledger", ROOT / "python" / "antinoise" / "flower" / "ledger.py")
-assert spec is not None and spec.loader is not None
-ledger_module = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = ledger_module
-spec.loader.exec_module(ledger_module)
+ledger_module = importlib.import_module("antinoise.flower.ledger")
 
 ROUNDS = [["ada", "grace"], ["edsger", "\N{LATIN SMALL LETTER E WITH ACUTE}mile"], [], ["grace", "kathleen"], ["ada"], ["barbara"]]
 

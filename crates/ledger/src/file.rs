@@ -1,17 +1,19 @@
 //! The SQLite file: checks of its owner and of its tables, and the lock that keeps other processes out.
 
+use std::io::Read;
 use std::path::Path;
 
 use antinoise_input::{InvalidParameter, owner};
 use rusqlite::{Connection, OpenFlags, Transaction};
 
-use crate::{Error, Result};
+use crate::{Error, Result, chain};
 
 /// "anti".
 const APPLICATION: i64 = 0x616e_7469;
 /// The version of the tables below.
-const VERSION: i64 = 1;
-const TABLES: [(&str, &str); 3] = [
+const VERSION: i64 = 2;
+const TABLES: [(&str, &str); 4] = [
+    ("chain", chain::TABLE),
     (
         "participations",
         "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID",
@@ -23,13 +25,6 @@ const TABLES: [(&str, &str); 3] = [
 const CACHE_KIB: i64 = 128 * 1024;
 /// Bytes of a page of a new file.
 const PAGE: i64 = 2048;
-/// Pages in the write-ahead log before they are copied into the file: 128 MiB.
-const WRITTEN_AHEAD: i64 = 64 * 1024;
-
-/// Writes all into the file itself, as another program has it that writes nothing ahead.
-pub(crate) fn settle(database: &Connection) -> rusqlite::Result<()> {
-    database.pragma_update(None, "journal_mode", "DELETE")
-}
 
 /// Makes an empty file for its owner alone, if there is none.
 pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
@@ -51,11 +46,10 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         }
         // Where the file is new: a participant changes a page of the file, and small ones are written sooner.
         database.pragma_update(None, "page_size", PAGE)?;
-        // A round's participants are all over the file. Written ahead they go to the disk in one piece, and into the file
-        // every few dozen rounds.
-        database.pragma_update(None, "journal_mode", "WAL")?;
+        // Nothing is written ahead: the file alone holds every change whose call returned, and so does a copy
+        // of it between two changes.
+        database.pragma_update(None, "journal_mode", "DELETE")?;
         database.pragma_update(None, "synchronous", "EXTRA")?;
-        database.pragma_update(None, "wal_autocheckpoint", WRITTEN_AHEAD)?;
         database.pragma_update(None, "cache_size", -CACHE_KIB)?;
         Ok(database)
     };
@@ -77,7 +71,19 @@ fn refuse_others(path: &Path) -> Result<()> {
     if !found.is_file() {
         return Err(Error::refused(path, "no regular file", "a ledger"));
     }
-    Ok(owner::check(path, &found)?)
+    owner::check(path, &found)?;
+    if is_written_ahead(path).map_err(Error::io(path))? {
+        let must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing";
+        return Err(Error::refused(path, "in journal mode WAL", must_be));
+    }
+    Ok(())
+}
+
+/// Whether the header says that changes are written into another file first.
+fn is_written_ahead(path: &Path) -> std::io::Result<bool> {
+    let mut header = Vec::new();
+    std::fs::File::open(path)?.take(20).read_to_end(&mut header)?;
+    Ok(header.starts_with(b"SQLite format 3\0") && header.iter().skip(18).any(|version| *version == 2))
 }
 
 fn create_or_check(path: &Path, database: &Connection) -> Result<()> {

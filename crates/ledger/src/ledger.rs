@@ -6,6 +6,7 @@ use antinoise_input::{InvalidParameter, hex};
 use antinoise_plan::VerifiedPlan;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::chain::{self, Held, Part, Users};
 use crate::past::{Limits, Past};
 use crate::rows::read_rows;
 use crate::{Error, Result, file};
@@ -39,6 +40,8 @@ pub struct Ledger {
     /// The step that comes next.
     pub(crate) step: usize,
     past: Past,
+    /// Those who are charged for the next step.
+    charged: Users,
     unsure: bool,
 }
 
@@ -95,14 +98,28 @@ impl Ledger {
         let (min_sep, most) = plan.limits_of_users()?;
         let (limits, database) = (Limits { min_sep, most }, file::open(path)?);
         let (path, past) = (path.to_path_buf(), Past::new(limits));
-        Ok(Self { path, database, limits, steps: plan.steps, step: 0, past, unsure: false })
+        Ok(Self {
+            path,
+            database,
+            limits,
+            steps: plan.steps,
+            step: 0,
+            past,
+            charged: Users::default(),
+            unsure: false,
+        })
     }
 
     /// Reads what happened; refuses what no ledger of this plan holds.
     fn read(&mut self) -> Result<()> {
         self.step = self.released()?;
-        let Self { path, database, limits, step, past, .. } = self;
+        let chain = Held::read(&self.database).map_err(self.failed())?;
+        let damaged = |what| Error::damaged(&self.path, what);
+        let chain = chain.map_err(damaged)?;
+        chain.check_rounds(self.step).map_err(damaged)?;
+        let Self { path, database, limits, step, past, charged, .. } = self;
         let (step, limits) = (*step, *limits);
+        let mut users = vec![Users::default(); step + 1];
         let mut before: Option<(String, usize)> = None;
         read_rows(database, path, |user, at| {
             if before.as_ref().is_some_and(|(last, t)| (last.as_str(), *t) >= (user, at)) {
@@ -117,9 +134,13 @@ impl Ledger {
                 return Err(Error::refused(path, &got, &must_be));
             }
             past.add(user, at);
+            users[at].add(user);
             before = Some((user.to_string(), at));
             Ok(())
-        })
+        })?;
+        *charged = users[step];
+        let checked = chain.check(database, step, &users).map_err(Error::database(path))?;
+        checked.map_err(|what| Error::damaged(path, what))
     }
 
     /// How many steps are released: all before the next.
@@ -174,10 +195,14 @@ impl Ledger {
         let mut sorted: Vec<&str> = users.iter().map(AsRef::as_ref).collect();
         sorted.sort_unstable();
         self.check_participants(&sorted)?;
+        let mut charged = self.charged;
+        sorted.iter().for_each(|user| charged.add(user));
         self.change(|database| {
             let mut insert = database.prepare("INSERT INTO participations VALUES (?, ?)")?;
-            sorted.iter().try_for_each(|user| insert.execute(params![user, step as i64]).map(|_| ()))
+            sorted.iter().try_for_each(|user| insert.execute(params![user, step as i64]).map(|_| ()))?;
+            chain::add(database, Part::Participations(step), &charged.content())
         })?;
+        self.charged = charged;
         sorted.iter().for_each(|user| self.past.add(user, step));
         Ok(Charged { step })
     }
@@ -216,9 +241,9 @@ impl Ledger {
                 base,
                 noisy_sum
             ])?;
-            Ok(())
+            chain::add(database, Part::Release(charged.step), &chain::release(base, noisy_sum))
         })?;
-        self.step += 1;
+        (self.step, self.charged) = (self.step + 1, Users::default());
         Ok(())
     }
 
@@ -230,7 +255,8 @@ impl Ledger {
         self.check_sure()?;
         match self.bound(name)? {
             None => self.change(|database| {
-                database.execute("INSERT INTO run VALUES (?, ?)", [name, value]).map(|_| ())
+                database.execute("INSERT INTO run VALUES (?, ?)", [name, value])?;
+                chain::add(database, Part::Run, &chain::run(database)?)
             }),
             Some(held) if held == value => Ok(()),
             Some(held) => Err(self.of_another(name, value, &held)),
@@ -268,12 +294,5 @@ impl Ledger {
     fn of_another(&self, name: &str, got: &str, held: &str) -> Error {
         let must_be = format!("the ledger's, {held}: {} is of another run", self.path.display());
         InvalidParameter::new(name, got, must_be).into()
-    }
-}
-
-impl Drop for Ledger {
-    /// What is not written into the file now is by whoever opens it next.
-    fn drop(&mut self) {
-        let _ = file::settle(&self.database);
     }
 }

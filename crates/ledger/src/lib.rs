@@ -18,11 +18,13 @@
 //!
 //! ```layers
 //! error: what can go wrong
-//! file, rows, past, observed: the SQLite file; its rows; who may still take part; who took part, without names
+//! chain, rows, past, observed: digests; rows; who may still take part; who took part, without names
+//! file: the SQLite file
 //! ledger: users are charged, steps are released
 //! told: what it tells of its rounds
 //! ```
 
+mod chain;
 mod error;
 mod file;
 mod ledger;

@@ -88,6 +88,104 @@ fn a_file_that_was_overwritten_never_panics() {
     }
 }
 
+/// What each table says is digested, and what is not as it was written is named.
+#[test]
+fn a_ledger_that_was_altered_is_refused_by_name() {
+    let (folder, path, plan) = copy_of_python();
+    let (whole, bad) = (std::fs::read(&path).unwrap(), folder.path().join("bad.db"));
+    for (what, named) in [
+        ("DELETE FROM participations WHERE user = 'ada' AND step = 4", "who took part in step 4"),
+        ("DELETE FROM participations WHERE step = 3", "who took part in step 3"),
+        ("UPDATE participations SET user = 'bob' WHERE user = 'barbara'", "who took part in step 5"),
+        ("INSERT INTO participations VALUES ('new', 2)", "who took part in step 2"),
+        ("DELETE FROM releases WHERE step = 4", "1 rounds are missing: it had released step 4"),
+        ("DELETE FROM releases; DELETE FROM participations", "5 rounds are missing: it had released step 4"),
+        ("UPDATE releases SET base = 'x' WHERE step = 2", "the release of step 2"),
+        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 4", "the release of step 4"),
+        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 3", "the release of step 3"),
+        ("UPDATE run SET value = 'other' WHERE name = 'layout'", "what it belongs to"),
+        ("DELETE FROM run WHERE name = 'layout'", "what it belongs to"),
+        ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
+        ("DELETE FROM chain WHERE number = (SELECT MAX(number) FROM chain)", "who took part in step 5"),
+        ("UPDATE chain SET content = '0' WHERE number = 4", "link 4 of its chain"),
+        ("UPDATE chain SET step = step + 1 WHERE number = 4", "link 4 of its chain"),
+        ("UPDATE chain SET token = '' WHERE number = 4", "link 4 of its chain"),
+    ] {
+        std::fs::write(&bad, &whole).unwrap();
+        private(&bad);
+        Connection::open(&bad).unwrap().execute_batch(what).unwrap();
+        let error = Ledger::open(&bad, &plan, "golden").expect_err(what).to_string();
+        assert!(error.contains(&format!("is damaged ({named}")), "{what}: {error}");
+    }
+}
+
+/// A single flipped bit is found, or nothing that is told depends on it; SQLite's own words are not heard.
+#[test]
+fn two_hundred_flipped_bits_are_refused_or_change_nothing() {
+    let (folder, path, plan) = copy_of_python();
+    let (whole, bad) = (std::fs::read(&path).unwrap(), folder.path().join("bad.db"));
+    let told = |path: &Path| -> Result<_, Error> {
+        let ledger = Ledger::open(path, &plan, "golden")?;
+        let bound = ledger.bound("layout")?;
+        Ok((
+            ledger.observed()?,
+            ledger.participations()?,
+            ledger.last_release()?,
+            ledger.charged_before()?.map(|charged| charged.1),
+            bound,
+        ))
+    };
+    let (wanted, mut refused) = (told(&path).unwrap(), 0);
+    let whole_again = std::fs::read(&path).unwrap();
+    assert_eq!(whole_again, whole);
+    let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
+    for round in 0..200 {
+        let mut bytes = whole.clone();
+        let at = used[round * 7919 % used.len()];
+        bytes[at] ^= 1 << (round % 8);
+        std::fs::write(&bad, &bytes).unwrap();
+        private(&bad);
+        match told(&bad) {
+            Ok(found) => assert_eq!(found, wanted, "byte {at}"),
+            Err(error) => {
+                refused += 1;
+                assert!(error.is_bad_input(), "byte {at}: {error:?}");
+            }
+        }
+    }
+    assert!(refused > 120, "{refused}");
+}
+
+/// Every change is in the one file when its call returns: copies of it, after a kill too, know all rounds.
+/// One that was written ahead, by whatever program, is refused
+/// without what was written ahead.
+#[test]
+fn a_copy_of_the_file_alone_knows_every_round() {
+    let plan = plan_of(8, 3, 2, 4);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("ledger.db"), folder.path().join("copy.db"));
+    let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
+    for step in 0..6usize {
+        let charged = ledger.charge(&[format!("user {}", step % 3)]).unwrap();
+        ledger.release(charged, "", b"sum").unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let observed = Ledger::open_begun(&copy, &plan).unwrap().observed().unwrap();
+        assert_eq!((observed.steps, observed.participations), (step + 1, step + 1));
+    }
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    // The journal of the process that has it open undoes what did not end, and holds no round.
+    assert!(names.iter().all(|name| !name.to_string_lossy().ends_with("-wal")), "{names:?}");
+    drop(ledger);
+    Connection::open(&path).unwrap().pragma_update(None, "journal_mode", "WAL").unwrap();
+    let refused = Ledger::open_begun(&path, &plan).unwrap_err();
+    assert!(
+        refused.is_bad_input()
+            && refused.to_string().contains("is in journal mode WAL but must be in journal mode DELETE"),
+        "{refused}"
+    );
+}
+
 /// SQLite has no more pages: the change is undone, the ledger says that it is not sure, and what is opened again has all
 /// that calls had returned for, and goes on.
 #[test]
@@ -100,7 +198,7 @@ fn a_full_disk_loses_nothing() {
     let output = std::process::Command::new("bash")
         .args([
             "-c",
-            "ulimit -f 512; trap '' XFSZ; exec \"$0\" --exact fills --ignored --nocapture --test-threads=1",
+            "ulimit -f 128; trap '' XFSZ; exec \"$0\" --exact fills --ignored --nocapture --test-threads=1",
         ])
         .arg(std::env::current_exe().unwrap())
         .env(FILLED, &path)

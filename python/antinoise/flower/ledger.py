@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Plan
+from . import chain
+from .chain import Users
 
 # "anti", and the version of the tables below.
-_APPLICATION, _VERSION = 0x616E7469, 1
+_APPLICATION, _VERSION = 0x616E7469, 2
 _TABLES = """
 CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID;
 CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB);
+CREATE TABLE chain (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER NOT NULL, content TEXT NOT NULL, token TEXT NOT NULL);
 """
 
 
@@ -70,15 +74,37 @@ class Ledger:
             self._bind(plan, run)
             rows = self._database.execute("SELECT user, COUNT(*), MAX(step) FROM participations GROUP BY user")
             self._past: dict[str, tuple[int, int]] = {user: (count, last) for user, count, last in rows}
+            self._charged = self._checked()
         except BaseException:
             self._database.close()
             raise
+
+    def _checked(self) -> Users:
+        """Refuses tables that are not what the chain of digests says; the users who are charged for the next step."""
+        users: defaultdict[int, Users] = defaultdict(Users)
+        try:
+            for user, step in self._database.execute("SELECT user, step FROM participations"):
+                users[step].add(user)
+            what = chain.damage(self._database, self.step, users)
+        except (sqlite3.DatabaseError, TypeError, ValueError, AttributeError) as error:
+            what = str(error)
+        if what is not None:
+            raise ValueError(f"ledger {self.path} is damaged ({what}) but must be as it was written")
+        return users[self.step]
+
+    def _refuse_written_ahead(self) -> None:
+        with self.path.open("rb") as file:
+            header = file.read(20)
+        if header.startswith(b"SQLite format 3\0") and 2 in header[18:]:
+            must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing"
+            raise ValueError(f"ledger {self.path} is in journal mode WAL but must be {must_be}")
 
     def _opened(self) -> sqlite3.Connection:
         try:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             refuse_others(self.path)
+            self._refuse_written_ahead()
         # A server may run in another thread than the one that made its strategy; it is one at a time.
         database = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
@@ -121,7 +147,9 @@ class Ledger:
     def bind(self, name: str, value: str) -> None:
         """Says once for all what the ledger belongs to."""
         if (held := self.bound(name)) is None:
-            self._database.execute("INSERT INTO run VALUES (?, ?)", (name, value))
+            with self._change():
+                self._database.execute("INSERT INTO run VALUES (?, ?)", (name, value))
+                chain.add(self._database, "run", 0, chain.run(self._database))
         elif held != value:
             raise ValueError(f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run")
 
@@ -153,13 +181,11 @@ class Ledger:
         if refused or len(set(users)) < len(users):
             must_be = f"users who took part less than {self._most} times, {self._min_sep} steps ago or longer, once each"
             raise ValueError(f"participants of step {step} are {refused or list(users)} but must be {must_be}")
-        self._database.execute("BEGIN")
-        try:
+        charged = self._charged.with_others(users)
+        with self._change():
             self._database.executemany("INSERT INTO participations VALUES (?, ?)", [(user, step) for user in users])
-            self._database.execute("COMMIT")
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
+            chain.add(self._database, "participations", step, charged.content())
+        self._charged = charged
         for user in users:
             self._past[user] = (self._past.get(user, (0, 0))[0] + 1, step)
 
@@ -167,10 +193,18 @@ class Ledger:
         """Writes what the next step released, in the place of what the last one did."""
         if release.step != self.step:
             raise ValueError(f"step of a release is {release.step} but must be {self.step}, which comes next")
-        self._database.execute("BEGIN")
-        try:
+        with self._change():
             self._database.execute("UPDATE releases SET noisy_sum = NULL WHERE noisy_sum IS NOT NULL")
             self._database.execute("INSERT INTO releases VALUES (?, ?, ?)", (release.step, release.base, release.noisy_sum))
+            chain.add(self._database, "releases", release.step, chain.release(release.base, release.noisy_sum))
+        self._charged = Users()
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One change of the file, whole or not at all."""
+        self._database.execute("BEGIN")
+        try:
+            yield
             self._database.execute("COMMIT")
         except BaseException:
             self._database.execute("ROLLBACK")
