@@ -155,6 +155,30 @@ fn lines(path: &Path) -> Vec<Value> {
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// A pipe that nobody reads, a device, a folder: refused at once, and nothing is waited for.
+#[cfg(unix)]
+#[test]
+fn metrics_are_not_written_into_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    write_table(&folder.path().join("table.csv"), 5000);
+    assert!(Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    for path in ["pipe", "/dev/null", "."] {
+        let mut child =
+            antinoise(&[&TABLE[..], &["--metrics", path]].concat(), folder.path()).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if begun.elapsed().as_secs() > 60 {
+                child.kill().unwrap();
+                panic!("{path} is waited for");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains("must be a regular file"), "{path}: {said}");
+    }
+}
+
 /// A step is told once, however often its run was cut; what was told of steps that are done again goes.
 #[test]
 fn metrics_go_on_through_resumes_without_doubled_lines() {

@@ -40,6 +40,13 @@ struct Line {
 impl Metrics {
     /// Opens the file at `path`. A new study wants one that is absent or empty; a resumed one goes on in it.
     pub fn open(path: &Path, resumed: bool) -> Result<Self> {
+        // A pipe would be waited for until somebody reads it.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(Failure::input(format!(
+                "metrics is {} but must be a regular file, or absent: a pipe, a device or a folder cannot be gone on with",
+                path.display()
+            )));
+        }
         let lines = read(path)?;
         if !resumed && !lines.is_empty() {
             return Err(Failure::input(format!(
