@@ -199,6 +199,61 @@ fn centres_are_told_by_column() {
     }
 }
 
+/// Names that are nearly the same are told of on both outputs, and the page of help says who is one user.
+#[test]
+fn similar_users_are_warned_of() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n0,ada,a\n0,Ada ,a\n0,7,a\n0,7.0,b\n0,7e0,b\n")
+        .unwrap();
+    let freeze = [&["release", "freeze", "shops", "0", "--json"][..], &EVENTS].concat();
+    let output = antinoise(folder, &freeze);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warning = told["frozen"][0]["warning"].as_str().unwrap();
+    assert!(
+        warning.starts_with("1 users have names that differ") && warning.contains("\"Ada \" and \"ada\""),
+        "{warning}"
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {warning}")));
+    assert_eq!(
+        (&told["frozen"][0]["counted"], &told["frozen"][0]["beyond_max_rows"]),
+        (&4.into(), &1.into())
+    );
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n1,7.5,a\n").unwrap();
+    refused(
+        folder,
+        &[&["release", "freeze", "shops", "1"][..], &EVENTS].concat(),
+        "user of an event (line 2) is \"7.5\"",
+    );
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n1,grace,a\n").unwrap();
+    assert!(
+        json(folder, &[&["release", "freeze", "shops", "1"][..], &EVENTS].concat())["frozen"][0]["warning"]
+            .is_null()
+    );
+    refused(
+        folder,
+        &[
+            "release",
+            "init",
+            "sums",
+            "--keys",
+            "a",
+            "--periods",
+            "6",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-6",
+            "--unit",
+            "event",
+            "--query",
+            "sum:-1e308,1e308",
+        ],
+        "from -1e100 to 1e100",
+    );
+}
+
 #[test]
 fn bad_input_is_refused_by_name() {
     let root = tempfile::tempdir().unwrap();

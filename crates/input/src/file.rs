@@ -83,6 +83,11 @@ impl NewFile {
         Err(Error::new(ErrorKind::AlreadyExists, format!("{TRIES} temporary files stand in the way")))
     }
 
+    /// The file, under its temporary name: [`NewFile::keep`] renames it, and writes no other.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Brings the file to the disk and gives it its name, in place of the file that had it.
     ///
     /// # Errors

@@ -91,7 +91,9 @@ impl Error {
                     refused("in use by another process", "free: one process at a time may use a release")
                 }
                 Some(ErrorCode::NotADatabase) => refused("another file", "the database of a release"),
-                Some(ErrorCode::DatabaseCorrupt) => refused("damaged", "as it was written"),
+                // A value of another type than the tables have, or a statement that does not go with them.
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation)
+                | None => refused("damaged", "as it was written"),
                 _ => Self::Database { path: path.to_path_buf(), source },
             }
         }

@@ -1,4 +1,4 @@
-//! The folder of a release: one writer at a time, its secret for its owner alone, and no copies.
+//! The folder of a release: one writer at a time, its secret for its owner alone.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use antinoise_noise::{Grid, GridStream, Key, StreamBuilder};
 use crate::{Error, Result};
 
 const SECRET: &str = "secret";
+const SEAL: &str = "seal";
 
 /// The paths of a release.
 #[derive(Debug, Clone)]
@@ -40,6 +41,10 @@ impl Folder {
         self.path.join(SECRET)
     }
 
+    pub(crate) fn seal(&self) -> PathBuf {
+        self.path.join(SEAL)
+    }
+
     /// Locks the folder, which exists.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let path = self.path.join(".lock");
@@ -54,16 +59,6 @@ impl Folder {
     pub(crate) fn make_database(&self) -> Result<()> {
         let path = self.database();
         owner::make_if_absent(&path).map_err(Error::io(&path))
-    }
-
-    /// What tells the database from a copy of it: a copy is another file of the file system.
-    pub(crate) fn home(&self) -> Result<String> {
-        let path = self.database();
-        let found = std::fs::metadata(&path).map_err(Error::io(&path))?;
-        #[cfg(unix)]
-        return Ok(std::os::unix::fs::MetadataExt::ino(&found).to_string());
-        #[cfg(not(unix))]
-        return Ok(format!("{:?}", found.created().ok()));
     }
 
     /// Begins the noise of `builder` with `key`, and saves it.
@@ -86,9 +81,9 @@ impl Folder {
         wipe(&path).map_err(Error::io(&path))
     }
 
-    /// The same of secrets that were being written when their process was killed: each holds the key.
-    pub(crate) fn wipe_unfinished_secrets(&self) -> Result<()> {
-        let wiped = remove_stale(&self.path, |name| name == SECRET);
+    /// The same of secrets and seals that were being written when their process was killed: each holds a key.
+    pub(crate) fn wipe_unfinished(&self) -> Result<()> {
+        let wiped = remove_stale(&self.path, |name| name == SECRET || name == SEAL);
         wiped.map(drop).map_err(Error::io(&self.path))
     }
 

@@ -4,8 +4,10 @@
 //! of as many by a key of the release, and none in a period after `max_periods` others. Nobody else's rows can change that, so taking a user out of the data leaves all other
 //! contributions as they are, and moves a period's vector by no more than the user's own bounded rows.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use antinoise_input::table::user_name;
 use rusqlite::params;
 use serde::Serialize;
 
@@ -13,6 +15,7 @@ use crate::layout::too_many;
 use crate::ledger::Writer;
 use crate::measure::Values;
 use crate::sample::{Place, Sample};
+use crate::sealed::Part;
 use crate::state::{GIVEN, bytes};
 use crate::users::{May, Users};
 use crate::{Error, Keep, Period, Release, Result, Unit};
@@ -48,10 +51,10 @@ pub enum Fate {
 /// A period whose events are being added; dropped before [`Freezing::commit`], nothing of it remains.
 #[derive(Debug)]
 pub struct Freezing<'r> {
-    release: &'r mut Release,
+    pub(crate) release: &'r mut Release,
     keys: HashMap<String, usize>,
     period: Period,
-    step: usize,
+    pub(crate) step: usize,
     /// Points; of correlated buckets, rows until they are committed.
     pub(crate) increments: Vec<i64>,
     /// Whether they were bounded and counted elsewhere.
@@ -59,7 +62,7 @@ pub struct Freezing<'r> {
     /// What the row that is being added adds.
     points: Vec<(usize, i64)>,
     /// The rows that each user has so far, and who is not counted any more.
-    users: Users,
+    pub(crate) users: Users,
     /// Where a sample of a user's rows is counted.
     sample: Option<Sample>,
     tally: Tally,
@@ -88,6 +91,7 @@ impl Release {
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
         let increments = vec![0; self.design.layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
+        self.state.check_counted()?;
         if self.settings.unit == Unit::User && step >= self.settings.max_periods {
             self.state.spent_users(step, self.settings.max_periods, |user| users.spend(user))?;
         }
@@ -127,10 +131,13 @@ impl Freezing<'_> {
         self.tally
     }
 
-    /// Adds a row: an event of `user` with `key`, and with `value` where the release has queries about values.
+    /// Adds a row: an event of `user` with `key`, and with `value` where the release has queries about
+    /// values. Users that are numbers are one user however they are
+    /// written, see [`user_name`].
     ///
     /// # Errors
-    /// When the user is empty (of a release for users), the value is absent or NaN where it is needed, or the release needs
+    /// When the user is empty or a number that is not whole (of a release for users), the value is absent or
+    /// NaN where it is needed, or the release needs
     /// [coordinates](Self::add_point) too; the row is then not counted, and the period may go on.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
         self.add_point(user, key, value, &[])
@@ -172,8 +179,12 @@ impl Freezing<'_> {
         points.clear();
         let values = Values { value, coordinates };
         design.layout.row(design.spacing, key, &values, |cell, added| points.push((cell, added)))?;
+        let user = match self.release.settings.unit {
+            Unit::User => user_name(user)?,
+            Unit::Event => Cow::Borrowed(""),
+        };
         if self.release.settings.unit == Unit::User
-            && let Some(fate) = self.left_out(user)?
+            && let Some(fate) = self.left_out(&user)?
         {
             return Ok(fate);
         }
@@ -227,10 +238,17 @@ impl Freezing<'_> {
     pub fn commit(mut self) -> Result<Tally> {
         let design = &self.release.design;
         design.layout.encode(design.spacing, &mut self.increments)?;
+        // What is frozen can be published, whatever comes in other periods.
+        let most = self.release.settings.most_points();
+        if self.increments.iter().any(|points| points.unsigned_abs() > most) {
+            return Err(too_many());
+        }
         let (users, most) = (self.users.counted(), self.release.settings.max_rows as u32);
         let given = self.given;
         let (step, period, increments) = (self.step as i64, &self.period, bytes(&self.increments));
-        self.release.state.change(|change| {
+        let parts = [Part::Period(self.step), Part::Counted(self.step), Part::Facts];
+        let changed = if given { &parts[..] } else { &parts[..2] };
+        self.release.state.change(changed, |change| {
             let sql = "INSERT INTO periods (step, period, frozen) VALUES (?, ?, ?)";
             change.execute(sql, params![step, period, increments])?;
             if given {

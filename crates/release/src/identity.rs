@@ -46,13 +46,13 @@ pub(crate) fn resumed(
 /// What tells a release from every other one.
 pub(crate) struct Identity {
     pub(crate) settings: String,
-    /// Random; releases of before have none.
-    pub(crate) number: Option<String>,
+    /// Random.
+    pub(crate) number: String,
 }
 
 impl Identity {
     pub(crate) fn of(state: &State) -> Result<Self> {
-        Ok(Self { settings: state.fact(SETTINGS)?, number: state.fact_if_any(NUMBER)? })
+        Ok(Self { settings: state.fact(SETTINGS)?, number: state.fact(NUMBER)? })
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn described(chain: &Chain, link: usize, identity: &Identity) -> Resu
     // Of correlated buckets, their matrices too: frozen points of one are not read by another.
     let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
     let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
-    let number = identity.number.as_ref().map_or(String::new(), |number| format!("number {number}\n"));
+    let number = format!("number {}\n", identity.number);
     let (settings, plan) = (digest(&identity.settings), digest(chain.plan(link)));
     let both = format!("antinoise release 1\n{settings}\n{plan}\n{codes}{number}");
     let all = if link == 0 { both } else { format!("{both}link {link}\n") };

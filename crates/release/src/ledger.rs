@@ -119,6 +119,17 @@ pub(crate) fn all(
     Ok(())
 }
 
+/// Tells `each` of every user of the first `steps` periods, period by period.
+pub(crate) fn names(database: &Connection, steps: usize, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
+    let mut select = database.prepare("SELECT users FROM counted WHERE step = ? AND part = ?")?;
+    for mut reader in (0..steps).map(Reader::new) {
+        while let Some((name, _)) = reader.next(&mut select)? {
+            each(&name);
+        }
+    }
+    Ok(())
+}
+
 /// Tells `each` of every user who was counted in `most` or more of the first `steps` periods.
 pub(crate) fn spent(
     database: &Connection,
@@ -139,27 +150,6 @@ pub(crate) fn spent(
         }
         Ok(())
     })
-}
-
-/// From the table of version 1, a row for each user and period, within the transaction that changes the version.
-pub(crate) fn migrate(change: &Transaction<'_>) -> rusqlite::Result<()> {
-    change.execute(TABLE, [])?;
-    let steps: i64 = change.query_row("SELECT COUNT(*) FROM periods", [], |row| row.get(0))?;
-    let mut writers: Vec<Writer> = (0..steps as usize).map(Writer::new).collect();
-    {
-        // In the order of the table, which is that of bytes.
-        let mut select = change.prepare("SELECT user, step, rows FROM participations ORDER BY user, step")?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            let step: i64 = row.get(1)?;
-            let writer = usize::try_from(step).ok().and_then(|step| writers.get_mut(step));
-            // A period that was not frozen is none of a release.
-            let writer = writer.ok_or(rusqlite::Error::IntegralValueOutOfRange(1, step))?;
-            writer.add(change, row.get_ref(0)?.as_bytes()?, row.get(2)?)?;
-        }
-    }
-    writers.into_iter().try_for_each(|writer| writer.end(change))?;
-    change.execute("DROP TABLE participations", []).map(|_| ())
 }
 
 /// LEB128: seven bits a byte, the low ones first.

@@ -14,6 +14,8 @@
 //!    each of whose columns has l2 norm p_q at most. Increments are integers, so that sums are exact in every order.
 //! 2. *Schema.* A user is counted in at most k periods, which a ledger on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
 //!    single period, takes part once (min-sep:N,1).
+//!    A user is a name: whole numbers are one however they are written ([`user_name`]), and names that are
+//!    [nearly the same](Similar) are warned of.
 //! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file, or
 //!    a sample of R drawn by a key of the release. So data sets that
 //!    differ in one unit's rows have g_t that differ by that unit's bounded rows, and by nothing else.
@@ -46,6 +48,9 @@
 //! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
+//! home: where the files are, which no copy has
+//! seal: the key and the last token of the database's digests, and its home
+//! sealed: the chain of digests in the database
 //! published, tables: a figure as it is published; the tables of the SQLite file
 //! layout, state: the stacked vector and its bound; the SQLite file
 //! figures, answer: figures from the cells of a key; SQL on what was published
@@ -56,7 +61,7 @@
 //! status: what it promises, for whoever looks
 //! report: the same in figures
 //! freeze, publish: the events of a period; its noise, and what is told of it
-//! rows: rows on their way into a period
+//! similar, rows: users of nearly the same name; rows on their way into a period
 //! source: events from files
 //! table: events in Arrow's tables
 //! parquet: events from Parquet files
@@ -72,9 +77,12 @@ mod clusters;
 mod counts;
 mod design;
 mod error;
+#[cfg(test)]
+mod extremes;
 mod figures;
 mod folder;
 mod freeze;
+mod home;
 mod horizons;
 mod identity;
 mod interval;
@@ -93,7 +101,10 @@ mod release;
 mod report;
 mod rows;
 mod sample;
+mod seal;
+mod sealed;
 mod settings;
+mod similar;
 mod source;
 mod state;
 mod status;
@@ -103,7 +114,7 @@ mod tables;
 mod users;
 mod words;
 
-pub use antinoise_input::table::Number;
+pub use antinoise_input::table::{Number, user_name};
 
 pub use answer::{Answer, published, query, query_while};
 pub use axis::Axis;
@@ -119,6 +130,7 @@ pub use release::Release;
 pub use report::{After, LinkTold, QueryTold, StatusReport};
 pub use rows::{Found, Handling, Late, Rows};
 pub use settings::{Keep, Settings, Unit};
+pub use similar::Similar;
 pub use source::{Columns, Format};
 pub use status::Status;
 #[cfg(feature = "arrow")]

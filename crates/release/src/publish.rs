@@ -7,6 +7,7 @@ use rusqlite::{Transaction, params};
 
 use crate::figures::{Reading, Told};
 use crate::published::{Figure, Published};
+use crate::sealed::Part;
 use crate::state::{Waiting, bytes};
 use crate::{Error, Query, Release, Result};
 
@@ -83,11 +84,15 @@ impl Release {
             let figures = self.figures(reading, &points, noise, &mut memories)?;
             self.tell(&waiting, reading, figures, &mut memories, &mut published)?;
         }
-        let forgotten = waiting.step as i64 - self.longest_window() as i64;
-        self.state.change(|change| {
+        // With no window, the period's own.
+        let forgotten = waiting.step.checked_sub(self.longest_window());
+        let mut changed = vec![Part::Period(waiting.step), Part::Running, Part::Published];
+        changed.extend(forgotten.filter(|step| *step < waiting.step).map(Part::Period));
+        self.state.change(&changed, |change| {
             let sql = "UPDATE periods SET frozen = NULL, noisy = ? WHERE step = ?";
             change.execute(sql, params![bytes(&noisy), waiting.step as i64])?;
-            change.execute("UPDATE periods SET noisy = NULL WHERE step = ?", [forgotten])?;
+            let sql = "UPDATE periods SET noisy = NULL WHERE step = ?";
+            change.execute(sql, [forgotten.map_or(-1, |step| step as i64)])?;
             write(change, &memories, &published)
         })?;
         self.keep_noise(waiting.step + 1)?;

@@ -92,6 +92,8 @@ const MOST_EDGES: usize = 1023;
 const MOST_CENTRES: usize = 64;
 const MOST_COLUMNS: usize = 3;
 const MOST_CELLS: usize = 1 << 14;
+/// Numbers in queries: squares of sums of 2^63 of them, times their variance, are doubles.
+const LARGEST: f64 = 1e100;
 
 impl Query {
     /// What it is answered from.
@@ -186,7 +188,34 @@ impl Query {
         !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. } | Self::Kmeans { .. })
     }
 
+    /// Refuses a query of which some data could not be published: where figures, or squares of them, leave
+    /// the range of doubles.
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
+        self.check_form()?;
+        let of_axes = |axes: &[Axis]| axes.iter().flat_map(|axis| [axis.low, axis.high]).collect();
+        let numbers: Vec<f64> = match self {
+            Self::Sum { low, high } | Self::Mean { low, high } => vec![*low, *high],
+            Self::Histogram { edges }
+            | Self::Cdf { edges }
+            | Self::Quantiles { edges, .. }
+            | Self::Range { edges, .. } => edges.clone(),
+            Self::Kmeans { axes, .. } => of_axes(axes),
+            Self::Counts | Self::Window { .. } | Self::Decay { .. } => Vec::new(),
+        };
+        let scale = match self {
+            Self::Sum { .. } => self.measures()[0].most(),
+            Self::Mean { .. } => self.measures()[1].most(),
+            _ => 1.0,
+        };
+        if numbers.iter().any(|number| number.abs() > LARGEST) || scale < 1.0 / LARGEST {
+            let must_be = "of numbers from -1e100 to 1e100, and of a sum or a mean not all of them within 1e-100 of each other or 0: figures and their \
+                           intervals could not be computed. Choose another unit";
+            return Err(refused(self, must_be));
+        }
+        Ok(())
+    }
+
+    fn check_form(&self) -> Result<(), InvalidParameter> {
         match self {
             Self::Counts => {}
             Self::Sum { low, high } => {

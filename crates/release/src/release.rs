@@ -15,8 +15,6 @@ use crate::identity::{Identity, NUMBER, SETTINGS, described, plan_of, plans, res
 use crate::state::{SAMPLING, State};
 use crate::{Error, Keep, Query, Result, Settings};
 
-const HOME: &str = "home";
-
 /// A continual release in a folder, which no other process writes into while this lives.
 ///
 /// ```
@@ -65,19 +63,18 @@ impl Release {
         let chain = Chain::new(settings)?;
         folder.make()?;
         let lock = folder.lock()?;
-        folder.wipe_unfinished_secrets()?;
+        folder.wipe_unfinished()?;
         folder.make_database()?;
-        let mut state = State::open(&folder)?;
+        let mut state = State::new(&folder)?;
         if !state.is_empty()? {
             return Err(refused());
         }
         let number = Key::from_os()?.lend(|key| hex(&key[..16]));
-        let identity = Identity { settings: written(settings), number: Some(number.clone()) };
+        let identity = Identity { settings: written(settings), number: number.clone() };
         let (builder, grid) = described(&chain, 0, &identity)?;
         let noise = folder.begin_noise(builder, grid, Key::from_os()?)?;
         // Without the database, there is no release: what was written before is begun anew.
-        let home = folder.home()?;
-        let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number), (HOME, &home)];
+        let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number)];
         let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
         facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
         let sampling = Key::from_os()?.lend(|key| hex(key));
@@ -122,18 +119,8 @@ impl Release {
         State::look(&folder)?;
         let lock = folder.lock()?;
         let mut state = State::open(&folder)?;
-        state.check()?;
-        folder.wipe_unfinished_secrets()?;
-        state.migrate()?;
-        let home = folder.home()?;
-        if state.fact(HOME)? != home {
-            if !adopt {
-                let must_be = "the folder that the release was made in: two copies that go on would publish different data under the \
-                               same noise. If the original is gone for good: antinoise release adopt DIR";
-                return Err(Error::invalid(state.path().display().to_string(), "a copy", must_be));
-            }
-            state.set_fact(HOME, &home)?;
-        }
+        folder.wipe_unfinished()?;
+        state.check_home(adopt)?;
         let settings_text = state.fact(SETTINGS)?;
         let settings = read(&settings_text)?;
         let chain = Chain::of(&settings, plans(&state, &settings)?)?;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
 use serde::{Deserialize, Serialize};
 
-use crate::links::Links;
+use crate::links::{LONGEST, Links};
 use crate::measure::Measure;
 use crate::{Query, Result};
 
@@ -178,6 +178,12 @@ impl Settings {
     #[must_use]
     pub fn with_links(self, links: Links) -> Self {
         Self { periods: links.first, links: Some(links), ..self }
+    }
+
+    /// The most points of a cell of one period, so that no sum of them over periods, with their noise, takes
+    /// more than 64 bits.
+    pub(crate) fn most_points(&self) -> u64 {
+        (1 << 62) / if self.links.is_some() { LONGEST } else { self.periods } as u64
     }
 
     /// Those of a link of so many periods by itself.

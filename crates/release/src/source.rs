@@ -61,7 +61,7 @@ impl Columns {
         let named = [
             Some((time, Role::Time)),
             Some((key, Role::Name)),
-            user.as_ref().map(|name| (name, Role::Name)),
+            user.as_ref().map(|name| (name, Role::User)),
             value.as_ref().map(|name| (name, Role::Value)),
         ];
         let points = points.iter().map(|name| (name, Role::Value));
@@ -145,6 +145,35 @@ pub(crate) fn csv_refused(error: csv::Error) -> Error {
     Error::invalid("events", "text that cannot be read", error.to_string())
 }
 
+/// The number that a JSON object has in the field `name`, as it is written.
+fn written<'t>(object: &'t str, name: &str) -> Option<&'t str> {
+    let bytes = object.as_bytes();
+    let (mut depth, mut at, mut found) = (0, 0, None);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b'"' => {
+                let first = at;
+                at += 1;
+                while bytes.get(at).is_some_and(|byte| *byte != b'"') {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                let key: Option<String> = serde_json::from_str(object.get(first..=at)?).ok();
+                let value = object[at + 1..].trim_start().strip_prefix(':');
+                if let Some(value) = value.filter(|_| depth == 1 && key.as_deref() == Some(name)) {
+                    let value = value.trim_start();
+                    let end = value.find([',', '}', ' ', '\t', '\r', '\n']).unwrap_or(value.len());
+                    found = Some(&value[..end]);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
 fn read_json(
     input: impl Read,
     columns: &Columns,
@@ -176,7 +205,14 @@ fn read_json(
             None => Err(refused(format!("without {name}"))),
         };
         let (time, key) = (field(&columns.time)?, field(&columns.key)?);
-        let user = columns.user.as_deref().map(field).transpose()?.unwrap_or_default();
+        let user = match columns.user.as_deref() {
+            // As it is written: a double may be another number.
+            Some(name) if object.get(name).is_some_and(Value::is_f64) => written(&text, name)
+                .ok_or_else(|| refused(format!("with {name} that cannot be found")))?
+                .into(),
+            Some(name) => field(name)?,
+            None => String::new(),
+        };
         let value = columns.value.as_deref().map(field).transpose()?;
         let points = points.iter().map(|column| field(column)).collect::<Result<Vec<String>>>()?;
         let coordinates = points.iter().map(|text| Number::Text(text)).collect();

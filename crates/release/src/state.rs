@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_noise::Key;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::folder::{Folder, check_owner_only};
 use crate::ledger::{self, Failure};
 use crate::published::{Figure, Published};
-use crate::tables::{APPLICATION, ROWS_OF_USERS, TABLES, VERSION};
+use crate::seal::Seal;
+use crate::sealed::{self, Part, Refusal};
+use crate::tables::{APPLICATION, TABLES, VERSION};
 use crate::{Error, Period, Result};
 
 /// The fact of a release that counts were given to.
@@ -21,8 +24,10 @@ const CACHE_KIB: i64 = 128 * 1024;
 /// The database of a release, open to write.
 #[derive(Debug)]
 pub(crate) struct State {
+    folder: Folder,
     path: PathBuf,
     database: Connection,
+    seal: Seal,
 }
 
 /// A period that waits to be published.
@@ -34,8 +39,22 @@ pub(crate) struct Waiting {
 }
 
 impl State {
-    /// The database of `folder`, open to write; tables are made where it is empty.
+    /// The database of `folder`, open to write.
+    ///
+    /// # Errors
+    /// When it is none of a release, or not as its seal says.
     pub(crate) fn open(folder: &Folder) -> Result<Self> {
+        let state = Self::opened(folder, Seal::read)?;
+        state.check()?;
+        Ok(state)
+    }
+
+    /// The empty database of `folder`, in which [`Self::create`] makes the tables.
+    pub(crate) fn new(folder: &Folder) -> Result<Self> {
+        Self::opened(folder, Seal::new)
+    }
+
+    fn opened(folder: &Folder, seal: impl FnOnce(&Folder) -> Result<Seal>) -> Result<Self> {
         let path = folder.database();
         check_owner_only(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -56,7 +75,7 @@ impl State {
             Ok(database)
         };
         let database = opened().map_err(Error::database(&path))?;
-        Ok(Self { path, database })
+        Ok(Self { folder: folder.clone(), path, database, seal: seal(folder)? })
     }
 
     /// The same to read alone, beside a writer. What a killed writer left half done is undone first, which writes.
@@ -68,8 +87,11 @@ impl State {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(&path, flags).map_err(Error::database(&path))?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(Error::database(&path))?;
-        database.pragma_update(None, "query_only", "ON").map_err(Error::database(&path))?;
-        let state = Self { path, database };
+        // One transaction, within which no other process changes what is read.
+        let begun = database.execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; BEGIN");
+        begun.map_err(Error::database(&path))?;
+        Self::check_tables(&path, &database)?;
+        let state = Self { folder: folder.clone(), seal: Seal::read(folder)?, path, database };
         state.check()?;
         Ok(state)
     }
@@ -91,7 +113,7 @@ impl State {
 
     /// Makes the tables with these facts in them, all or nothing.
     pub(crate) fn create(&mut self, facts: &[(&str, &str)]) -> Result<()> {
-        self.change(|change| {
+        self.change(&[Part::Facts], |change| {
             for sql in TABLES {
                 change.execute(sql, [])?;
             }
@@ -104,43 +126,83 @@ impl State {
     }
 
     /// Refuses a database that is none of a release, or of another version.
-    pub(crate) fn check(&self) -> Result<()> {
-        let number = |name: &str| self.database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let application = number("application_id").map_err(self.failed())?;
-        let version = number("user_version").map_err(self.failed())?;
-        let name = self.path.display().to_string();
+    fn check_tables(path: &Path, database: &Connection) -> Result<()> {
+        let failed = Error::database(path);
+        let number = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let application = number("application_id").map_err(&failed)?;
+        let version = number("user_version").map_err(&failed)?;
+        let refused =
+            |got: String, must_be: &str| Err(Error::invalid(path.display().to_string(), got, must_be));
         match (application, version) {
-            (APPLICATION, VERSION | ROWS_OF_USERS) => Ok(()),
-            (APPLICATION, other) => {
-                Err(Error::invalid(name, format!("of version {other}"), "of version 1 or 2"))
+            (APPLICATION, VERSION) => {}
+            (APPLICATION, other) => return refused(format!("of version {other}"), "of version 3"),
+            _ => return refused("another database, or one that was not begun".into(), "a release"),
+        }
+        let tables = || -> rusqlite::Result<Vec<String>> {
+            let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+            database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+        };
+        if tables().map_err(&failed)? != TABLES {
+            return refused("damaged (tables, or others beside them)".into(), "as it was written");
+        }
+        Ok(())
+    }
+
+    /// Refuses a database that is not as its seal says; who was counted is [looked at by
+    /// itself](Self::check_counted).
+    fn check(&self) -> Result<()> {
+        Self::check_tables(&self.path, &self.database)?;
+        sealed::check(&self.database, &self.seal).map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Refuses a database in which who was counted is not as it was written.
+    pub(crate) fn check_counted(&self) -> Result<()> {
+        sealed::check_counted(&self.database, &self.seal).map_err(|refusal| self.refused(refusal))
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::Database(error) => self.failed()(error),
+            Refusal::Damaged(what) => self.damaged(what),
+            Refusal::OfAnotherWrite => {
+                let must_be = "the one that was written last, as the file seal beside it says: with an older one, other data could be \
+                               published under noise that was used before";
+                Error::invalid(
+                    self.path.display().to_string(),
+                    "older than its seal, or of a copy of the folder",
+                    must_be,
+                )
             }
-            _ => Err(Error::invalid(name, "another database, or one that was not begun", "a release")),
         }
     }
 
-    /// Brings a database of version 1 to this one, all or nothing. Whoever looks reads both.
-    pub(crate) fn migrate(&mut self) -> Result<()> {
-        let version = self.database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-        if version.map_err(self.failed())? != ROWS_OF_USERS {
-            return Ok(());
+    /// Refuses files that are not where they were written last, unless they are adopted: they are then
+    /// written anew where they are.
+    pub(crate) fn check_home(&mut self, adopt: bool) -> Result<()> {
+        let Some(difference) = self.seal.moved(&self.folder)? else { return Ok(()) };
+        if adopt {
+            return self.change(&[], |_| Ok(()));
         }
-        self.change(|change| {
-            ledger::migrate(change)?;
-            change.pragma_update(None, "user_version", VERSION)
-        })
+        let must_be = "the folder that the release was made in: two copies that go on would publish different data under the same noise, \
+                       and the difference of what they publish has no noise at all. Only if the original is gone for good, and nothing was \
+                       published since this copy was made: antinoise release adopt DIR";
+        Err(Error::invalid(self.path.display().to_string(), format!("a copy ({difference})"), must_be))
     }
 
-    /// All or nothing, and on the disk when it returns.
-    pub(crate) fn change<T>(
+    /// All or nothing, and on the disk when it returns: a change of these parts.
+    pub(crate) fn change(
         &mut self,
-        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T> {
+        changed: &[Part],
+        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<()> {
         let failed = Error::database(&self.path);
+        let random = Key::from_os()?.lend(|key| *key);
         let begun = self.database.transaction_with_behavior(TransactionBehavior::Immediate);
         let change = begun.map_err(&failed)?;
-        let made = make(&change).map_err(&failed)?;
-        change.commit().map_err(&failed)?;
-        Ok(made)
+        make(&change).map_err(&failed)?;
+        let (before, next) = sealed::add(&change, &self.seal, &random, changed).map_err(&failed)?;
+        self.seal.write(&self.folder, &before, &next)?;
+        change.commit().map_err(&failed)
     }
 
     pub(crate) fn fact(&self, name: &str) -> Result<String> {
@@ -166,12 +228,6 @@ impl State {
         let bytes: Option<Vec<u8>> = (0..64).step_by(2).map(digit).collect();
         let key = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
         key.ok_or_else(|| self.damaged(SAMPLING))
-    }
-
-    pub(crate) fn set_fact(&mut self, name: &str, value: &str) -> Result<()> {
-        self.change(|change| {
-            change.execute("UPDATE facts SET value = ? WHERE name = ?", [value, name]).map(|_| ())
-        })
     }
 
     pub(crate) fn damaged(&self, how: impl std::fmt::Display) -> Error {
@@ -221,6 +277,11 @@ impl State {
             Ok(())
         });
         told.map_err(|failure| self.unread(failure))
+    }
+
+    /// Tells `each` of every user who was counted in the first `steps` periods, once for each period.
+    pub(crate) fn counted_names(&self, steps: usize, each: impl FnMut(&[u8])) -> Result<()> {
+        ledger::names(&self.database, steps, each).map_err(|failure| self.unread(failure))
     }
 
     fn unread(&self, failure: Failure) -> Error {

@@ -14,7 +14,10 @@ use crate::source::Columns;
 /// Where the columns of events are in a table of Arrow's.
 ///
 /// Times are text, whole or real numbers, dates, or timestamps in UTC, at a fixed offset or without a zone; a timestamp is read as 2026-03-01T17:45:00, by
-/// the clock of its own zone. Users and keys are text, whole numbers or true and false, values are numbers. Text may be in any of Arrow's encodings, dictionaries included.
+/// the clock of its own zone. Users and keys are text, whole numbers or true and false, values are numbers. A
+/// user may be a number with a point, if it is whole and below 2^53: a column of
+/// whole numbers with an empty cell is such a one elsewhere. Text may be in any of Arrow's encodings,
+/// dictionaries included.
 /// Rows are numbered from 0.
 ///
 /// ```
@@ -58,7 +61,7 @@ impl EventTable {
         let place = |name: &str, role| column(schema, name, role);
         Ok(Self {
             time: place(&columns.time, Role::Time)?,
-            user: columns.user.as_deref().map(|name| place(name, Role::Name)).transpose()?,
+            user: columns.user.as_deref().map(|name| place(name, Role::User)).transpose()?,
             key: place(&columns.key, Role::Name)?,
             value: columns.value.as_deref().map(|name| place(name, Role::Value)).transpose()?,
             points: points
@@ -126,7 +129,7 @@ impl EventBatch<'_> {
                     return Ok(());
                 }
                 let user =
-                    user.as_ref().map_or(Ok(""), |user| user.text("user of an event", row, of_user))?;
+                    user.as_ref().map_or(Ok(""), |user| user.user("user of an event", row, of_user))?;
                 let value = value
                     .as_ref()
                     .map(|value| value.number("value of an event", row, of_value))

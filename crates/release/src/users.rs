@@ -93,9 +93,14 @@ impl Users {
         May::Counted
     }
 
+    /// Who has been counted, in any order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.rows.iter().filter(|(_, rows)| **rows != SPENT).map(|(name, _)| name)
+    }
+
     /// Rows of `user` so far.
     pub(crate) fn rows(&self, user: &[u8]) -> u32 {
-        self.rows.get(user).copied().unwrap_or(0)
+        self.rows.get(user).copied().filter(|rows| *rows != SPENT).unwrap_or(0)
     }
 
     /// Who has been counted with how many rows, in the order of their names' bytes.

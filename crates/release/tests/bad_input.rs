@@ -64,6 +64,9 @@ fn settings_are_refused_by_name() {
         "mean:nan,1",
         "mean:0,inf",
         "mean:-1.7e308,1.7e308,0",
+        "mean:-1.7e308,1.7e308",
+        "sum:-1e308,1e308",
+        "sum:0,1e-300",
         "mean:1,1.0000000000000002",
         "mean:0,5e-324",
         "cdf:",
@@ -93,7 +96,7 @@ fn settings_are_refused_by_name() {
         assert!(text.parse::<Query>().unwrap_err().to_string().contains("1023"));
     }
     // As they were written.
-    for text in ["mean:-1.7e308,1.7e308", "cdf:0.1,2", "quantiles:0.5,0.9@-1,0,1e9", "range:0,5@0,2.5,5"] {
+    for text in ["mean:-1e100,1e100", "cdf:0.1,2", "quantiles:0.5,0.9@-1,0,1e9", "range:0,5@0,2.5,5"] {
         let query: Query = text.parse().unwrap();
         assert_eq!(query.to_string().parse::<Query>().unwrap(), query);
     }
@@ -212,7 +215,7 @@ fn folders_that_are_not_as_they_were_are_refused() {
     let rolled = root.path().join("rolled");
     copy(&path, &rolled);
     std::fs::copy(root.path().join("before/release.db"), rolled.join("release.db")).unwrap();
-    refused(Release::adopt(&rolled), "older than its secret");
+    refused(Release::adopt(&rolled), "older than its seal");
 
     // Another release's secret, and altered plans and settings.
     let other = root.path().join("other");
@@ -226,19 +229,19 @@ fn folders_that_are_not_as_they_were_are_refused() {
     for (sql, named) in [
         (
             "UPDATE facts SET value = replace(value, 'max_periods = 2', 'max_periods = 3') WHERE name = 'settings'",
-            "plan of the release",
+            "damaged (facts: settings and plans)",
         ),
         (
             "UPDATE facts SET value = replace(value, 'non_negative = false', 'non_negative = true') WHERE name = 'settings'",
-            "context",
+            "damaged (facts",
         ),
         (
             "UPDATE facts SET value = replace(value, 'noise_multiplier = ', 'noise_multiplier = 0') WHERE name = 'plan'",
-            "plan",
+            "damaged (facts",
         ),
-        ("DELETE FROM facts WHERE name = 'plan'", "no plan"),
-        ("DELETE FROM periods", "older than its secret"),
-        ("UPDATE periods SET step = 5", "damaged"),
+        ("DELETE FROM facts WHERE name = 'plan'", "damaged (facts"),
+        ("DELETE FROM periods", "damaged (period 0"),
+        ("UPDATE periods SET step = 5", "damaged (period 0"),
         ("PRAGMA user_version = 9", "of version 9"),
         ("PRAGMA application_id = 9", "another database"),
     ] {
@@ -249,7 +252,7 @@ fn folders_that_are_not_as_they_were_are_refused() {
         refused(Release::adopt(&altered), named);
     }
     #[cfg(unix)]
-    for file in ["secret", "release.db"] {
+    for file in ["secret", "release.db", "seal"] {
         use std::os::unix::fs::PermissionsExt;
         let mode =
             |mode| std::fs::set_permissions(path.join(file), std::fs::Permissions::from_mode(mode)).unwrap();

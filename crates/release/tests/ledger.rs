@@ -1,9 +1,9 @@
-//! Who was counted when: in parts, and from the table of version 1.
+//! Who was counted when, in parts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use antinoise_release::{Period, Release, Settings, Status, Unit};
+use antinoise_release::{Period, Release, Settings, Unit};
 use rusqlite::Connection;
 
 /// More users than a part holds, some of names that are long, some in every period.
@@ -39,35 +39,12 @@ fn counted(release: &Release) -> BTreeMap<(String, usize), u32> {
     found
 }
 
-/// The table of version 1, with the same in it.
-fn as_version_1(folder: &Path, expected: &BTreeMap<(String, usize), u32>) {
-    let mut database = Connection::open(folder.join("release.db")).unwrap();
-    let change = database.transaction().unwrap();
-    let table = "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID";
-    change.execute_batch(&format!("{table}; DROP TABLE counted; PRAGMA user_version = 1")).unwrap();
-    for ((user, step), rows) in expected {
-        let row = rusqlite::params![user, *step as i64, rows];
-        change.execute("INSERT INTO participations VALUES (?, ?, ?)", row).unwrap();
-    }
-    change.commit().unwrap();
-}
-
 #[test]
-fn the_ledger_is_what_was_counted_and_so_it_is_from_version_1() {
+fn the_ledger_is_what_was_counted() {
     let folder = tempfile::tempdir().unwrap();
     let expected = filled(folder.path());
     assert_eq!(counted(&Release::open(folder.path()).unwrap()), expected);
-
-    as_version_1(folder.path(), &expected);
-    // Whoever looks leaves it as it is.
-    assert_eq!(Status::of(folder.path()).unwrap().frozen, 4);
-    let version = || -> i64 {
-        let database = Connection::open(folder.path().join("release.db")).unwrap();
-        database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
-    };
-    assert_eq!(version(), 1);
     let mut release = Release::open(folder.path()).unwrap();
-    assert_eq!((version(), counted(&release)), (2, expected.clone()));
     // Those who were counted in two periods are counted no more.
     let mut freezing = release.freeze(&Period::Number(9)).unwrap();
     let spent = |user: &String| expected.keys().filter(|(name, _)| name == user).count() == 2;
@@ -84,26 +61,25 @@ fn the_ledger_is_what_was_counted_and_so_it_is_from_version_1() {
 #[test]
 fn what_is_not_as_it_was_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let expected = filled(folder.path());
+    filled(folder.path());
     let database = || Connection::open(folder.path().join("release.db")).unwrap();
-    for sql in [
-        "UPDATE counted SET users = X'05' WHERE step = 0 AND part = 0",
+    for (period, sql) in [
+        (0, "UPDATE counted SET users = X'05' WHERE step = 0 AND part = 0"),
         // Out of order: a user could be counted as if new.
-        "UPDATE counted SET users = (SELECT users FROM counted WHERE step = 1 AND part = 0) WHERE step = 1 AND part = 1",
+        (
+            1,
+            "UPDATE counted SET users = (SELECT users FROM counted WHERE step = 1 AND part = 0) WHERE step = 1 AND part = 1",
+        ),
     ] {
         let before = std::fs::read(folder.path().join("release.db")).unwrap();
         database().execute_batch(sql).unwrap();
         let mut release = Release::open(folder.path()).unwrap();
         let error = release.freeze(&Period::Number(9)).unwrap_err().to_string();
-        assert!(error.contains("damaged (who was counted)"), "{error}");
+        assert!(
+            error.contains(&format!("damaged (who was counted in period {period}, 0 the first)")),
+            "{error}"
+        );
         drop(release);
         std::fs::write(folder.path().join("release.db"), before).unwrap();
     }
-    // A table that cannot be brought over stays as it is.
-    as_version_1(folder.path(), &expected);
-    database().execute("INSERT INTO participations VALUES ('x', 77, 1)", []).unwrap();
-    assert!(Release::open(folder.path()).is_err());
-    let count = "SELECT COUNT(*) FROM participations";
-    let rows: i64 = database().query_row(count, [], |row| row.get(0)).unwrap();
-    assert_eq!(rows as usize, expected.len() + 1);
 }

@@ -79,18 +79,21 @@ fn folders_of_other_links_are_refused() {
     let path = root.path().join("release");
     let mut release = Release::create(&path, &settings()).unwrap();
     let mut secrets = Vec::new();
-    let mut databases = Vec::new();
+    let (mut databases, mut seals) = (Vec::new(), Vec::new());
     for step in 0..7 {
         freeze(&mut release, step);
         release.publish().unwrap();
         secrets.push(std::fs::read(path.join("secret")).unwrap());
         databases.push(std::fs::read(path.join("release.db")).unwrap());
+        seals.push(std::fs::read(path.join("seal")).unwrap());
     }
     drop(release);
     let opens = |secret: usize, database: usize| {
         std::fs::write(path.join("secret"), &secrets[secret]).unwrap();
         std::fs::write(path.join("release.db"), &databases[database]).unwrap();
-        Release::open(&path).is_ok()
+        // Restored with its seal, and adopted: what is left is the secret.
+        std::fs::write(path.join("seal"), &seals[database]).unwrap();
+        Release::adopt(&path).is_ok()
     };
     // The noise is saved after the database: it may be a period behind.
     for step in 0..7 {

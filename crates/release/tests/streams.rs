@@ -2,13 +2,14 @@
 //! as stated.
 
 mod common;
+#[path = "common/folder.rs"]
+mod folder;
 
 use std::collections::HashMap;
 
 use antinoise_release::{Fate, Figure, Period, Query, Release, Settings};
 use common::{Event, freeze, frozen, kept, noise, settings};
 use proptest::prelude::*;
-use rusqlite::Connection;
 
 fn stream() -> impl Strategy<Value = (usize, usize, usize, Vec<Event>)> {
     (1usize..6).prop_flat_map(|periods| {
@@ -267,15 +268,13 @@ fn samples_of_rows_depend_on_their_user_alone() {
     assert!(buckets.iter().filter(|rows| **rows > 0).count() > 7, "{buckets:?}");
 
     // With and without the others, the same rows of the same period.
+    let made = tempfile::tempdir().unwrap();
+    let wanted = Settings { keep: antinoise_release::Keep::Sample, ..settings(1, 1, 2, &queries) };
+    drop(Release::create(made.path(), &wanted).unwrap());
     let [with, without] = [true, false].map(|others| {
         let copy = tempfile::tempdir().unwrap();
-        let wanted = Settings { keep: antinoise_release::Keep::Sample, ..settings(1, 1, 2, &queries) };
-        drop(Release::create(copy.path(), &wanted).unwrap());
-        let database = Connection::open(copy.path().join("release.db")).unwrap();
-        let key = "UPDATE facts SET value = ? WHERE name = 'sampling key'";
-        assert_eq!(database.execute(key, ["5a".repeat(32)]).unwrap(), 1);
-        drop(database);
-        let mut release = Release::open(copy.path()).unwrap();
+        folder::copy(made.path(), copy.path());
+        let mut release = Release::adopt(copy.path()).unwrap();
         let mut period = release.freeze(&Period::Number(0)).unwrap();
         for row in 0..10 {
             if others {

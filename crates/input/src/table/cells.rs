@@ -24,8 +24,10 @@ use crate::InvalidParameter;
 pub enum Role {
     /// When something happened.
     Time,
-    /// A name of something: a user, a key, a category.
+    /// A name of something: a key, a category.
     Name,
+    /// A user: a name, or a number that must be whole.
+    User,
     /// A number.
     Value,
 }
@@ -40,7 +42,7 @@ impl Role {
         match found {
             // A table without rows has not always types.
             Null => true,
-            Boolean => self == Self::Name,
+            Boolean => matches!(self, Self::Name | Self::User),
             Dictionary(_, values) => self.reads(values),
             Utf8 | LargeUtf8 | Utf8View => self != Self::Value,
             Float32 | Float64 => self != Self::Name,
@@ -58,6 +60,7 @@ impl Role {
                 "text, numbers, dates, or timestamps in UTC, at a fixed offset or without a zone: of other zones, give local times"
             }
             Self::Name => "text, whole numbers or true and false",
+            Self::User => "text, numbers or true and false",
             Self::Value => "numbers",
         }
     }
@@ -114,6 +117,7 @@ enum Kind<'a> {
     TextView(&'a StringViewArray),
     Truth(Of<'a, bool>),
     Whole(Of<'a, i128>),
+    Single(Of<'a, f64>),
     Real(Of<'a, f64>),
     Decimal(&'a Decimal128Array),
     Day(Of<'a, Option<NaiveDateTime>>),
@@ -167,6 +171,30 @@ impl<'a> Cells<'a> {
         })
     }
 
+    /// The cell as the text of a user, which [`user_name`](super::user_name) reads: a number that may have
+    /// been rounded is refused; `what` names it then.
+    ///
+    /// # Errors
+    /// When there is nothing, or a number of single precision from 2^24 on.
+    pub fn user<'t>(
+        &'t self,
+        what: &str,
+        row: usize,
+        room: &'t mut String,
+    ) -> Result<&'t str, InvalidParameter> {
+        self.given(what, row)?;
+        let Some((number, is_single)) = self.kind.real_at(row) else { return self.text(what, row, room) };
+        if is_single && number.abs() >= f64::from(1 << 24) {
+            let must_be =
+                "below 2^24 in single precision: larger ones may have been rounded, and be several users";
+            return Err(InvalidParameter::new(what, number, must_be));
+        }
+        room.clear();
+        // With a point or an exponent: a number that is no text was not written with digits alone.
+        let _ = write!(room, "{number:?}");
+        Ok(room)
+    }
+
     /// The cell as a number, or as its text, which may need `room`; `what` names it where it is refused.
     ///
     /// # Errors
@@ -196,8 +224,8 @@ impl<'a> Kind<'a> {
             Utf8 => Self::Text(array.as_string()),
             LargeUtf8 => Self::LargeText(array.as_string()),
             Utf8View => Self::TextView(array.as_string_view()),
-            Float32 => Self::real(array.as_primitive::<Float32Type>()),
-            Float64 => Self::real(array.as_primitive::<Float64Type>()),
+            Float32 => Self::Single(real(array.as_primitive::<Float32Type>())),
+            Float64 => Self::Real(real(array.as_primitive::<Float64Type>())),
             Decimal128(..) => Self::Decimal(array.as_primitive()),
             Date32 => Self::Day(clock(array.as_primitive::<Date32Type>(), None)),
             Date64 => Self::Day(clock(array.as_primitive::<Date64Type>(), None)),
@@ -214,8 +242,14 @@ impl<'a> Kind<'a> {
         }
     }
 
-    fn real<T: ArrowPrimitiveType<Native: Into<f64>>>(array: &'a PrimitiveArray<T>) -> Self {
-        Self::Real(Box::new(|row| array.value(row).into()))
+    /// The number, where it is one that may have a fraction, and whether it is of single precision.
+    fn real_at(&self, row: usize) -> Option<(f64, bool)> {
+        match self {
+            Self::Single(number) => Some((number(row), true)),
+            Self::Real(number) => Some((number(row), false)),
+            Self::Dictionary(rows, values) => values.real_at(rows[row]),
+            _ => None,
+        }
     }
 
     fn text<'t>(&'t self, row: usize, room: &'t mut String) -> std::result::Result<&'t str, fmt::Error> {
@@ -226,7 +260,7 @@ impl<'a> Kind<'a> {
             Self::Dictionary(rows, values) => return values.text(rows[row], room),
             Self::Truth(is_true) => write!(room, "{}", is_true(row))?,
             Self::Whole(number) => write!(room, "{}", number(row))?,
-            Self::Real(number) => write!(room, "{}", number(row))?,
+            Self::Single(number) | Self::Real(number) => write!(room, "{}", number(row))?,
             Self::Decimal(array) => write!(room, "{}", array.value_as_string(row))?,
             Self::Day(time) => write!(room, "{:?}", four_digits(time(row))?.date())?,
             Self::Instant(time) => write!(room, "{:?}", four_digits(time(row))?)?,
@@ -238,7 +272,7 @@ impl<'a> Kind<'a> {
     fn number<'t>(&'t self, row: usize, room: &'t mut String) -> Number<'t> {
         match self {
             Self::Whole(number) => Number::Real(number(row) as f64),
-            Self::Real(number) => Number::Real(number(row)),
+            Self::Single(number) | Self::Real(number) => Number::Real(number(row)),
             Self::Dictionary(rows, values) => values.number(rows[row], room),
             other => {
                 room.clear();
@@ -246,6 +280,10 @@ impl<'a> Kind<'a> {
             }
         }
     }
+}
+
+fn real<'a, T: ArrowPrimitiveType<Native: Into<f64>>>(array: &'a PrimitiveArray<T>) -> Of<'a, f64> {
+    Box::new(|row| array.value(row).into())
 }
 
 /// The cells of an array of whole numbers.

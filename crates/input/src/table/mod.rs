@@ -8,6 +8,7 @@ mod number;
 mod panics;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod user;
 
 #[cfg(feature = "arrow")]
 pub use cells::{Cells, Role, column};
@@ -17,3 +18,4 @@ pub use number::Number;
 pub use panics::unless_panicking;
 #[cfg(feature = "parquet")]
 pub use parquet::Parquet;
+pub use user::user_name;

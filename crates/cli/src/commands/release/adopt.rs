@@ -16,7 +16,8 @@ use crate::failure::Result;
   cp -r shops moved && rm -r shops
   antinoise release adopt moved
 
-Only where the original will never be used again: two folders that go on with one
+Only where the original will never be used again, and published nothing since this
+copy was made: two folders that go on with one
 release publish different data under the same noise, and the difference of what they
 publish has no noise at all.")]
 pub struct Arguments {

@@ -35,6 +35,10 @@ a month), or a whole number t, which holds times from t to below t + 1; where pe
 are numbers and times are dates, all rows of the file are of the period. Periods come
 in their order, and each is frozen once; some may be left out.
 
+A user is a name, or a whole number however it is written: 7, 7.0 and 7e0 are one user;
+fractions, and numbers with a point or an exponent from 2^53 on, are refused. Names that
+differ only in case, spaces or Unicode form are users of their own, and warned of.
+
 What is printed is exact, and not private: it is for whoever runs the release."
 )]
 pub struct Arguments {
@@ -116,6 +120,9 @@ struct Frozen {
     /// `None` where counts were given.
     #[serde(flatten)]
     found: Option<Found>,
+    /// Of users whose names are nearly the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// Rows from one sign of life to the next.
@@ -139,7 +146,7 @@ impl Arguments {
         };
         let counts = release.read_counts(self.input("counts", counts)?)?;
         release.freeze_counts(period, &counts)?;
-        Ok(Frozen { period: period.clone(), found: None })
+        Ok(Frozen { period: period.clone(), found: None, warning: None })
     }
 
     fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
@@ -159,8 +166,12 @@ impl Arguments {
         for period in &self.periods {
             let mut freezing = release.freeze(period)?;
             let found = self.read(&mut freezing, events, &columns, &mut each)?;
+            let warning = freezing.similar_users()?.warning();
+            if let Some(warning) = &warning {
+                eprintln!("warning: {warning}");
+            }
             freezing.commit()?;
-            frozen.push(Frozen { period: period.clone(), found: Some(found) });
+            frozen.push(Frozen { period: period.clone(), found: Some(found), warning });
         }
         Ok(frozen)
     }
@@ -228,7 +239,7 @@ impl Arguments {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Frozen { period, found } in &self.frozen {
+        for Frozen { period, found, .. } in &self.frozen {
             let Some(Found { tally, late, later }) = found else {
                 writeln!(f, "{period}: counts taken as they are")?;
                 continue;

@@ -1,0 +1,106 @@
+use std::borrow::Cow;
+
+use crate::InvalidParameter;
+
+/// The name of a user whose cell holds `text`: of a whole number its decimal digits, whichever way it is
+/// written; of anything else the text as it is.
+///
+/// 7, 7.0, 7e0, +7 and 007 are one user, and so are whole numbers of any length that are written with digits
+/// alone. Numbers with a point or an exponent
+/// may have been rounded: from 2^53 on they are refused, as are fractions, infinities and NaN.
+///
+/// ```
+/// use antinoise_input::table::user_name;
+/// for seven in ["7", "7.0", "7e0", " 70e-1 ", "+007"] {
+///     assert_eq!(user_name(seven)?, "7");
+/// }
+/// assert_eq!(user_name("9007199254740993")?, "9007199254740993");
+/// assert_eq!(user_name("Ada 7.0")?, "Ada 7.0");
+/// assert!(user_name("9007199254740992.0").is_err() && user_name("7.5").is_err());
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Errors
+/// When it is a number that names no user.
+pub fn user_name(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
+    let refused =
+        |must_be: &str| Err(InvalidParameter::new("user of an event", format!("{text:?}"), must_be));
+    let found = text.trim();
+    let (is_negative, unsigned) = match found.as_bytes().first() {
+        Some(b'-') => (true, &found[1..]),
+        Some(b'+') => (false, &found[1..]),
+        _ => (false, found),
+    };
+    if ["nan", "inf", "infinity"].iter().any(|word| unsigned.eq_ignore_ascii_case(word)) {
+        return refused("a name or a whole number");
+    }
+    let Some(number) = Decimal::of(unsigned) else { return Ok(Cow::Borrowed(text)) };
+    let Some(digits) = number.whole() else {
+        return refused("a name or a whole number: a fraction is no user");
+    };
+    if !number.is_plain && !is_exact(&digits) {
+        let must_be = "below 2^53 where it has a point or an exponent: larger ones may have been rounded, and be several users. Write users as \
+                       whole numbers or text";
+        return refused(must_be);
+    }
+    let sign = if is_negative && digits != "0" { "-" } else { "" };
+    Ok(if sign.is_empty() && digits == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{sign}{digits}"))
+    })
+}
+
+/// Whether a double of these digits is no other whole number, rounded.
+fn is_exact(digits: &str) -> bool {
+    digits.parse::<u64>().is_ok_and(|number| number < 1 << 53)
+}
+
+/// A number as its digits are written, without its sign.
+struct Decimal<'a> {
+    before: &'a str,
+    after: &'a str,
+    exponent: i64,
+    /// Digits alone.
+    is_plain: bool,
+}
+
+impl<'a> Decimal<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));
+        let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        if before.len() + after.len() == 0 || !are_digits(before) || !are_digits(after) {
+            return None;
+        }
+        let is_plain = before.len() == text.len();
+        let exponent = match exponent {
+            None => 0,
+            Some(written) => {
+                let digits = written.strip_prefix(['+', '-']).unwrap_or(written);
+                if digits.is_empty() || !are_digits(digits) {
+                    return None;
+                }
+                // Beyond any number that has a meaning.
+                written.parse().unwrap_or(if written.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 })
+            }
+        };
+        Some(Self { before, after, exponent, is_plain })
+    }
+
+    /// The digits of the whole number that it is, if it is one. Of numbers so large that they are refused
+    /// anyway, some digits.
+    fn whole(&self) -> Option<String> {
+        const LONGEST: i64 = 40;
+        let all = format!("{}{}", self.before, self.after);
+        let digits = all.trim_start_matches('0');
+        let significant = digits.trim_end_matches('0');
+        if significant.is_empty() {
+            return Some("0".into());
+        }
+        // The value is `significant` times 10 to this power.
+        let power = self.exponent - self.after.len() as i64 + (digits.len() - significant.len()) as i64;
+        let zeros = if self.is_plain { power } else { power.min(LONGEST) };
+        (power >= 0).then(|| format!("{significant}{}", "0".repeat(zeros as usize)))
+    }
+}

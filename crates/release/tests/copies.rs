@@ -1,0 +1,145 @@
+//! Two folders of one release are never both gone on with, unless somebody says so.
+
+#[path = "common/folder.rs"]
+mod folder;
+
+use std::path::Path;
+use std::process::Command;
+
+use antinoise_release::{Period, Release, Settings, Unit};
+use folder::copy;
+
+fn create(folder: &Path) -> Release {
+    let settings = Settings { max_periods: 3, ..Settings::new(vec!["a".into()], 6, Unit::User) };
+    Release::create(folder, &settings).unwrap()
+}
+
+fn go_on(release: &mut Release, period: i64) {
+    let mut freezing = release.freeze(&Period::Number(period)).unwrap();
+    freezing.add("ada", "a", None).unwrap();
+    freezing.commit().unwrap();
+    release.publish().unwrap();
+}
+
+fn refused(folder: &Path, named: &str) {
+    let error = Release::open(folder).unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().contains(named), "{named:?} is not in {error}");
+}
+
+/// Files with the contents of others, where they are: as `cp` writes over what is there.
+fn write_over(from: &Path, to: &Path, names: &[&str]) {
+    names
+        .iter()
+        .for_each(|name| std::fs::write(to.join(name), std::fs::read(from.join(name)).unwrap()).unwrap());
+}
+
+#[test]
+fn a_backup_that_is_written_over_its_folder_in_place_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, backup) = (root.path().join("release"), root.path().join("backup"));
+    let mut release = create(&path);
+    go_on(&mut release, 0);
+    copy(&path, &backup);
+    go_on(&mut release, 1);
+    drop(release);
+    write_over(&backup, &path, &["release.db", "secret", "seal"]);
+    refused(&path, "a copy (seal ");
+    // By name, where nothing was published since.
+    Release::adopt(&path).unwrap();
+    Release::open(&path).unwrap();
+}
+
+#[test]
+fn copies_that_both_went_on_are_never_taken_for_one_another() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, other) = (root.path().join("release"), root.path().join("other"));
+    let mut release = create(&path);
+    copy(&path, &other);
+    refused(&other, "a copy (");
+    let mut copied = Release::adopt(&other).unwrap();
+    // The same events, so that nothing but the tokens differs.
+    (0..2).for_each(|period| go_on(&mut release, period));
+    (0..2).for_each(|period| go_on(&mut copied, period));
+    drop((release, copied));
+    write_over(&other, &path, &["release.db"]);
+    refused(&path, "older than its seal, or of a copy of the folder");
+    write_over(&other, &path, &["release.db", "secret", "seal"]);
+    refused(&path, "a copy (");
+    std::fs::remove_file(path.join("seal")).unwrap();
+    refused(&path, "is absent but must be as the last change wrote it");
+    std::fs::write(other.join("seal"), "0\nkey = 1\n").unwrap();
+    refused(&other, "seal is damaged");
+}
+
+#[test]
+fn what_happens_to_any_folder_is_no_alarm() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, moved) = (root.path().join("release"), root.path().join("moved"));
+    go_on(&mut create(&path), 0);
+    copy(&path, &root.path().join("backup"));
+    std::fs::rename(&path, &moved).unwrap();
+    let _ = Command::new("touch").arg(moved.join("release.db")).arg(moved.join("seal")).status();
+    for period in 1..3 {
+        go_on(&mut Release::open(&moved).unwrap(), period);
+    }
+    let database = rusqlite::Connection::open(moved.join("release.db")).unwrap();
+    database.execute_batch("VACUUM").unwrap();
+    Release::open(&moved).unwrap();
+}
+
+const INSIDE: &str = "ANTINOISE_TWO_TMPFS";
+
+/// Where this process may mount: two fresh file systems in memory number their files alike.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_copy_on_another_fresh_tmpfs_is_refused() {
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("no mounts are allowed here: the unit tests of `home` compare made-up file systems");
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let script = "mkdir one two && mount -t tmpfs tmpfs one && mount -t tmpfs tmpfs two && exec \"$0\" --exact inside --ignored";
+    let inside = Command::new("unshare")
+        .args(["-m", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .current_dir(root.path())
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&inside.stdout);
+    assert!(
+        inside.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&inside.stderr)
+    );
+}
+
+#[test]
+#[ignore = "of two file systems that the test above mounts"]
+#[cfg(target_os = "linux")]
+fn inside() {
+    use std::os::unix::fs::MetadataExt;
+    if std::env::var_os(INSIDE).is_none() {
+        return;
+    }
+    let (one, two) = (Path::new("one/release"), Path::new("two/release"));
+    go_on(&mut create(one), 0);
+    std::fs::create_dir(two).unwrap();
+    let inode = |path: &Path| path.metadata().unwrap().ino();
+    let mut files: Vec<_> = std::fs::read_dir(one).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort_by_key(|path| inode(path));
+    for file in files {
+        let to = two.join(file.file_name().unwrap());
+        // Others in between, until the next number is that of the file.
+        for other in 0.. {
+            std::fs::copy(&file, &to).unwrap();
+            if inode(&to) == inode(&file) {
+                break;
+            }
+            assert!(inode(&to) < inode(&file), "numbers grow from 1 on");
+            std::fs::rename(&to, format!("two/{other}-{}", inode(&to))).unwrap();
+        }
+    }
+    refused(two, "a copy (");
+    Release::open(one).unwrap();
+}

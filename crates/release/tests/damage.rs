@@ -1,0 +1,230 @@
+//! What was altered by hand, or by a disk, is found and named; or nothing of what is published depends on it.
+
+#[path = "common/folder.rs"]
+mod folder;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use antinoise_release::{Error, Period, Published, Release, Result, Settings, Unit, published};
+use folder::copy;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+/// Two periods published and one waiting; all that a release keeps.
+fn begun(folder: &Path) {
+    let queries = ["counts", "window:2", "sum:0,9"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
+    let keys = ["a", "b"].map(String::from).to_vec();
+    let settings = Settings { max_periods: 2, queries, monotone: true, ..Settings::new(keys, 4, Unit::User) };
+    let mut release = Release::create(folder, &settings).unwrap();
+    for period in 0..3 {
+        freeze(&mut release, period).unwrap();
+        if period < 2 {
+            release.publish().unwrap();
+        }
+    }
+}
+
+fn freeze(release: &mut Release, period: i64) -> Result<()> {
+    let mut freezing = release.freeze(&Period::Number(period))?;
+    for user in 0..30 {
+        let key = if user % 3 == 0 { "a" } else { "b" };
+        freezing.add(&format!("user {}", user * (period + 1) % 37), key, Some(user as f64))?;
+    }
+    freezing.commit().map(|_| ())
+}
+
+/// What is published in the end by the release in `folder`, which may be a copy; a panic is a failure.
+fn ended(folder: &Path) -> Result<Vec<Published>> {
+    let go_on = || {
+        let mut release = Release::adopt(folder)?;
+        release.publish()?;
+        freeze(&mut release, 3)?;
+        release.publish()?;
+        drop(release);
+        published(folder)
+    };
+    catch_unwind(AssertUnwindSafe(go_on)).expect("no panic")
+}
+
+fn check_named(what: &str, error: &Error, words: &[&str]) {
+    let said = error.to_string();
+    assert!(error.is_bad_input() && words.iter().any(|word| said.contains(word)), "{what}: {said}");
+    assert!(
+        !["SQL", "sql", "UNIQUE", "malformed", "no such", "NULL"].iter().any(|word| said.contains(word)),
+        "{what}: {said}"
+    );
+}
+
+type Rows = Vec<Vec<Value>>;
+
+fn read(database: &Connection, table: &str) -> Rows {
+    let mut select = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
+    let columns = select.column_count();
+    let row = |row: &rusqlite::Row| (0..columns).map(|column| row.get(column)).collect();
+    select.query_map([], row).unwrap().map(|row| row.unwrap()).collect()
+}
+
+/// Whether the tables let these rows in.
+fn write(database: &mut Connection, table: &str, rows: &Rows) -> bool {
+    let change = database.transaction().unwrap();
+    change.execute(&format!("DELETE FROM {table}"), []).unwrap();
+    let places = vec!["?"; rows.first().map_or(0, Vec::len)].join(",");
+    let insert = format!("INSERT INTO {table} VALUES ({places})");
+    let all = rows.iter().all(|row| change.execute(&insert, rusqlite::params_from_iter(row)).is_ok());
+    if all { change.commit().is_ok() } else { false }
+}
+
+fn altered(value: &Value) -> Vec<Value> {
+    let mut others = match value {
+        Value::Null => vec![Value::Integer(1), Value::Blob(vec![0; 48])],
+        Value::Integer(number) => {
+            vec![Value::Integer(number + 1), Value::Real(*number as f64), Value::Text(number.to_string())]
+        }
+        Value::Real(number) => vec![Value::Real(number + 1.0), Value::Integer(*number as i64)],
+        Value::Text(text) => vec![
+            Value::Text(format!("{text} ")),
+            Value::Text(String::new()),
+            Value::Blob(text.clone().into_bytes()),
+        ],
+        Value::Blob(bytes) => {
+            let mut flipped = bytes.clone();
+            flipped.last_mut().into_iter().for_each(|byte| *byte ^= 1);
+            vec![Value::Blob(flipped), Value::Blob(bytes[..bytes.len().saturating_sub(8)].into())]
+        }
+    };
+    others.push(Value::Null);
+    others.retain(|other| other != value);
+    others
+}
+
+/// Every table, every column, of the first, a middle and the last row: altered, deleted, twice, and exchanged
+/// with another row's.
+fn alterations(rows: &Rows) -> Vec<(String, Rows)> {
+    let mut all = Vec::new();
+    let mut places = vec![0, rows.len() / 2, rows.len() - 1];
+    places.dedup();
+    let mut with = |what: String, change: &dyn Fn(&mut Rows)| {
+        let mut rows = rows.clone();
+        change(&mut rows);
+        all.push((what, rows));
+    };
+    for &at in &places {
+        with(format!("row {at} deleted"), &|rows| drop(rows.remove(at)));
+        with(format!("row {at} twice"), &|rows| rows.push(rows[at].clone()));
+        with(format!("row {at} exchanged"), &|rows| {
+            let last = rows.len() - 1;
+            rows.swap(at, if at == last { 0 } else { last });
+        });
+        for column in 0..rows[at].len() {
+            for other in altered(&rows[at][column]) {
+                with(format!("row {at}, column {column}: {other:?}"), &|rows| {
+                    rows[at][column] = other.clone()
+                });
+            }
+            with(format!("row {at}, column {column} exchanged"), &|rows| {
+                let other = (at + 1) % rows.len();
+                let mine = rows[at][column].clone();
+                rows[at][column] = std::mem::replace(&mut rows[other][column], mine);
+            });
+        }
+    }
+    with("all deleted".into(), &|rows| rows.clear());
+    all
+}
+
+#[test]
+fn whatever_is_altered_in_the_database_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let (base, folder) = (root.path().join("base"), root.path().join("case"));
+    begun(&base);
+    copy(&base, &folder);
+    let wanted = ended(&folder).unwrap();
+    assert_eq!(wanted.len(), 4 * 2 * 3);
+    let again = |folder: &Path| {
+        std::fs::remove_dir_all(folder).unwrap();
+        copy(&base, folder);
+    };
+    let (mut cases, mut kept) = (0, Vec::new());
+    for (table, named) in [
+        ("facts", "facts"),
+        ("counted", "counted"),
+        ("periods", "period"),
+        ("running", "running sums"),
+        ("published", "published figures"),
+        ("seals", "seals"),
+    ] {
+        again(&folder);
+        let rows = read(&Connection::open(folder.join("release.db")).unwrap(), table);
+        for (what, rows_now) in alterations(&rows) {
+            again(&folder);
+            let mut database = Connection::open(folder.join("release.db")).unwrap();
+            if rows_now == rows || !write(&mut database, table, &rows_now) {
+                continue;
+            }
+            // Columns of whole numbers keep no other kind.
+            if read(&database, table) == rows {
+                continue;
+            }
+            drop(database);
+            cases += 1;
+            match ended(&folder) {
+                Ok(figures) => {
+                    assert_eq!(figures, wanted, "{table}: {what}");
+                    kept.push(format!("{table}: {what}"));
+                }
+                Err(error) => {
+                    check_named(&format!("{table}: {what}"), &error, &[named, "older than its seal"]);
+                }
+            }
+        }
+    }
+    // Which row of this table was written first is nowhere read.
+    kept.retain(|what| !(what.starts_with("counted: row ") && what.ends_with(" exchanged")));
+    assert!(cases > 230 && kept.is_empty(), "{cases}, {kept:?}");
+    for (sql, named) in [
+        ("CREATE TRIGGER t AFTER INSERT ON published BEGIN DELETE FROM counted; END", "damaged (tables"),
+        ("DROP TABLE running", "damaged (tables"),
+        ("ALTER TABLE periods ADD COLUMN more", "damaged (tables"),
+        (
+            "DELETE FROM published WHERE rowid > 6; DELETE FROM periods WHERE step = 2; DELETE FROM counted WHERE step = 2",
+            "damaged (",
+        ),
+    ] {
+        again(&folder);
+        Connection::open(folder.join("release.db")).unwrap().execute_batch(sql).unwrap();
+        check_named(sql, &ended(&folder).unwrap_err(), &[named]);
+    }
+}
+
+#[test]
+fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let (base, folder) = (root.path().join("base"), root.path().join("case"));
+    begun(&base);
+    copy(&base, &folder);
+    let wanted = ended(&folder).unwrap();
+    let (mut random, mut refused) = (7u64, [0, 0]);
+    for round in 0..400 {
+        std::fs::remove_dir_all(&folder).unwrap();
+        copy(&base, &folder);
+        let file = usize::from(round >= 200);
+        let path = folder.join(["release.db", "seal"][file]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = used[(random >> 33) as usize % used.len()];
+        bytes[at] ^= 1 << (random >> 30 & 7);
+        std::fs::write(&path, bytes).unwrap();
+        match ended(&folder) {
+            Ok(figures) => assert_eq!(figures, wanted, "byte {at}"),
+            Err(error) => {
+                refused[file] += 1;
+                let words =
+                    ["damaged", "another database", "another file", "of version", "older than its seal"];
+                check_named(&format!("byte {at}"), &error, &words);
+            }
+        }
+    }
+    assert!(refused[0] > 120 && refused[1] == 200, "{refused:?} of 200 each");
+}
