@@ -3,7 +3,7 @@
 //! A sampler draws no randomness of its own: it takes a secure generator from its caller, so that a run can
 //! be resumed with the same batches.
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, between};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -79,13 +79,17 @@ pub struct Batches {
 
 /// Above all 64 random bits.
 const ALL: u128 = 1 << 64;
+/// Most examples of a run, and in all batches that are drawn ahead; most steps that are drawn ahead. Two of either can be added in 32 bits.
+const MOST: usize = 1 << 31;
+const MOST_STEPS: usize = 1 << 26;
+const HELD: &str = "the most that are held in memory";
 
 impl Batches {
     /// The batches of `sampler` in `steps` steps over `examples` examples, of expected size `batch_size` where it draws them, in an
     /// order drawn from `rng`.
     ///
     /// # Errors
-    /// For [`Sampler::External`], whose batches are not formed here.
+    /// For [`Sampler::External`], whose batches are not formed here, and those of the sampler's own function.
     pub fn new(
         sampler: Sampler,
         examples: usize,
@@ -94,11 +98,11 @@ impl Batches {
         rng: &mut impl Rng,
     ) -> Result<Self, InvalidParameter> {
         match sampler {
-            Sampler::Cyclic { groups } => Ok(Self::cyclic(examples, groups, rng)),
-            Sampler::Poisson { groups } => Ok(Self::poisson(examples, batch_size, groups, rng)),
-            Sampler::BallsInBins { bins } => Ok(Self::balls_in_bins(examples, bins, rng)),
-            Sampler::BMinSep { min_sep } => Ok(Self::b_min_sep(examples, batch_size, min_sep, steps, rng)),
-            Sampler::Stream => Ok(Self::stream(examples, batch_size)),
+            Sampler::Cyclic { groups } => Self::cyclic(examples, groups, rng),
+            Sampler::Poisson { groups } => Self::poisson(examples, batch_size, groups, rng),
+            Sampler::BallsInBins { bins } => Self::balls_in_bins(examples, bins, rng),
+            Sampler::BMinSep { min_sep } => Self::b_min_sep(examples, batch_size, min_sep, steps, rng),
+            Sampler::Stream => Self::stream(examples, batch_size),
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
                 "external",
@@ -108,17 +112,27 @@ impl Batches {
     }
 
     /// Cyclic batches over `examples` examples in an order drawn from `rng` (Fisher-Yates).
-    pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Self {
+    ///
+    /// # Errors
+    /// When there are no examples or more than 2^31, no groups, or more groups than examples.
+    pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Result<Self, InvalidParameter> {
+        let examples = between("examples", examples, 1, MOST, HELD)?;
+        between("groups", groups, 1, examples, "examples")?;
         let mut order: Vec<usize> = (0..examples).collect();
         for last in (1..examples).rev() {
             order.swap(last, below(last as u64 + 1, rng) as usize);
         }
         let start = |g: usize| (g as u128 * examples as u128 / groups as u128) as usize;
-        Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL }
+        Ok(Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL })
     }
 
     /// Balls in bins: every example in a bin drawn from `rng`.
-    pub fn balls_in_bins(examples: usize, bins: usize, rng: &mut impl Rng) -> Self {
+    ///
+    /// # Errors
+    /// When there are no examples or more than 2^31, no bins, or more bins than examples.
+    pub fn balls_in_bins(examples: usize, bins: usize, rng: &mut impl Rng) -> Result<Self, InvalidParameter> {
+        let examples = between("examples", examples, 1, MOST, HELD)?;
+        between("bins", bins, 1, examples, "examples")?;
         let of: Vec<usize> = (0..examples).map(|_| below(bins as u64, rng) as usize).collect();
         let mut starts = vec![0; bins + 1];
         of.iter().for_each(|&bin| starts[bin + 1] += 1);
@@ -128,20 +142,33 @@ impl Batches {
             order[next[bin]] = example;
             next[bin] += 1;
         }
-        Self { order, starts, repeats: true, threshold: ALL }
+        Ok(Self { order, starts, repeats: true, threshold: ALL })
     }
 
     /// b-min-sep batches of expected size `batch_size` in `steps` steps, drawn from `rng` example by example: all of them at once, so that
-    /// any step can be had. `min_sep` batches may have no more examples than there are.
+    /// any step can be had.
+    ///
+    /// # Errors
+    /// When there are no examples or more than 2^31, `min_sep` batches have more examples than there are, a number is 0, or there are
+    /// more than 2^26 steps, or so many that their batches have more than 2^31 examples on average.
     pub fn b_min_sep(
         examples: usize,
         batch_size: usize,
         min_sep: usize,
         steps: usize,
         rng: &mut impl Rng,
-    ) -> Self {
-        let free = examples - (min_sep - 1) * batch_size;
-        let joins = Coin::new(batch_size, free);
+    ) -> Result<Self, InvalidParameter> {
+        let examples = between("examples", examples, 1, MOST, HELD)?;
+        between("batch_size", batch_size, 1, examples, "examples")?;
+        between("min_sep", min_sep, 1, examples / batch_size, "examples / batch_size")?;
+        between(
+            "steps",
+            steps,
+            1,
+            MOST_STEPS.min(MOST / batch_size),
+            "the most whose batches are held in memory",
+        )?;
+        let joins = Coin::new(batch_size, examples - (min_sep - 1) * batch_size);
         let mut of_step = vec![Vec::new(); steps];
         for example in 0..examples {
             // Each B of N numbers are a wait of one step more; the rest are none.
@@ -160,25 +187,38 @@ impl Batches {
             *end += batch.len();
             Some(*end)
         }));
-        Self { starts: starts.collect(), order: of_step.concat(), repeats: false, threshold: ALL }
+        Ok(Self { starts: starts.collect(), order: of_step.concat(), repeats: false, threshold: ALL })
     }
 
     /// Batches of `batch_size` examples in their given order, as many as there are; empty ones from there on.
-    pub fn stream(examples: usize, batch_size: usize) -> Self {
-        let steps = examples / batch_size;
+    ///
+    /// # Errors
+    /// When there are no examples or more than 2^31, or the batch size is 0 or more than the examples.
+    pub fn stream(examples: usize, batch_size: usize) -> Result<Self, InvalidParameter> {
+        let examples = between("examples", examples, 1, MOST, HELD)?;
+        let steps = examples / between("batch_size", batch_size, 1, examples, "examples")?;
         let starts = (0..=steps).map(|step| step * batch_size).collect();
-        Self { order: (0..steps * batch_size).collect(), starts, repeats: false, threshold: ALL }
+        Ok(Self { order: (0..steps * batch_size).collect(), starts, repeats: false, threshold: ALL })
     }
 
     /// Block-cyclic Poisson batches of expected size `batch_size` from `groups` groups, drawn from `rng`.
-    pub fn poisson(examples: usize, batch_size: usize, groups: usize, rng: &mut impl Rng) -> Self {
-        let mut batches = Self::cyclic(examples, groups, rng);
+    ///
+    /// # Errors
+    /// When there are no examples or more than 2^31, no groups, or the batches of all groups have none or more examples than there are.
+    pub fn poisson(
+        examples: usize,
+        batch_size: usize,
+        groups: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Self, InvalidParameter> {
+        let mut batches = Self::cyclic(examples, groups, rng)?;
+        between("batch_size", batch_size, 1, examples / groups, "examples / groups")?;
         for ends in batches.starts.windows(2) {
             batches.order[ends[0]..ends[1]].sort_unstable();
         }
         // Rounded down: a smaller probability is never less private.
         let threshold = ((batch_size as u128 * groups as u128) << 64) / examples as u128;
-        Self { threshold: threshold.min(ALL), ..batches }
+        Ok(Self { threshold, ..batches })
     }
 
     /// The examples of step `step`, in increasing order but for cyclic batches; `rng` is the step's own generator,
@@ -189,7 +229,7 @@ impl Batches {
     /// use antinoise_plan::Batches;
     /// let (key, run) = (Key::from_seed_insecure(1), RunId::default());
     /// let mut rng = |purpose, step| KeyedRng::new(&key, &run, purpose, step);
-    /// let batches = Batches::cyclic(10, 3, &mut rng(Purpose::DataOrder, 0));
+    /// let batches = Batches::cyclic(10, 3, &mut rng(Purpose::DataOrder, 0)).unwrap();
     /// let epoch: Vec<usize> = (0..3).flat_map(|t| batches.at(t, &mut rng(Purpose::BatchSampling, t as u64))).collect();
     /// assert_eq!(epoch.len(), 10); // everyone once
     /// ```

@@ -36,7 +36,7 @@ fn is_plain_sgd(setting: Setting, steps: usize, least: f64) {
     run(&mut trainer);
 
     let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(KEY), &RunId::default(), purpose, step);
-    let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder, 0));
+    let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder, 0)).unwrap();
     let (mut parameters, mut velocity) = (case.start(), vec![0.0; case.model.parameters()]);
     for step in 0..steps {
         let batch = match setting {
@@ -92,7 +92,7 @@ fn a_step_takes_the_release_that_the_plan_says() {
         trainer.step().unwrap();
         let key = || Key::from_seed_insecure(KEY);
         let rng = |purpose| KeyedRng::new(&key(), &RunId::default(), purpose, 0);
-        let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder));
+        let batches = Batches::cyclic(1440, 12, &mut rng(Purpose::DataOrder)).unwrap();
         let batch = batches.at(0, &mut rng(Purpose::BatchSampling));
         let start = case.start();
         let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;

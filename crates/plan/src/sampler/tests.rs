@@ -8,7 +8,7 @@ fn rng(seed: u64, step: u64) -> KeyedRng {
 
 #[test]
 fn cyclic_batches_keep_their_schema() {
-    let batches = Batches::cyclic(103, 10, &mut rng(3, 0));
+    let batches = Batches::cyclic(103, 10, &mut rng(3, 0)).unwrap();
     let all: Vec<Vec<usize>> = (0..30).map(|t| batches.at(t, &mut rng(0, 0))).collect();
     for example in 0..103 {
         let turns: Vec<usize> = (0..30).filter(|&t| all[t].contains(&example)).collect();
@@ -24,7 +24,7 @@ fn orders_differ_with_the_key_and_are_uniform() {
     // freedom over 4000 seeds, false alarm 1e-6 (threshold 30.7).
     let mut counts = [0f64; 4];
     for seed in 0..4000 {
-        counts[Batches::cyclic(4, 2, &mut rng(seed, 0)).order[0]] += 1.0;
+        counts[Batches::cyclic(4, 2, &mut rng(seed, 0)).unwrap().order[0]] += 1.0;
     }
     let chi_squared: f64 = counts.iter().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
     assert!(chi_squared < 30.7, "{counts:?}");
@@ -35,7 +35,7 @@ fn poisson_batches_have_the_binomial_mean_and_variance() {
     // 2000 batches of Binomial(400 / groups, groups / 8): mean 50, variance 50 (1 - groups / 8). Six standard
     // errors: false alarm 1e-8.
     for groups in [1, 4] {
-        let batches = Batches::poisson(400, 50, groups, &mut rng(6, 0));
+        let batches = Batches::poisson(400, 50, groups, &mut rng(6, 0)).unwrap();
         let sizes: Vec<f64> =
             (0..2000).map(|t| batches.at(t as usize, &mut rng(5, t)).len() as f64).collect();
         let mean = sizes.iter().sum::<f64>() / 2000.0;
@@ -48,7 +48,7 @@ fn poisson_batches_have_the_binomial_mean_and_variance() {
 
 #[test]
 fn block_cyclic_batches_keep_their_groups() {
-    let batches = Batches::poisson(101, 5, 4, &mut rng(8, 0));
+    let batches = Batches::poisson(101, 5, 4, &mut rng(8, 0)).unwrap();
     let mut group_of = [None; 101];
     for t in 0..400 {
         for example in batches.at(t, &mut rng(9, t as u64)) {
@@ -75,7 +75,7 @@ fn bins_are_uniform_independent_and_fixed_for_the_run() {
     // Where two examples are: chi-squared with 8 degrees of freedom over 4500 keys, false alarm 1e-6 (threshold 42.7).
     let mut counts = [0f64; 9];
     for seed in 0..4500 {
-        let batches = Batches::balls_in_bins(101, 3, &mut rng(seed, 0));
+        let batches = Batches::balls_in_bins(101, 3, &mut rng(seed, 0)).unwrap();
         let found = of(&batches, 0, 3);
         assert!(found.iter().all(|&bin| bin < 3), "everyone has a bin");
         if seed % 100 == 0 {
@@ -108,7 +108,7 @@ fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
     let runs = 400;
     let (mut sizes, mut gaps) = (vec![0.0; steps], [0f64; 9]);
     for seed in 0..runs {
-        let batches = Batches::b_min_sep(examples, batch_size, min_sep, steps, &mut rng(seed, 0));
+        let batches = Batches::b_min_sep(examples, batch_size, min_sep, steps, &mut rng(seed, 0)).unwrap();
         let mut last = vec![None; examples];
         for (t, size) in sizes.iter_mut().enumerate() {
             let batch = batches.at(t, &mut rng(1, t as u64));
@@ -144,23 +144,26 @@ fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
 /// With as many steps between turns as there are batches, everyone comes exactly that often.
 #[test]
 fn b_min_sep_batches_of_everyone_are_bins_and_those_that_no_one_sits_out_are_poisson() {
-    let bins = Batches::b_min_sep(120, 30, 4, 12, &mut rng(2, 0));
+    let bins = Batches::b_min_sep(120, 30, 4, 12, &mut rng(2, 0)).unwrap();
     for t in 0..8 {
         assert_eq!(bins.turn(t), bins.turn(t + 4));
     }
     let first: usize = (0..4).map(|t| bins.turn(t).len()).sum();
     assert_eq!(first, 120);
-    let poisson = Batches::b_min_sep(100, 20, 1, 500, &mut rng(3, 0));
+    let poisson = Batches::b_min_sep(100, 20, 1, 500, &mut rng(3, 0)).unwrap();
     let both = (1..500).filter(|&t| poisson.turn(t).contains(&7) && poisson.turn(t - 1).contains(&7)).count();
     // 499 chances of 0.04, six deviations: false alarm 1e-6 for such dependence.
     assert!((1..60).contains(&both), "{both}");
-    assert!(Batches::b_min_sep(7, 7, 1, 3, &mut rng(4, 0)).turn(2).len() == 7);
+    assert!(Batches::b_min_sep(7, 7, 1, 3, &mut rng(4, 0)).unwrap().turn(2).len() == 7);
 }
 
 #[test]
 fn probability_one_takes_everyone() {
-    assert_eq!(Batches::poisson(9, 9, 1, &mut rng(1, 0)).at(0, &mut rng(1, 0)), (0..9).collect::<Vec<_>>());
-    let thirds = Batches::poisson(9, 3, 3, &mut rng(1, 0));
+    assert_eq!(
+        Batches::poisson(9, 9, 1, &mut rng(1, 0)).unwrap().at(0, &mut rng(1, 0)),
+        (0..9).collect::<Vec<_>>()
+    );
+    let thirds = Batches::poisson(9, 3, 3, &mut rng(1, 0)).unwrap();
     let mut all: Vec<usize> = (0..3).flat_map(|t| thirds.at(t, &mut rng(1, t as u64))).collect();
     all.sort_unstable();
     assert_eq!(all, (0..9).collect::<Vec<_>>());

@@ -1,14 +1,25 @@
 //! Who takes part in a round.
 
+use antinoise_input::InvalidParameter;
 use antinoise_plan::Batches;
 use rand_core::Rng;
 
 /// At most `size` of `users`, all sets alike, in the order of numbers.
-pub(super) fn drawn(users: Vec<usize>, size: usize, rng: &mut impl Rng) -> Vec<usize> {
-    let order = Batches::cyclic(users.len(), 1, rng).at(0, rng);
+///
+/// # Errors
+/// When there are more users than batches are drawn of.
+pub(super) fn drawn(
+    users: Vec<usize>,
+    size: usize,
+    rng: &mut impl Rng,
+) -> Result<Vec<usize>, InvalidParameter> {
+    if users.is_empty() {
+        return Ok(users);
+    }
+    let order = Batches::cyclic(users.len(), 1, rng)?.at(0, rng);
     let mut cohort: Vec<usize> = order.into_iter().take(size).map(|i| users[i]).collect();
     cohort.sort_unstable();
-    cohort
+    Ok(cohort)
 }
 
 #[cfg(test)]
@@ -23,14 +34,14 @@ mod tests {
         let mut counts = [0f64; 7];
         for step in 0..3500 {
             let mut rng = KeyedRng::new(&key, &run, Purpose::BatchSampling, step);
-            let cohort = drawn((10..17).collect(), 3, &mut rng);
+            let cohort = drawn((10..17).collect(), 3, &mut rng).unwrap();
             assert!(cohort.len() == 3 && cohort.windows(2).all(|pair| pair[0] < pair[1]));
             cohort.iter().for_each(|user| counts[user - 10] += 1.0);
         }
         // 1500 each, variance 857: six standard errors, false alarm 1e-8.
         assert!(counts.iter().all(|count| (count - 1500.0).abs() < 6.0 * 857f64.sqrt()), "{counts:?}");
         let mut rng = KeyedRng::new(&key, &run, Purpose::BatchSampling, 0);
-        assert_eq!(drawn(vec![4, 2], 3, &mut rng), [2, 4]);
-        assert!(drawn(Vec::new(), 3, &mut rng).is_empty());
+        assert_eq!(drawn(vec![4, 2], 3, &mut rng).unwrap(), [2, 4]);
+        assert!(drawn(Vec::new(), 3, &mut rng).unwrap().is_empty());
     }
 }

@@ -43,8 +43,11 @@ impl<P: Population> Reference<'_, P> {
         let mut free_from = vec![0; users];
         for round in 0..self.rounds {
             let free = (0..users).filter(|&user| free_from[user] <= round).collect();
-            let cohort =
-                drawn(free, self.cohort, &mut KeyedRng::new(key, &run, Purpose::BatchSampling, round as u64));
+            let cohort = drawn(
+                free,
+                self.cohort,
+                &mut KeyedRng::new(key, &run, Purpose::BatchSampling, round as u64),
+            )?;
             cohort.iter().for_each(|&user| free_from[user] = round + self.min_sep);
             let own = |user| {
                 KeyedRng::new(key, &run, Purpose::DataOrder, 1 + round as u64 * users as u64 + user as u64)

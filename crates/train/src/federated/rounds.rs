@@ -168,7 +168,7 @@ impl<P: Population> Federation<'_, P> {
             (0..population.users()).filter(|&user| available(step, user)).map(|user| population.name(user));
         let eligible = self.ledger.eligible(there).into_iter().map(|name| self.numbers[name]).collect();
         let mut rng = self.noise.rng(Purpose::BatchSampling, step as u64);
-        let users = drawn(eligible, self.setup.plan.batch_size, &mut rng);
+        let users = drawn(eligible, self.setup.plan.batch_size, &mut rng)?;
         let names: Vec<&str> = users.iter().map(|&user| population.name(user)).collect();
         let charged = self.ledger.charge(&names)?;
         Ok(Cohort { users, charged: Some(charged) })

@@ -70,7 +70,7 @@ impl LocalSteps {
         let mut first_loss = None;
         let mut left = self.most_steps;
         for _ in 0..self.epochs {
-            let batches = Batches::cyclic(examples, groups, rng);
+            let batches = Batches::cyclic(examples, groups, rng)?;
             for group in 0..groups.min(left) {
                 moved.iter_mut().zip(start).zip(&*update).for_each(|((to, theta), u)| *to = theta - u);
                 let batch = batches.at(group, rng);
