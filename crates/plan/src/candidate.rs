@@ -7,7 +7,7 @@ use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{Error, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins, min_sep};
+use crate::{Error, Figure, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins, min_sep};
 
 /// How often half a percent more noise is tried for a claim that sampling does not show.
 const MORE_NOISE: u32 = 20;
@@ -162,7 +162,7 @@ impl Candidate {
         (1..=MORE_NOISE).map(|times| 1.0 + 0.005 * f64::from(times)).fold(
             found,
             |found, factor| match found {
-                Err(Error::Unsound { what: "epsilon", .. }) => plan(self.noise_multiplier * factor),
+                Err(Error::Unsound { what: Figure::Epsilon, .. }) => plan(self.noise_multiplier * factor),
                 other => other,
             },
         )

@@ -23,7 +23,7 @@ pub enum Error {
     )]
     Unsound {
         /// The figure that does not hold.
-        what: &'static str,
+        what: Figure,
         /// What the plan says.
         stated: String,
         /// What was recomputed.
@@ -45,6 +45,49 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+}
+
+/// A figure of a plan that follows from its other numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Figure {
+    /// The accountant that its epsilon follows from.
+    Accountant,
+    /// Which data sets are neighbours.
+    Adjacency,
+    /// The schema that its sampler keeps.
+    Participation,
+    /// The groups of its sampler.
+    Groups,
+    /// The steps of its strategy.
+    Steps,
+    /// What its noise is widened by for rounding.
+    RoundingFactor,
+    /// The sensitivity of its strategy under its schema.
+    Sensitivity,
+    /// The upper end of epsilon.
+    Epsilon,
+    /// The lower end of epsilon.
+    EpsilonLower,
+    /// The probability that a claim that is shown by sampling errs.
+    Failure,
+}
+
+impl std::fmt::Display for Figure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Accountant => "accountant",
+            Self::Adjacency => "adjacency",
+            Self::Participation => "participation",
+            Self::Groups => "sampler's groups",
+            Self::Steps => "strategy's steps",
+            Self::RoundingFactor => "rounding_factor",
+            Self::Sensitivity => "sensitivity",
+            Self::Epsilon => "epsilon",
+            Self::EpsilonLower => "epsilon_lower",
+            Self::Failure => "failure",
+        })
+    }
 }
 
 impl Error {
@@ -73,7 +116,7 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The error of a figure that does not hold.
-pub(crate) fn unsound(what: &'static str, stated: impl ToString, found: impl ToString) -> Error {
+pub(crate) fn unsound(what: Figure, stated: impl ToString, found: impl ToString) -> Error {
     // What is stated may come from a stranger's file, in one line.
     let one_line = |text: String| printable(&text.replace('\n', " "));
     Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }

@@ -65,7 +65,7 @@ pub use bands::{Bands, by_bands, default_bands, unamplified};
 pub use candidate::Candidate;
 pub use choose::{Choice, LeftOut, choose};
 pub use claim::{Accountant, Privacy};
-pub use error::{Error, Result};
+pub use error::{Error, Figure, Result};
 pub use file::write_atomically;
 pub use observed::ObservedPrivacy;
 pub use plan::Plan;

@@ -11,7 +11,7 @@ use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Encoder, Participation, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::error::unsound;
+use crate::error::{Figure, unsound};
 use crate::min_sep::{self, Simulated};
 use crate::release::{RunningNoise, SUM_ALLOWANCE};
 use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Scheme, bins};
@@ -81,20 +81,20 @@ impl Plan {
                 Ok(Scheme::BMinSep { min_sep, participation: self.participation.clone() })
             }
             (Accountant::SampledGaussian, sampler) => {
-                Err(unsound("accountant", "sampled-gaussian", format!("sampler {sampler:?}")))
+                Err(unsound(Figure::Accountant, "sampled-gaussian", format!("sampler {sampler:?}")))
             }
             (Accountant::BallsInBins, sampler) => {
-                Err(unsound("accountant", "balls-in-bins", format!("sampler {sampler:?}")))
+                Err(unsound(Figure::Accountant, "balls-in-bins", format!("sampler {sampler:?}")))
             }
             (Accountant::BMinSep, sampler) => {
-                Err(unsound("accountant", "b-min-sep", format!("sampler {sampler:?}")))
+                Err(unsound(Figure::Accountant, "b-min-sep", format!("sampler {sampler:?}")))
             }
         }
     }
 
     /// The error of a sampler that does not keep the schema.
     pub(crate) fn unkept_schema(&self) -> Error {
-        unsound("participation", &self.participation, format!("sampler {:?}", self.sampler))
+        unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler))
     }
 
     /// epsilon at the plan's delta, by the accountant of its `scheme`; where that samples, without.
@@ -164,7 +164,7 @@ impl Plan {
         let bands =
             self.strategy.encoder()?.bandwidth().max(self.strategy.recursion()?.bandwidth(self.steps));
         if bands > groups {
-            return Err(unsound("sampler's groups", groups, format!("{bands} bands, which need as many")));
+            return Err(unsound(Figure::Groups, groups, format!("{bands} bands, which need as many")));
         }
         let sampling = BlockCyclicPoisson {
             bands: groups,
@@ -208,7 +208,7 @@ impl Plan {
     fn running(&self) -> Result<(Encoder, f64)> {
         if self.privacy.adjacency != Adjacency::ZeroOut {
             let wanted = "zero-out, under which claims are shown by sampling";
-            return Err(unsound("adjacency", self.privacy.adjacency, wanted));
+            return Err(unsound(Figure::Adjacency, self.privacy.adjacency, wanted));
         }
         let (strategy, kind) = (&*self.strategy, self.release.kind());
         let (encoder, factor) = running::encoder_upper(strategy, kind.precision())?;

@@ -8,7 +8,7 @@ use antinoise_mechanism::RowNorms;
 use antinoise_mechanism::sensitivity::Sensitivity;
 use serde::{Deserialize, Serialize};
 
-use crate::error::unsound;
+use crate::error::{Figure, unsound};
 use crate::min_sep::Simulated;
 use crate::range::in_single_precision;
 use crate::{Error, Plan, Result, Scheme};
@@ -111,14 +111,14 @@ impl Plan {
         self.check_unit()?;
         self.strategy.check()?;
         if self.strategy.steps() != self.steps {
-            return Err(unsound("strategy's steps", self.strategy.steps(), self.steps));
+            return Err(unsound(Figure::Steps, self.strategy.steps(), self.steps));
         }
         let found = self.strategy.sensitivity(&self.participation)?;
         let noise = self.release.kind().noise(&self.strategy.recursion()?, self.steps)?;
         let rounding = self.needed_rounding_factor(found.value, &noise)?;
         let covers = self.rounding_factor >= rounding * (1.0 - ROUNDING);
         if !covers {
-            return Err(unsound("rounding_factor", self.rounding_factor, rounding));
+            return Err(unsound(Figure::RoundingFactor, self.rounding_factor, rounding));
         }
         let found = found.under(self.privacy.adjacency);
         let stated = &self.sensitivity;
@@ -126,7 +126,7 @@ impl Plan {
         let covers = stated.value >= found.value * (1.0 - ROUNDING);
         if !covers || !same_proof {
             let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
-            return Err(unsound("sensitivity", text(stated), text(&found)));
+            return Err(unsound(Figure::Sensitivity, text(stated), text(&found)));
         }
         self.check_range(noise.norms)?;
         self.release.check(self.noise_std(), &noise)?;
@@ -137,7 +137,7 @@ impl Plan {
         let privacy = &self.privacy;
         let failure = privacy.accountant.failure();
         if privacy.failure != failure {
-            return Err(unsound("failure", format!("{:?}", privacy.failure), format!("{failure:?}")));
+            return Err(unsound(Figure::Failure, format!("{:?}", privacy.failure), format!("{failure:?}")));
         }
         if let Some(mechanism) = self.simulated(scheme)? {
             return self.check_simulated_claim(&mechanism);
@@ -147,10 +147,10 @@ impl Plan {
         let (covers, reached) =
             (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
         if !covers {
-            return Err(unsound("epsilon", privacy.epsilon, upper));
+            return Err(unsound(Figure::Epsilon, privacy.epsilon, upper));
         }
         if !reached {
-            return Err(unsound("epsilon_lower", privacy.epsilon_lower, lower));
+            return Err(unsound(Figure::EpsilonLower, privacy.epsilon_lower, lower));
         }
         Ok(())
     }
@@ -166,13 +166,13 @@ impl Plan {
             let covers = found <= privacy.delta;
             if !covers {
                 let found = format!("no more than delta {found:e} there, not {:e}", privacy.delta);
-                return Err(unsound("epsilon", privacy.epsilon, found));
+                return Err(unsound(Figure::Epsilon, privacy.epsilon, found));
             }
         }
         let lower = privacy.epsilon_lower;
         let reached = lower == 0.0
             || lower <= privacy.epsilon && mechanism.claimed_delta_lower(lower)? >= privacy.delta;
-        if reached { Ok(()) } else { Err(unsound("epsilon_lower", lower, "no such lower end")) }
+        if reached { Ok(()) } else { Err(unsound(Figure::EpsilonLower, lower, "no such lower end")) }
     }
 
     fn check_numbers(&self) -> Result<()> {

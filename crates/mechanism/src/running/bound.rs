@@ -3,7 +3,7 @@
 use antinoise_input::{InvalidParameter, largest};
 
 use super::perturbed::lost_to_rounding;
-use super::precision::{OUTPUT_ROUNDING, Precision, UNIT};
+use super::precision::{OUTPUT_ROUNDING, Precision, TWO_ROUNDOFFS};
 use crate::closed_form::{coefficients, norms};
 use crate::sensitivity::of_encoder;
 use crate::size::can_write_out;
@@ -49,7 +49,7 @@ pub fn sensitivity_upper(
     } else {
         let (encoder, lost) = encoder_of(&runs, steps)?;
         // Entries that double precision rounds a few times move sens by at most that part for each participation.
-        let entries = 8.0 * UNIT * participation.separation(steps).1 as f64;
+        let entries = 8.0 * TWO_ROUNDOFFS * participation.separation(steps).1 as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
         // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
         match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
@@ -95,7 +95,7 @@ pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(E
         encoder_of(&runs, steps)?
     };
     // Entries that double precision rounds a few times.
-    Ok((encoder, (output * (1.0 + 8.0 * UNIT) / left(lost)?).next_up()))
+    Ok((encoder, (output * (1.0 + 8.0 * TWO_ROUNDOFFS) / left(lost)?).next_up()))
 }
 
 /// 1 - `lost`, rounded down.
@@ -133,7 +133,7 @@ fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) ->
     let value = norms::sensitivity(scale, &delta, steps, b, k).squared.sqrt();
     // From c_1 = sum alpha on c does not increase. If c_1 is above c_0 = 1, c_1 c is above a c that never increases.
     let first: f64 = scale.iter().sum();
-    Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * UNIT)))
+    Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * TWO_ROUNDOFFS)))
 }
 
 /// C of a recursion that is no sum of seeds, as its coefficients are computed in double precision, and the part that
@@ -160,7 +160,7 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
             can_write_out(steps)?;
             let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
             // Each entry is the result of as many operations as steps.
-            let lost = UNIT * (steps * scale.len()) as f64;
+            let lost = TWO_ROUNDOFFS * (steps * scale.len()) as f64;
             (Encoder::Toeplitz { steps, coefficients: coefficients(scale, &delta, steps) }, lost)
         }
         Recursion::Scaled { inner, factors } => {
@@ -189,7 +189,7 @@ fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f
         (Recursion::Scaled { inner, factors }, Encoder::Scaled { coefficients, scales }) => {
             let toeplitz = Encoder::Toeplitz { steps, coefficients: coefficients.clone() };
             let rounded = scales.iter().zip(factors).map(|(scale, factor)| (scale * factor - 1.0).abs());
-            Some(lost_to_inverse(inner, &toeplitz, steps)? + 2.0 * largest(rounded) + UNIT)
+            Some(lost_to_inverse(inner, &toeplitz, steps)? + 2.0 * largest(rounded) + TWO_ROUNDOFFS)
         }
         (Recursion::Restarted { inner, .. }, Encoder::Stamped { block, period, .. }) => {
             lost_to_inverse(inner, block, *period)
@@ -205,9 +205,10 @@ fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
     let found = (1.0 - product[0]).abs() + sum(&product[1..]);
     let terms = taps.len().min(c.len());
     let rounding = if terms <= crate::toeplitz::DIRECT_TERMS {
-        (terms + 3) as f64 * UNIT * sum(taps) * sum(c)
+        (terms + 3) as f64 * TWO_ROUNDOFFS * sum(taps) * sum(c)
     } else {
-        let transforms = 8.0 * UNIT * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
+        let transforms =
+            8.0 * TWO_ROUNDOFFS * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
         n as f64 * transforms
     };
     found + rounding
@@ -220,7 +221,7 @@ fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     // Either way of dividing leaves what the direct products of so few terms are off by.
     let few = taps.len() <= crate::toeplitz::DIRECT_TERMS;
     if few {
-        return (taps.len() + 3) as f64 * UNIT * sum(taps) * sum(c);
+        return (taps.len() + 3) as f64 * TWO_ROUNDOFFS * sum(taps) * sum(c);
     }
     residual(taps, c, n)
 }

@@ -12,10 +12,9 @@
 
 use antinoise_input::largest;
 
+use super::precision::ROUNDOFF;
 use crate::{Recursion, RowNorms};
 
-/// Half a unit in the last place of 1.
-const UNIT: f64 = f64::EPSILON / 2.0;
 /// Roundings of a number besides those of sums: its weight, its product, its grid point, the seed fed back.
 const EACH: f64 = 16.0;
 
@@ -38,7 +37,7 @@ pub fn past_error_upper(recursion: &Recursion, steps: usize, norms: RowNorms, co
         Recursion::Restarted { inner, period } => {
             past_error_upper(inner, steps.min(*period), norms, column_norm)
         }
-        leaf => UNIT * of_leaf(leaf, steps, norms.inner.1, column_norm),
+        leaf => ROUNDOFF * of_leaf(leaf, steps, norms.inner.1, column_norm),
     }
 }
 

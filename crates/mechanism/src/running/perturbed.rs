@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::Matrix;
 
-use super::precision::{Precision, UNIT};
+use super::precision::{Precision, TWO_ROUNDOFFS};
 use crate::fourier::Convolution;
 use crate::one_seed::is_factored;
 use crate::size::MOST_STORED_DENSE;
@@ -45,7 +45,7 @@ pub(super) fn lost_to_rounding(
         _ if sums.is_tree() => 16.0,
         _ => (2 * steps + recursion.seeds(steps) + 16) as f64,
     };
-    let computed = operations * UNIT * if sums.is_tree() { of_noise } else { of_noise * of_noise };
+    let computed = operations * TWO_ROUNDOFFS * if sums.is_tree() { of_noise } else { of_noise * of_noise };
     Ok(match precision {
         Precision::Single => {
             let single = rows_of(&recursion.in_single_precision(), steps);
@@ -58,7 +58,7 @@ pub(super) fn lost_to_rounding(
         Precision::Double if is_factored(recursion, steps) => {
             let lower = rows_of(&recursion.one_seed_a_step(steps)?, steps);
             let products = product_bound(&noise, recursion.seeds(steps)) + product_bound(&lower, steps);
-            computed + operations * UNIT * products * sums.norm_squared()
+            computed + operations * TWO_ROUNDOFFS * products * sums.norm_squared()
         }
         Precision::Double => 2.0 * computed,
     })
@@ -72,7 +72,7 @@ fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Resul
         return Err(InvalidParameter::new("steps", steps, must_be).into());
     }
     let halvings = (root.len() as f64).log2() + 2.0;
-    Ok(2.0 * 16.0 * halvings * UNIT * Convolution::new(root).largest_magnitude().powi(2))
+    Ok(2.0 * 16.0 * halvings * TWO_ROUNDOFFS * Convolution::new(root).largest_magnitude().powi(2))
 }
 
 /// The rows of N.
@@ -167,7 +167,7 @@ impl Magnitudes {
             row.iter().for_each(|&(seed, x)| *column_sums.entry(seed).or_insert(0.0) += above * x.abs());
         }
         let column = largest(column_sums.into_values());
-        (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * UNIT)
+        (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * TWO_ROUNDOFFS)
     }
 
     /// A bound on ||C||^2.

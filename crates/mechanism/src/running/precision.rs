@@ -13,5 +13,7 @@ pub enum Precision {
 /// C, is off by at most this part, twice over for a scale that the caller adds.
 pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
 
-/// Rounding of one operation in double precision, twice over.
-pub(super) const UNIT: f64 = f64::EPSILON;
+/// Unit roundoff of double precision: an operation's relative error, at most.
+pub(super) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+/// Rounding of one operation, twice over.
+pub(super) const TWO_ROUNDOFFS: f64 = 2.0 * ROUNDOFF;

@@ -1,7 +1,9 @@
 //! A BLT on a grid, several steps of a few coordinates at a time: their buffers stay in registers all the while.
 
+use antinoise_input::largest;
+
 use super::blt::{Blt, vectors};
-use super::grid::{StepGrid, WHOLE, distance, larger, whole};
+use super::grid::{StepGrid, WHOLE, beyond, distance, room, whole};
 use super::{LookAhead, Scratch, TileSteps};
 use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
@@ -104,14 +106,14 @@ fn all<R: Points, const D: usize>(
     let coefficients = coefficients.map(|(scale, rate)| (scale, 1.0 + rate));
     let len = made.z[0].len();
     let mut m: [&mut [f64]; D] = vectors(buffers, len);
-    let doubt = made.grids.iter().fold(0.0, |most, grid| larger(grid.doubt(1.0), most));
+    let room = room(largest(made.grids.iter().map(|grid| grid.doubt(1.0))));
     let streamed = streamed && out.iter().all(|row| row.as_ptr().addr().is_multiple_of(LINE));
     let whole = len / LANES * LANES;
     for from in (0..whole).step_by(LANES) {
-        block::<R, D, LANES>(&coefficients, made, doubt, from, &mut m, out, streamed);
+        block::<R, D, LANES>(&coefficients, made, room, from, &mut m, out, streamed);
     }
     for from in whole..len {
-        block::<R, D, 1>(&coefficients, made, doubt, from, &mut m, out, false);
+        block::<R, D, 1>(&coefficients, made, room, from, &mut m, out, false);
     }
 }
 
@@ -130,14 +132,14 @@ fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
 fn block<R: Points, const D: usize, const L: usize>(
     coefficients: &[(f64, f64); D],
     made: &Made<'_>,
-    doubt: f64,
+    room: f64,
     from: usize,
     m: &mut [&mut [f64]; D],
     out: &mut [&mut [R]],
     streamed: bool,
 ) {
     let mut now: [[f64; L]; D] = std::array::from_fn(|i| *lanes(m[i], from));
-    let mut furthest = [0.0; L];
+    let mut undecided = [0; L];
     for ((grid, z), out) in made.grids.iter().zip(made.z).zip(out.iter_mut()) {
         let z: &[f64; L] = lanes(z, from);
         let mut x = [0.0; L];
@@ -148,14 +150,14 @@ fn block<R: Points, const D: usize, const L: usize>(
         let sums: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, WHOLE));
         let points: [f64; L] = std::array::from_fn(|l| sums[l] - WHOLE);
         let off: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, -points[l]));
-        furthest = std::array::from_fn(|l| larger(distance(points[l], off[l]), furthest[l]));
+        undecided = std::array::from_fn(|l| undecided[l] | beyond(distance(points[l], off[l]), room));
         let noise: [f64; L] = std::array::from_fn(|l| points[l] * grid.unit);
         for i in 0..D {
             now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
         }
         R::put(&sums, &noise, lanes_mut(out, from), streamed);
     }
-    if furthest.iter().any(|far| far + doubt >= 0.5) {
+    if undecided != [0; L] {
         now = decide(coefficients, made, from, std::array::from_fn(|i| *lanes(m[i], from)), out);
     }
     for i in 0..D {

@@ -44,7 +44,7 @@ impl StepGrid {
         recall: impl FnOnce(&mut [f64]),
         exact: impl Fn(usize) -> DoubleDouble,
     ) {
-        if round_all(isa, self, weight, z, out) + self.doubt(weight) < 0.5 {
+        if round_all(isa, self, weight, z, out, room(self.doubt(weight))) {
             return;
         }
         recall(out);
@@ -64,6 +64,10 @@ impl StepGrid {
         for (j, (out, &z)) in out.iter_mut().zip(z).enumerate() {
             let points = weight.mul_add(z, *out) * self.per_unit;
             let mut rounded = points.round_ties_even();
+            assert!(
+                points.is_finite(),
+                "a step's noise is {points}: no stream whose noise can leave the range is built"
+            );
             if distance(points, points - rounded) + doubt >= 0.5 {
                 let sum = exact(j)
                     .times(DoubleDouble::of(weight))
@@ -89,10 +93,10 @@ pub(super) fn exact_at(keystream: &Keystream, at: Coordinates<'_>) -> impl Fn(us
 }
 
 per_isa! {
-    /// Rounds as far as double precision decides; the largest [`distance`] of a sum from its point.
-    fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64]) -> f64 {
+    /// Rounds as far as double precision decides; whether each sum's [`distance`] from its point is below `room`.
+    fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64], room: f64) -> bool {
         let StepGrid { per_unit, unit } = grid;
-        let mut furthest = [0f64; LANES];
+        let mut undecided = [0; LANES];
         let (lines, rest) = out.as_chunks_mut::<LANES>();
         let (z_lines, z_rest) = z.as_chunks::<LANES>();
         for (out, z) in lines.iter_mut().zip(z_lines) {
@@ -100,16 +104,16 @@ per_isa! {
                 let points = weight.mul_add(z[i], out[i]) * per_unit;
                 let rounded = points.round_ties_even();
                 out[i] = rounded * unit;
-                furthest[i] = larger(distance(points, points - rounded), furthest[i]);
+                undecided[i] |= beyond(distance(points, points - rounded), room);
             }
         }
         for (out, z) in rest.iter_mut().zip(z_rest) {
             let points = weight.mul_add(*z, *out) * per_unit;
             let rounded = points.round_ties_even();
             *out = rounded * unit;
-            furthest[0] = larger(distance(points, points - rounded), furthest[0]);
+            undecided[0] |= beyond(distance(points, points - rounded), room);
         }
-        furthest.into_iter().fold(0.0, larger)
+        undecided == [0; LANES]
     }
 }
 
@@ -119,10 +123,16 @@ pub(super) fn distance(points: f64, off: f64) -> f64 {
     points.abs().mul_add(ROUNDING, off.abs())
 }
 
-/// `f64::max` without its rule for NaN, which takes three instructions.
+/// The distance below which double precision decides, where an error of a normal moves a sum by `doubt` at most.
 #[inline(always)]
-pub(super) fn larger(a: f64, b: f64) -> f64 {
-    if a > b { a } else { b }
+pub(super) fn room(doubt: f64) -> f64 {
+    (0.5 - doubt).next_down()
+}
+
+/// All bits where `distance` is not below `room`, which NaN never is; else none.
+#[inline(always)]
+pub(super) fn beyond(distance: f64, room: f64) -> i64 {
+    if distance < room { 0 } else { -1 }
 }
 
 /// The number of points whose sum with [`WHOLE`] this is: its last bits.
