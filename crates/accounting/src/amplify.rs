@@ -148,12 +148,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % most + 1
         };
-        let mut exact = 0;
+        let (mut exact, mut tested) = (0, 0);
         for _ in 0..20_000 {
             let (bands, examples) = (below(200) as usize, below(1 << 24) as usize);
             let batch_size = examples as f64 / bands as f64 * below(1 << 30) as f64 / f64::from(1 << 30);
             let sampling = BlockCyclicPoisson { bands, steps: 1000, batch_size, examples };
             let Ok((_, rate)) = sampling.turns_and_rate_upper() else { continue };
+            tested += 1;
             let ((size, exponent), (of_rate, its)) = (parts(batch_size), parts(rate));
             let wanted = size * bands as u128;
             // A rate is no larger than the batch size: its unit is the smaller one.
@@ -164,6 +165,7 @@ mod tests {
             assert!(less <= wanted << shift, "{sampling:?}: {rate} is more than three units too large");
             exact += usize::from(got == wanted << shift);
         }
+        assert!(tested > 19_000, "{tested} of 20,000 have a rate");
         assert!(exact > 10, "rates that are doubles are kept: {exact}");
     }
 }

@@ -283,9 +283,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs a command and kills it after so long.
+/// Runs a command and kills it after so long; whether it had not ended before.
 #[cfg(unix)]
-fn killed(folder: &Path, arguments: &[&str], after: Duration) {
+fn killed(folder: &Path, arguments: &[&str], after: Duration) -> bool {
     let mut child = Command::new(env!("CARGO_BIN_EXE_antinoise"))
         .args(arguments)
         .current_dir(folder)
@@ -294,9 +294,10 @@ fn killed(folder: &Path, arguments: &[&str], after: Duration) {
         .spawn()
         .unwrap();
     std::thread::sleep(after);
-    // SIGKILL; it may have ended before.
+    let is_alive = child.try_wait().unwrap().is_none();
     let _ = child.kill();
     child.wait().unwrap();
+    is_alive
 }
 
 /// `kill -9` at moments spread over freezing and publishing: whatever was done, the same figures are published bit for bit, every
@@ -316,7 +317,7 @@ fn a_killed_release_publishes_the_same_bits() {
     }
     let all = |dir: &str| json(folder, &["release", "query", dir, "SELECT * FROM published"])["rows"].clone();
     let wanted = all("whole");
-    let (mut random, mut periods) = (1u64, ["0", "1", "2", "3", "4", "5"].iter());
+    let (mut random, mut kills, mut periods) = (1u64, 0, ["0", "1", "2", "3", "4", "5"].iter());
     for period in &mut periods {
         for _ in 0..KILLS / 6 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -327,7 +328,7 @@ fn a_killed_release_publishes_the_same_bits() {
                 true => vec!["release", "publish", "killed"],
                 false => [&["release", "freeze", "killed", period][..], &EVENTS, &VALUE].concat(),
             };
-            killed(folder, &arguments, after);
+            kills += u64::from(killed(folder, &arguments, after));
         }
         if json(folder, &["release", "status", "killed"])["frozen"].as_u64().unwrap()
             <= period.parse().unwrap()
@@ -336,6 +337,7 @@ fn a_killed_release_publishes_the_same_bits() {
         }
         json(folder, &["release", "publish", "killed"]);
     }
+    assert!(kills >= KILLS / 6, "{kills} of {KILLS} were killed before they ended");
     assert_eq!(all("killed"), wanted);
     let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
     let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };

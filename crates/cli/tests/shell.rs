@@ -57,9 +57,6 @@ fn offered(script: &Path, words: &str) -> String {
 
 #[test]
 fn bash_completes_commands_and_options() {
-    if Command::new("bash").arg("--version").output().is_err() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("antinoise.bash");
     std::fs::write(&script, printed(&["completions", "bash"])).unwrap();

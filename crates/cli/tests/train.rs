@@ -193,7 +193,9 @@ fn a_run_whose_description_was_altered_is_refused() {
     let mut altered: Vec<String> =
         text.lines().map(|line| text.replacen(&format!("{line}\n"), "", 1)).collect();
     altered.extend([text.replacen("0.2", "0.3", 1), format!("{text}\n"), text.replace('\n', "\r\n")]);
-    for altered in altered.into_iter().filter(|altered| *altered != text) {
+    altered.retain(|altered| *altered != text);
+    assert!(altered.len() >= text.lines().count(), "{} alterations of\n{text}", altered.len());
+    for altered in altered {
         fs::write(&path, &altered).unwrap();
         let refused = resume(&out);
         assert_eq!(refused.status.code(), Some(2), "{altered}");

@@ -157,6 +157,7 @@ mod tests {
             (Recursion::Scaled { inner: Box::new(blt.clone()), factors }, STEPS, false),
             (Recursion::Restarted { inner: Box::new(blt), period: 3 }, STEPS, true),
         ];
+        let mut bounded = 0;
         for (recursion, steps, reached) in cases {
             let seeds = recursion.seeds(steps);
             let mut squares = vec![0.0; steps];
@@ -165,6 +166,7 @@ mod tests {
                 let column = recursion.apply(steps, &unit);
                 squares.iter_mut().zip(&column).for_each(|(sum, x)| *sum += x * x);
                 if let Some((least, most)) = recursion.fresh_weight_bounds(steps) {
+                    bounded += 1;
                     let fresh = column[seed].abs();
                     assert!(least <= fresh && fresh <= most, "{recursion:?}: {least} {fresh} {most}");
                 }
@@ -175,6 +177,7 @@ mod tests {
             assert!(least <= smallest * (1.0 + 1e-14) && largest <= most * (1.0 + 1e-14), "{recursion:?}");
             assert!(!reached || (most / largest - 1.0).abs() < 1e-14, "{recursion:?}: {most} {largest}");
         }
+        assert!(bounded >= 3 * STEPS, "{bounded} fresh weights have bounds");
     }
 
     /// The covariances of neighbouring rows lead to the norms of the columns written out, over many steps.

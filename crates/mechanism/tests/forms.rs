@@ -138,7 +138,7 @@ fn forms_are_refused_by_name() {
 /// free columns, and of RMS loss of prefix sums at most 2% more.
 #[test]
 fn columns_of_norm_1_are_optimised_as_such() {
-    let mut gained = 0;
+    let (mut gained, mut tested) = (0, 0);
     for (steps, bands) in [(1, 1), (2, 2), (9, 3), (16, 16), (64, 8), (100, 40), (256, 16), (256, 256)] {
         for participation in ["single", &format!("min-sep:{bands},2"), &format!("cyclic:{bands},2")] {
             for (objective, workload) in
@@ -149,6 +149,7 @@ fn columns_of_norm_1_are_optimised_as_such() {
                 if problem.check().is_err() {
                     continue;
                 }
+                tested += 1;
                 let of = |strategy: &AnyStrategy| {
                     let cost = cost(strategy, &problem);
                     if objective == Rms { cost.rms_loss } else { cost.max_loss }
@@ -167,7 +168,7 @@ fn columns_of_norm_1_are_optimised_as_such() {
             }
         }
     }
-    assert!(gained >= 10, "{gained}");
+    assert!(gained >= 10 && tested == 64, "{gained} of {tested}");
 }
 
 /// The smooth tree's max loss is sqrt(ones zeros): never above the plain tree's, and half of it in the long run.
@@ -188,6 +189,7 @@ fn the_smooth_tree_halves_the_loss_of_the_tree() {
 /// Weights never cost more than none, and help most where units take part often.
 #[test]
 fn weighted_trees_cost_no_more_than_plain_ones() {
+    let mut tested = 0;
     for steps in [1, 2, 3, 5, 8, 13, 64, 100, 1000] {
         for participation in
             ["single", "full-batch", "cyclic:2,2", "cyclic:10,10", "min-sep:10,10", "min-sep:30,3"]
@@ -198,6 +200,7 @@ fn weighted_trees_cost_no_more_than_plain_ones() {
                 if problem.check().is_err() {
                     continue;
                 }
+                tested += 1;
                 let of = |spec: &str| {
                     let cost = cost(&design(spec, &problem), &problem);
                     if objective == Rms { cost.rms_loss } else { cost.max_loss }
@@ -213,6 +216,7 @@ fn weighted_trees_cost_no_more_than_plain_ones() {
             }
         }
     }
+    assert_eq!(tested, 96, "problems whose schema fits their steps");
 }
 
 /// The noise of all steps by transforms is that of the rows that the decoder's definition lists, for every length.

@@ -100,7 +100,7 @@ mod tests {
     /// Without noise the interval is the bucket of the order statistic, clipped, and the value is in it.
     #[test]
     fn without_noise_a_quantile_is_in_the_bucket_of_its_order_statistic() {
-        let mut state = 2;
+        let (mut state, mut tested) = (2, 0);
         for _ in 0..5000 {
             let mut edges: Vec<f64> =
                 (0..2 + (random(&mut state) * 6.0) as usize).map(|e| e as f64).collect();
@@ -124,7 +124,9 @@ mod tests {
             assert!(told.lower <= told.value && told.value <= told.upper, "{told:?}");
             let buckets = edges.iter().filter(|edge| told.lower <= **edge && **edge <= told.upper).count();
             assert!(buckets <= 2, "{edges:?} {values:?} {rank} {told:?}");
+            tested += 1;
         }
+        assert!(tested > 4900, "{tested} of 5000 ranks have one order statistic");
     }
 
     /// Noisy numbers of any kind: no NaN, a value in its interval, and values and both ends ordered as the ranks are.

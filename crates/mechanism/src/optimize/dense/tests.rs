@@ -234,6 +234,7 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
         rows(|_, j| if j == 0 { 1e150 } else { 1e-150 }),
         rows(|i, j| if (i + j) % 2 == 0 { 1.0 } else { -1.0 }),
     ];
+    let mut designed = 0;
     for workload in workloads {
         for schema in ["single", "full-batch", "cyclic:2,3", "cyclic:3,1"] {
             for objective in [Objective::Rms, Objective::Max] {
@@ -242,8 +243,11 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
                 if let Ok(found) = minimize(&problem, &Settings::of(&problem)) {
                     let finite = (0..6).all(|i| (0..=i).all(|j| found.value[(i, j)].is_finite()));
                     assert!(finite, "{workload} {schema} {objective}");
+                    designed += 1;
                 }
             }
         }
     }
+    // The third and the fifth have one whatever is asked; half of the fourth, and none of the first two, are too ill-conditioned.
+    assert!(designed >= 16, "{designed} of 40 have a strategy");
 }
