@@ -93,7 +93,9 @@ impl NewFile {
     /// # Errors
     /// When the disk is full or the file cannot be renamed; what had the name then keeps it.
     pub fn keep(self) -> Result<()> {
+        failpoint();
         self.file.sync_all()?;
+        failpoint();
         std::fs::rename(&self.temporary, &self.path)?;
         // The name, too, should outlast a failure of the machine; not every system can say so of a folder.
         if let Ok(folder) = File::open(folder_of(&self.path)) {
@@ -169,10 +171,28 @@ pub fn wipe(path: &Path) -> Result<()> {
         opened => opened?,
     };
     let length = file.metadata()?.len();
+    failpoint();
     io::copy(&mut io::repeat(0).take(length), &mut file)?;
     file.sync_all()?;
+    failpoint();
     std::fs::remove_file(path)
 }
+
+/// Where a process may be ended, with the feature `failpoints`: before a new file is on the disk, before it has its name, before a file is
+/// overwritten, and before it is removed. The process aborts at the one whose number, from 0, `ANTINOISE_FAILPOINT` says.
+#[cfg(feature = "failpoints")]
+pub fn failpoint() {
+    static REACHED: AtomicU64 = AtomicU64::new(0);
+    let reached = REACHED.fetch_add(1, Ordering::SeqCst).to_string();
+    if std::env::var("ANTINOISE_FAILPOINT").is_ok_and(|wanted| wanted == reached) {
+        std::process::abort();
+    }
+}
+
+/// Nothing, without the feature `failpoints`.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub fn failpoint() {}
 
 /// NAME, if `temporary` is `.NAME.tmp-PID-N`, as [`NewFile`] names what is not whole yet.
 ///

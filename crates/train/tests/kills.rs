@@ -1,4 +1,4 @@
-//! Runs that are killed at random moments, again and again, in processes of their own.
+//! Runs that are killed, at random moments and before each change of a file, again and again, in processes of their own.
 //!
 //! Each life of a run writes down what it does: the number that a fresh key is made from, and a digest of the parameters
 //! after each step, which are a function of all batches, gradients and noise so far. Whatever the kills, these must be
@@ -23,6 +23,8 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use common::{Case, SCALED_ADAM, SGD, planned};
 use sha2::{Digest, Sha256};
 
+/// The change of a file before which a life ends.
+const FAILPOINT: &str = "ANTINOISE_FAILPOINT";
 /// The folder of the run whose life this process is.
 const LIFE: &str = "ANTINOISE_TEST_LIFE";
 const KILLS: usize = 12;
@@ -31,6 +33,7 @@ const KILLS_A_RUN: usize = 5;
 const PLAN: &str = "plan.toml";
 const DIARY: &str = "diary";
 const RUN: &str = "run";
+const MANIFEST: &str = "checkpoint.toml";
 
 fn case(folder: &Path) -> Case {
     let plan = Plan::load(&folder.join(PLAN)).unwrap();
@@ -84,15 +87,17 @@ fn note(diary: &mut fs::File, line: String) {
     assert_eq!(diary.write(line.as_bytes()).unwrap(), line.len());
 }
 
-/// A process that lives one life in `folder`, once it is about to begin.
+/// A process that lives one life in `folder`.
+fn life_in(folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "life", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(LIFE, folder).env("RAYON_NUM_THREADS", "1");
+    command
+}
+
+/// The same, once it is about to begin.
 fn born(folder: &Path) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "life", "--ignored", "--nocapture", "--test-threads=1"])
-        .env(LIFE, folder)
-        .env("RAYON_NUM_THREADS", "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = life_in(folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("born")));
     // What else it prints goes nowhere, but must not block it.
@@ -110,6 +115,18 @@ struct Count {
     runs: usize,
 }
 
+impl Count {
+    /// Whether a life ended before the first commit, and left files that no commit names: beside none, or beside those of the last.
+    fn look_at(&mut self, folder: &Path) {
+        let run = folder.join(RUN);
+        let left = fs::read_dir(&run).map_or(0, |files| files.count());
+        let committed = run.join(MANIFEST).exists();
+        self.before_the_first_commit += usize::from(!committed);
+        // The lock; the manifest and two files that it names.
+        self.with_files_uncommitted += usize::from(left > if committed { 4 } else { 1 });
+    }
+}
+
 /// Kills a run up to so often, lets it end, and holds its diary against a run that nobody killed.
 fn kill_and_compare(
     plan: &VerifiedPlan,
@@ -121,7 +138,7 @@ fn kill_and_compare(
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     plan.save(&folder.join(PLAN)).unwrap();
-    let manifest = folder.join(RUN).join("checkpoint.toml");
+    let manifest = folder.join(RUN).join(MANIFEST);
     let births = || read_diary(folder).iter().filter(|line| line.starts_with("anew")).count();
     for _ in 0..kills {
         let (committed, before) = (manifest.exists(), births());
@@ -138,11 +155,7 @@ fn kill_and_compare(
         count.after_the_end += usize::from(ended);
         assert!(!committed || births() == before, "a run with a checkpoint started anew");
         count.resumed += usize::from(committed);
-        if !manifest.exists() {
-            count.before_the_first_commit += 1;
-            let left = fs::read_dir(folder.join(RUN)).map_or(0, |files| files.count());
-            count.with_files_uncommitted += usize::from(left > 1);
-        }
+        count.look_at(folder);
     }
     assert!(born(folder).wait().unwrap().success());
     count.runs += 1;
@@ -202,12 +215,45 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
         let start = Instant::now();
         child.wait().unwrap();
         let mut whole_life = start.elapsed();
-        while count.kills < wanted.div_ceil(2) {
-            let kills = KILLS_A_RUN.min(wanted.div_ceil(2) - count.kills);
+        while count.kills < wanted.div_ceil(2) || count.resumed == 0 {
+            let kills = KILLS_A_RUN.min(wanted.div_ceil(2).saturating_sub(count.kills).max(2));
             kill_and_compare(&plan, kills, &mut whole_life, &mut rng, &mut count);
+            assert!(count.runs < 10 * KILLS, "few runs can be killed: {count:?}");
         }
         println!("{:?}: {count:?}", plan.release);
     }
+}
+
+/// Each change of a file is one before which a life ends, in a run of its own; the next life ends by itself. So every moment of a commit is
+/// met: before the first, between two files, before the manifest, before the old files or the key are wiped.
+#[test]
+fn a_run_that_ends_before_any_change_of_a_file_goes_on_to_the_same_bits() {
+    for plan in plans() {
+        let mut count = Count::default();
+        let finished = (0..1000).find(|failpoint| !ends_before(&plan, *failpoint, &mut count));
+        println!("{:?}: {count:?}", plan.release);
+        // Twelve commits of a manifest and two files, and the old two wiped: two failpoints each.
+        assert!(finished.is_some_and(|changes| changes == count.kills && changes > 100), "{finished:?}");
+        assert!(count.before_the_first_commit >= 6 && count.with_files_uncommitted >= 30, "{count:?}");
+        assert!(count.resumed >= 90, "{count:?}");
+    }
+}
+
+/// Whether a run's first life ended before that change of a file; if so its second life goes on.
+fn ends_before(plan: &VerifiedPlan, failpoint: usize, count: &mut Count) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    plan.save(&folder.join(PLAN)).unwrap();
+    let live = |command: &mut Command| {
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    };
+    let ended = !live(life_in(folder).env(FAILPOINT, failpoint.to_string()));
+    count.kills += usize::from(ended);
+    count.look_at(folder);
+    count.resumed += usize::from(ended && folder.join(RUN).join(MANIFEST).exists());
+    assert!(live(&mut life_in(folder)), "{failpoint}");
+    compare(folder);
+    ended
 }
 
 fn plans() -> [VerifiedPlan; 2] {

@@ -147,3 +147,68 @@ impl<'a> Trainer<'a> {
         Ok(accuracy)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use antinoise_plan::{Length, Request, Setting, choose};
+
+    use super::*;
+    use crate::data::digits;
+    use crate::model::Model;
+    use crate::optimizer::{Recipe, Rule, Schedule};
+
+    fn recipes() -> Vec<Recipe> {
+        let (learning_rate, beta1, beta2) = (0.1, 0.9, 0.99);
+        let rules = [
+            Rule::Sgd { learning_rate, momentum: 0.0 },
+            Rule::Sgd { learning_rate, momentum: 0.9 },
+            Rule::Nesterov { learning_rate, momentum: 0.9 },
+            Rule::Ftrl { learning_rate, radius: 1.0 },
+            Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
+            Rule::ScaledAdam { learning_rate, beta1, beta2, damping: 0.1 },
+            Rule::JointAdam { learning_rate, beta1, beta2, damping: 0.5, ratio: 0.5 },
+        ];
+        let schedule = Schedule { warm_up: 2, decay: "linear:0.5".parse().unwrap() };
+        let with_all = |rule| Recipe { rule, schedule, weight_decay: 0.1, zero_beyond: Some(1e3) };
+        rules.into_iter().flat_map(|rule| [rule.into(), with_all(rule)]).collect()
+    }
+
+    /// A release less the step's own noise is the clipped sum of the batch, bit for bit on the grid: momentum, decay and moments are made of
+    /// releases, never of what noise is added to.
+    #[test]
+    fn the_release_less_its_own_noise_is_the_clipped_sum_whatever_the_optimizer() {
+        let dataset = digits();
+        let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
+        let request = Request::new(dataset.train.len(), 120, Length::Epochs(1), Setting::Cyclic);
+        let request = Request { dim: 2 * model.parameters(), ..request };
+        let plan = choose(&request).unwrap().plan;
+        let mut compared = 0;
+        for recipe in recipes() {
+            let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe };
+            let key = || Key::from_seed_insecure(3);
+            let mut trainer =
+                Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
+            let (builder, grid) = setup.noise(RunId::default(), setup.identity().digest()).unwrap();
+            let grid = grid.expect("plans release on a grid");
+            let mut own = builder.build_on_grid(grid, key()).unwrap();
+            let mut points = vec![0; setup.released()];
+            for step in 0..plan.steps {
+                let (batch, scales) = (trainer.turn(step).to_vec(), trainer.optimizer.scales());
+                let contribution = setup.contribution(scales.as_deref());
+                let parameters = &trainer.parameters;
+                let sum =
+                    model.contribution_sum(contribution, parameters, &dataset.train, &batch, plan.clip_norm);
+                let sum = sum.unwrap().gradient;
+                trainer.step().unwrap();
+                own.next_points_into(&mut points).unwrap();
+                for ((release, points), sum) in trainer.release().iter().zip(&points).zip(&sum) {
+                    let sum = (sum / grid.spacing()).round_ties_even();
+                    let wanted = ((sum + f64::from(*points)) * grid.spacing()) as f32;
+                    assert_eq!(release.to_bits(), wanted.to_bits(), "{recipe:?}, step {step}");
+                    compared += usize::from(sum != 0.0);
+                }
+            }
+        }
+        assert!(compared > 100_000, "{compared} coordinates of a sum are not 0");
+    }
+}

@@ -21,7 +21,7 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
         for (gradients, every) in [(1, 1), (7, 1), (13, 3), (40, 5), (25, 100)] {
             let folder = folder();
             drop(begin(setup(&plan, &Pulls::new()), folder.path()).unwrap());
-            let (mut lives, mut done) = (0, 0);
+            let (mut lives, mut done, mut failed) = (0, 0, 0);
             while done < ROUNDS {
                 // Later lives live longer, since those that save nothing begin at the start again.
                 let population = Pulls::failing_after(gradients * (1 + lives));
@@ -34,6 +34,15 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
                     // Whoever is there now must not matter to a round that was charged.
                     let found = run.round(|round, user| if again { user > 27 } else { there(round, user) });
                     if found.is_err() {
+                        // Whoever was asked for a gradient is charged, whatever came of it: never after the use.
+                        let charged =
+                            run.ledger().charged_before().unwrap().map(|(charged, _)| charged.step());
+                        let is_released = step < run.ledger().step();
+                        assert!(
+                            is_released || charged == Some(step),
+                            "round {step} was used and not charged"
+                        );
+                        failed += usize::from(!is_released);
                         break;
                     }
                     done = done.max(run.step_count());
@@ -47,7 +56,10 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
                     }
                 }
             }
-            assert!(lives > 2, "{gradients} {every}: {lives}");
+            assert!(
+                lives > 2 && failed > 0,
+                "{gradients} {every}: {lives} lives, {failed} ended in a round of their own"
+            );
         }
     }
 }

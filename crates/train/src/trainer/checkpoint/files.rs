@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
-use antinoise_input::file::{Access, write_whole};
+use antinoise_input::file::{Access, failpoint, write_whole};
 use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
 
@@ -27,10 +27,12 @@ pub(super) fn wipe(path: &Path) -> Result<(), Error> {
         if !found.is_file() {
             return Ok(());
         }
+        failpoint();
         // Whoever may not write it may still remove it.
         if let Ok(mut file) = OpenOptions::new().write(true).open(path) {
             overwrite(&mut file, found.len())?;
         }
+        failpoint();
         fs::remove_file(path)
     };
     match wipe() {
