@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use crate::report::{Report, Test};
-use crate::scene::Scene;
+use crate::runs::Runs;
+use crate::scene::{SEQUENCES, Scene};
 use crate::settings::Settings;
+use crate::training::{self, TrainingUnderAudit};
 use crate::{Claim, Error, UnderAudit, law, sums};
 
 /// The allowance for rounding between two computations of one figure.
@@ -15,6 +17,20 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 /// # Errors
 /// When a setting is out of range, the strategy is too large to write out, or the mechanism fails to run.
 pub fn audit(claim: &Claim, mechanism: &mut dyn UnderAudit, settings: &Settings) -> Result<Report, Error> {
+    audit_with(claim, mechanism, settings, None, &mut |_, _| ())
+}
+
+/// Tests `mechanism` against `claim`, and `training` against its plan; `watch` is told before each run how many of how many are done.
+///
+/// # Errors
+/// As [`audit`], and when the training fails to run.
+pub fn audit_with(
+    claim: &Claim,
+    mechanism: &mut dyn UnderAudit,
+    settings: &Settings,
+    training: Option<&mut dyn TrainingUnderAudit>,
+    watch: &mut dyn FnMut(usize, usize),
+) -> Result<Report, Error> {
     settings.check()?;
     let start = Instant::now();
     let scene = Scene::new(claim, settings)?;
@@ -23,18 +39,26 @@ pub fn audit(claim: &Claim, mechanism: &mut dyn UnderAudit, settings: &Settings)
         Test::new("sensitivity: mu of the worst sequence", scene.mu_found(claim), claim.mu * ROUNDING),
         Test::new("sum: movement by one example", movement, claim.widened_clip_norm * ROUNDING),
     ];
-    let (mut law, experiments) = scene.run(mechanism, settings)?;
-    let alpha = settings.alpha / (law::TESTS + experiments.len()) as f64;
+    let by_chance =
+        law::TESTS + SEQUENCES.len() + if training.is_some() { training::TESTS_BY_CHANCE } else { 0 };
+    let alpha = settings.alpha / by_chance as f64;
+    let mut runs = Runs::new(&scene, mechanism, settings.seed);
+    tests.extend(runs.compared()?);
+    let (mut law, experiments, count) = runs.all(settings, (alpha, claim.mu), watch)?;
     tests.extend(law.tests(alpha));
     tests.extend(experiments.iter().map(|experiment| experiment.test(alpha, claim.mu)));
+    if let Some(training) = training {
+        tests.extend(training::tests(training, alpha, settings.seed)?);
+    }
     let mu_lower = experiments.iter().map(|experiment| experiment.mu_lower(alpha)).fold(0.0, f64::max);
     Ok(Report {
         accepted: tests.iter().all(|test| !test.rejected),
         alpha: settings.alpha,
         mu_stated: claim.mu,
         mu_lower,
+        mu_reachable: experiments.iter().map(|experiment| experiment.apart).fold(0.0, f64::max),
         steps_audited: scene.steps,
-        runs: settings.runs,
+        runs: count,
         tests,
         seconds: start.elapsed().as_secs_f64(),
     })

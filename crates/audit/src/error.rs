@@ -19,6 +19,9 @@ pub enum Error {
     /// Gradients could not be clipped and summed.
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
+    /// There is no folder for checkpoints.
+    #[error("a folder for the checkpoints of an audit cannot be made: {0}")]
+    Io(#[from] std::io::Error),
     /// The strategy's noise has a singular covariance, so it cannot be whitened.
     #[error("the noise of this strategy cannot be whitened: {0}")]
     Singular(String),
@@ -33,7 +36,7 @@ impl Error {
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             Self::Train(error) => error.is_bad_input(),
-            Self::Singular(_) => false,
+            Self::Io(_) | Self::Singular(_) => false,
         }
     }
 }

@@ -7,8 +7,11 @@
 //!
 //! - that no sequence found moves C G farther than mu nu;
 //! - that no example moves a sum farther than the clip norm (with rounding), whatever the other examples are;
+//! - that neither processes nor interruptions change a bit;
 //! - that C (R - G) / nu are independent standard normals, over steps, coordinates and runs;
-//! - that the most powerful test does not distinguish neighbours better than mu-GDP allows.
+//! - that the most powerful test does not distinguish neighbours better than mu-GDP allows;
+//! - of a plan's training ([`TrainingUnderAudit`]): its batches, that a release less its noise is the clipped sum, that the optimizer sees nothing else,
+//!   and that it continues as it was.
 //!
 //! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is no proof: see
 //! `docs/audit.md`.
@@ -43,9 +46,10 @@
 //! ```layers
 //! error, random, stats, report: errors; random numbers; quantiles; figures and their verdict
 //! claim, black_box, settings, operator: the claim; the mechanism under audit; how much is run; C and its inverse
-//! attack, law, real: worst-case sequences; the law of the noise; the real mechanism
-//! membership, stage: distinguishing neighbours; inputs with chosen gradients
-//! sums, scene: how far a sum moves; all runs
+//! memo, attack, law: sums that are known; worst-case sequences; the law of the noise
+//! real, membership, stage: the real mechanism; distinguishing neighbours; inputs with chosen gradients
+//! sums, scene, training: how far a sum moves; what does not change from run to run; a training's batches and steps
+//! runs: all runs
 //! audit: the tests and the verdict
 //! one_run: canaries in one training, guesses of which took part, and the epsilon that they prove
 //! ```
@@ -57,18 +61,21 @@ mod claim;
 mod error;
 mod law;
 mod membership;
+mod memo;
 mod one_run;
 mod operator;
 mod random;
 mod real;
 mod report;
+mod runs;
 mod scene;
 mod settings;
 mod stage;
 mod stats;
 mod sums;
+mod training;
 
-pub use audit::audit;
+pub use audit::{audit, audit_with};
 pub use black_box::{Data, UnderAudit};
 pub use claim::Claim;
 pub use error::Error;
@@ -76,6 +83,7 @@ pub use one_run::{Canary, Guesses, OneRun, OneRunReport, one_run};
 pub use real::Real;
 pub use report::{Report, Test};
 pub use settings::Settings;
+pub use training::{Ground, RealTraining, Seen, TrainingUnderAudit};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -17,6 +17,11 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
+    /// One of `steps` steps that is not the first, if there is another.
+    pub(crate) fn midway(&mut self, steps: usize) -> usize {
+        if steps > 1 { 1 + self.below(steps - 1) } else { 0 }
+    }
+
     pub(crate) fn sign(&mut self) -> f64 {
         if self.next() >> 63 == 0 { 1.0 } else { -1.0 }
     }

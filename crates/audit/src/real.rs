@@ -1,8 +1,10 @@
-//! The mechanism that this project runs, built from a claim: train's clipping and sums, noise's streams.
+//! The real mechanism, built from a claim: train's clipping and sums, noise's streams.
 
-use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, StreamBuilder};
+use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, Shard, StreamBuilder};
 use antinoise_train::clip::clipped_sum;
+use tempfile::TempDir;
 
+use crate::memo::Memo;
 use crate::{Claim, Data, Error, UnderAudit};
 
 /// The real mechanism, one key for all of its runs.
@@ -10,46 +12,71 @@ use crate::{Claim, Data, Error, UnderAudit};
 pub struct Real {
     claim: Claim,
     seed: u64,
-    stream: Option<AnyStream>,
+    sums: Memo,
+    /// What makes each process's stream, and the stream.
+    processes: Vec<(StreamBuilder, AnyStream)>,
+    released: Vec<f32>,
 }
 
 impl Real {
     /// The mechanism of `claim`, its key made from `seed`: the noise of an audit protects nothing.
     pub fn new(claim: Claim, seed: u64) -> Self {
-        Self { claim, seed, stream: None }
+        Self { claim, seed, sums: Memo::default(), processes: Vec::new(), released: Vec::new() }
     }
+}
 
-    fn builder(&self, run: u64, dim: usize) -> Result<StreamBuilder, Error> {
-        let Claim { strategy, noise_std, .. } = &self.claim;
-        let builder = NoiseStream::builder(strategy.recursion()?, strategy.steps(), dim, *noise_std);
-        // So few coordinates that threads would only wait for each other.
-        Ok(builder.threads(1).run(RunId::from(run)))
-    }
-
-    fn clipped(&self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        Ok(clipped_sum(&data.model, &data.parameters, &data.examples, batch, self.claim.clip_norm)?.gradient)
-    }
+fn clipped(clip_norm: f64, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    Ok(clipped_sum(data.model(), data.parameters(), data.examples(), batch, clip_norm)?.gradient)
 }
 
 impl UnderAudit for Real {
     fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let mut sum = self.clipped(data, batch)?;
+        let mut sum = clipped(self.claim.clip_norm, data, batch)?;
         if let Some(grid) = self.claim.grid {
             sum.iter_mut().for_each(|x| *x = (*x / grid.spacing()).round_ties_even() * grid.spacing());
         }
         Ok(sum)
     }
 
-    fn begin(&mut self, run: u64, dim: usize) -> Result<(), Error> {
-        let (builder, key) = (self.builder(run, dim)?, Key::from_seed_insecure(self.seed));
-        self.stream = Some(builder.build_any(self.claim.grid, key)?);
+    fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error> {
+        let Claim { strategy, noise_std, grid, .. } = &self.claim;
+        let whole = NoiseStream::builder(strategy.recursion()?, strategy.steps(), dim, *noise_std);
+        // So few coordinates that threads would only wait for each other.
+        let whole = whole.threads(1).run(RunId::from(run));
+        let key = Key::from_seed_insecure(self.seed);
+        let process = |index| -> Result<_, Error> {
+            let builder = whole.clone().shard(Shard::part(index, processes, dim)?);
+            let stream = builder.clone().build_any(*grid, &key)?;
+            Ok((builder, stream))
+        };
+        self.processes = (0..processes).map(process).collect::<Result<_, _>>()?;
+        self.released = vec![0.0; dim];
+        Ok(())
+    }
+
+    fn interrupt(&mut self) -> Result<(), Error> {
+        let folder = TempDir::new()?;
+        let file = |index: usize| folder.path().join(index.to_string());
+        for (index, (_, stream)) in self.processes.iter().enumerate() {
+            stream.save(file(index))?;
+        }
+        let builders: Vec<StreamBuilder> = self.processes.drain(..).map(|(builder, _)| builder).collect();
+        for (index, builder) in builders.into_iter().enumerate() {
+            let stream = builder.clone().resume_any(self.claim.grid, file(index))?;
+            self.processes.push((builder, stream));
+        }
         Ok(())
     }
 
     fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let sum = self.clipped(data, batch)?;
-        let mut out = vec![0f32; sum.len()];
-        self.stream.as_mut().expect("a run was begun").release(&sum, &mut out)?;
-        Ok(out.into_iter().map(f64::from).collect())
+        let sum = self.sums.of(data, batch, || clipped(self.claim.clip_norm, data, batch))?;
+        let (mut sum, mut released) = (&sum[..], &mut self.released[..]);
+        for (_, stream) in &mut self.processes {
+            let (own, others) = sum.split_at(stream.len());
+            let (filled, rest) = released.split_at_mut(stream.len());
+            stream.release(own, filled)?;
+            (sum, released) = (others, rest);
+        }
+        Ok(self.released.iter().copied().map(f64::from).collect())
     }
 }

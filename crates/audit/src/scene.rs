@@ -1,36 +1,34 @@
-//! The sequences, the batches of every step, and the runs.
-
-use std::collections::HashMap;
-use std::rc::Rc;
+//! What does not change from run to run: the sequences, the units that follow them, and the batches of every step.
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::{Encoder, Participation, Strategy};
+use antinoise_mechanism::{Adjacency, Encoder, Participation, Strategy};
 
 use crate::attack::{Sequence, densest, drawn, longest};
-use crate::law::Law;
 use crate::membership::Experiment;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
 use crate::settings::{MOST_STEPS, Settings};
 use crate::stage::{Role, Stage};
-use crate::{Claim, Error, UnderAudit};
+use crate::{Claim, Error};
 
 /// The names of the sequences that units follow; the first is the worst that was found.
-const SEQUENCES: [&str; 4] =
+pub(crate) const SEQUENCES: [&str; 4] =
     ["the worst sequence", "the densest pattern", "a sequence at random", "another sequence at random"];
 
 /// All that does not change from run to run.
 pub(crate) struct Scene {
     pub(crate) steps: usize,
-    whitening: Operator,
+    pub(crate) whitening: Operator,
     /// The longest image of a sequence under C, in clip norms.
     longest: f64,
     pub(crate) stage: Stage,
-    noise_std: f64,
+    pub(crate) noise_std: f64,
+    /// What a unit that takes part adds along its direction where its sequence is +1, and what one that does not adds.
+    shifts: (f64, f64),
     sequences: Vec<Sequence>,
     /// Each run of even number has these batches, each of odd number the others.
-    batches: [Vec<Vec<usize>>; 2],
-    roles: Vec<Role>,
+    pub(crate) batches: [Vec<Vec<usize>>; 2],
+    pub(crate) roles: Vec<Role>,
 }
 
 impl Scene {
@@ -45,12 +43,17 @@ impl Scene {
         let densest = if densest.is_empty() { worst.clone() } else { densest };
         let sequences: Vec<Sequence> = [worst, densest].into_iter().chain(others).collect();
         let stage = Stage::new(settings.units, claim.clip_norm, &mut random)?;
-        // Half of the units follow the worst sequence.
-        let attack = |j: usize| if j.is_multiple_of(2) { 0 } else { 1 + j / 2 % (SEQUENCES.len() - 1) };
+        // Three of four units follow the worst sequence.
+        let attack = |j: usize| if j % 4 < 3 { 0 } else { 1 + j / 4 % (SEQUENCES.len() - 1) };
         let roles: Vec<Role> =
             (0..settings.units).map(|j| Role { attack: attack(j), even: random.sign() > 0.0 }).collect();
         let batches = [0, 1].map(|run| stage.batches(run, steps, claim.adjacency, &sequences, &roles));
-        Ok(Self { steps, whitening, longest, stage, noise_std: claim.noise_std, sequences, batches, roles })
+        let without = match claim.adjacency {
+            Adjacency::ZeroOut => 0.0,
+            Adjacency::ReplaceOne => -claim.clip_norm,
+        };
+        let (noise_std, shifts) = (claim.noise_std, (claim.clip_norm, without));
+        Ok(Self { steps, whitening, longest, stage, noise_std, shifts, sequences, batches, roles })
     }
 
     /// The distance of the farthest neighbours that were found, in standard deviations of the noise.
@@ -58,73 +61,17 @@ impl Scene {
         self.longest * claim.adjacency.sensitivity_factor() * claim.widened_clip_norm / claim.noise_std
     }
 
-    /// All runs.
-    pub(crate) fn run(
-        &self,
-        mechanism: &mut dyn UnderAudit,
-        settings: &Settings,
-    ) -> Result<(Law, Vec<Experiment>), Error> {
-        let mut law = Law::new(self.steps, self.stage.dim());
+    /// The experiments, one a sequence, without a run.
+    pub(crate) fn experiments(&self) -> Vec<Experiment> {
         let experiment = |(name, sequence): (&&'static str, &Sequence)| {
-            Experiment::new(name, sequence, &self.whitening, self.steps, self.noise_std)
+            Experiment::new(name, sequence, (&self.whitening, self.steps), self.noise_std, self.shifts)
         };
-        let mut experiments: Vec<Experiment> =
-            SEQUENCES.iter().zip(&self.sequences).map(experiment).collect();
-        let mut sums = Sums::default();
-        for run in 0..settings.runs {
-            let residuals = self.one_run(mechanism, run, &mut sums, &mut experiments)?;
-            law.add(&self.whitening, self.noise_std, &residuals);
-        }
-        Ok((law, experiments))
+        SEQUENCES.iter().zip(&self.sequences).map(experiment).collect()
     }
 
-    /// R - G of each coordinate.
-    fn one_run(
-        &self,
-        mechanism: &mut dyn UnderAudit,
-        run: usize,
-        sums: &mut Sums,
-        experiments: &mut [Experiment],
-    ) -> Result<Vec<Vec<f64>>, Error> {
-        let mut residuals = vec![vec![0.0; self.steps]; self.stage.dim()];
-        let mut statistics = vec![0.0; self.roles.len()];
-        let base = sums.of(mechanism, &self.stage, &self.stage.others())?;
-        mechanism.begin(run as u64, self.stage.dim())?;
-        for (t, batch) in self.batches[run % 2].iter().enumerate() {
-            let sum = sums.of(mechanism, &self.stage, batch)?;
-            let release = mechanism.release(&self.stage.data, batch)?;
-            for (j, (role, statistic)) in self.roles.iter().zip(&mut statistics).enumerate() {
-                let moved = self.stage.along(&release, j) - self.stage.along(&base, j);
-                *statistic += experiments[role.attack].weights[t] * moved;
-            }
-            for ((residual, r), g) in residuals.iter_mut().zip(&release).zip(&*sum) {
-                residual[t] = r - g;
-            }
-        }
-        for (role, statistic) in self.roles.iter().zip(statistics) {
-            experiments[role.attack].add(role.takes_part(run), statistic);
-        }
-        Ok(residuals)
-    }
-}
-
-/// The sums of batches that occurred: most steps have the same few batches.
-#[derive(Default)]
-struct Sums(HashMap<Vec<usize>, Rc<Vec<f64>>>);
-
-impl Sums {
-    fn of(
-        &mut self,
-        mechanism: &mut dyn UnderAudit,
-        stage: &Stage,
-        batch: &[usize],
-    ) -> Result<Rc<Vec<f64>>, Error> {
-        if let Some(sum) = self.0.get(batch) {
-            return Ok(sum.clone());
-        }
-        let sum = Rc::new(mechanism.sum(&stage.data, batch)?);
-        self.0.insert(batch.to_vec(), sum.clone());
-        Ok(sum)
+    /// Units that follow the worst sequence.
+    pub(crate) fn units_of_worst(&self) -> usize {
+        self.roles.iter().filter(|role| role.attack == 0).count()
     }
 }
 

@@ -57,12 +57,12 @@ impl Stage {
         let labels = (0..2 * units + OTHERS).map(|i| (i % 2) as u32).collect();
         let parameters = vec![0.0; model.parameters()];
         let examples = Examples::new(features, labels, units).map_err(Error::from)?;
-        Ok(Self { data: Data { model, parameters, examples }, units })
+        Ok(Self { data: Data::new(model, parameters, examples), units })
     }
 
     /// Coordinates of a release.
     pub(crate) fn dim(&self) -> usize {
-        self.data.model.parameters()
+        self.data.model().parameters()
     }
 
     /// The component of `release` along u_j.
@@ -115,7 +115,8 @@ mod tests {
     fn gradients_are_steered() {
         for clip_norm in [0.02, 1.0, 37.0] {
             let stage = Stage::new(5, clip_norm, &mut Random(1)).unwrap();
-            let Data { model, parameters, examples } = &stage.data;
+            let (model, parameters, examples) =
+                (stage.data.model(), stage.data.parameters(), stage.data.examples());
             for (example, j, sign) in [(0, 0, -1.0), (1, 0, 1.0), (8, 4, -1.0), (9, 4, 1.0)] {
                 let sum = clipped_sum(model, parameters, examples, &[example], clip_norm).unwrap();
                 let along = stage.along(&sum.gradient, j);

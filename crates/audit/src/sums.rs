@@ -52,7 +52,7 @@ fn units(mechanism: &mut dyn UnderAudit, stage: &Stage) -> Result<f64, Error> {
 
 fn linear(parameters: Vec<f32>, features: Vec<f32>, labels: Vec<u32>) -> Result<Data, Error> {
     let examples = Examples::new(features, labels, FEATURES)?;
-    Ok(Data { model: linear_model(FEATURES)?, parameters, examples })
+    Ok(Data::new(linear_model(FEATURES)?, parameters, examples))
 }
 
 /// One example with extreme features (huge, tiny, infinite, NaN) joins two ordinary ones.
@@ -66,7 +66,7 @@ fn wild(mechanism: &mut dyn UnderAudit, clip_norm: f64) -> Result<f64, Error> {
     let data = linear(vec![0.0; 2 * (FEATURES + 1)], features, labels)?;
     let without = mechanism.sum(&data, &[0, 1])?;
     let mut largest = 0.0;
-    for example in 2..data.examples.len() {
+    for example in 2..data.examples().len() {
         largest = worse(largest, distance(&mechanism.sum(&data, &[0, 1, example])?, &without));
     }
     Ok(largest)

@@ -1,4 +1,4 @@
-//! Every class, schema and kind of release is what it claims to be.
+//! Every class, schema and kind of release is what it claims to be, and the audit sees nine tenths of the stated mu.
 
 mod common;
 
@@ -10,11 +10,11 @@ use common::{design, schemas};
 
 const STEPS: usize = 24;
 
-/// 13 classes, alone, with normalised columns and restarted, under four schemas, in both kinds of release, at a false
+/// All classes, alone, with normalised columns and restarted, under four schemas, in both kinds of release, at a false
 /// alarm of 1e-3 each.
 #[test]
-fn every_class_is_accepted() {
-    let (mut audited, mut least, mut rejected) = (0, f64::INFINITY, Vec::new());
+fn every_class_is_accepted_and_its_mu_is_seen() {
+    let (mut audited, mut unseen, mut rejected) = (0, Vec::new(), Vec::new());
     for (i, &class) in Class::ALL.iter().enumerate() {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
             let base = StrategySpec::new(class);
@@ -27,12 +27,21 @@ fn every_class_is_accepted() {
             let strategy = design(spec, STEPS, &schema);
             for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
                 let claim =
-                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 0.2, release)
+                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0, release)
                         .unwrap();
-                let settings = Settings { examples: 2000, units: 64, ..Settings::new(1e-3, STEPS) };
+                let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
                 let mut real = Real::new(claim.clone(), 1000 + (i * 4 + j) as u64);
                 let report = audit(&claim, &mut real, &settings).unwrap();
-                least = least.min(report.mu_lower / report.mu_stated);
+                // Of these, part of the noise that the stated sensitivity counts as known is never released, or it is an upper bound.
+                let part = matches!(class, Class::Tree | Class::SmoothTree) || spec != base;
+                let wanted =
+                    if part { f64::min(report.mu_stated, report.mu_reachable) } else { report.mu_stated };
+                if report.mu_lower < 0.9 * wanted {
+                    unseen.push(format!(
+                        "{spec} {schema} {release:?}: {} of {}",
+                        report.mu_lower, report.mu_reachable
+                    ));
+                }
                 if !report.accepted {
                     rejected.push(format!("{spec} {schema} {release:?}: {report:#?}"));
                 }
@@ -41,7 +50,6 @@ fn every_class_is_accepted() {
         }
     }
     assert!(rejected.is_empty(), "{} rejected: {}", rejected.len(), rejected.join("\n"));
-    println!("{audited} audited; mu seen: {least:.3} of mu stated or more");
-    assert!(least > 0.3, "an audit that sees nothing: {least}");
+    assert!(unseen.is_empty(), "{} unseen:\n{}", unseen.len(), unseen.join("\n"));
     assert_eq!(audited, Class::ALL.len() * 4 * 2);
 }

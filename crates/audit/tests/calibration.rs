@@ -2,10 +2,11 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Real, Settings, audit};
-use antinoise_mechanism::{Adjacency, Participation};
-use antinoise_plan::ReleaseKind;
-use common::design;
+use antinoise_audit::{Claim, Ground, Real, RealTraining, Settings, audit, audit_with};
+use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::{Adjacency, Class, Participation};
+use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
+use common::{design, schemas};
 
 const STEPS: usize = 8;
 const AUDITS: u64 = 1000;
@@ -18,7 +19,7 @@ fn rejections(alpha: f64, seed: u64) -> usize {
         Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ReleaseKind::PlainFloatingPoint)
             .unwrap();
     let rejected = |i: u64| {
-        let settings = Settings { alpha, runs: 4, units: 16, examples: 8, seed: i };
+        let settings = Settings { alpha, runs: 4, most_numbers: 0, units: 16, examples: 8, seed: i };
         let mut real = Real::new(claim.clone(), seed + i);
         !audit(&claim, &mut real, &settings).unwrap().accepted
     };
@@ -35,5 +36,86 @@ fn correct_mechanisms_are_rejected_as_rarely_as_stated() {
         let most = expected + 3.0 * (expected * (1.0 - alpha)).sqrt();
         println!("alpha {alpha}: {found} of {AUDITS} rejected, at most {most:.1}");
         assert!((found as f64) <= most && found >= least, "alpha {alpha}: {found} rejected, at most {most}");
+    }
+}
+
+/// Audits of mechanisms of all classes and schemas, and of trainings of all samplers.
+const MIXED: u64 = 300;
+/// One of so many of them is of a plan, with its training.
+const TRAINED: u64 = 4;
+/// Probability that this test itself is wrong about a correct audit.
+const BY_CHANCE: f64 = 1e-6;
+
+fn plans() -> Vec<VerifiedPlan> {
+    let settings = [
+        (Setting::Cyclic, "banded-toeplitz:4"),
+        (Setting::Poisson, "identity"),
+        (Setting::Poisson, "banded-toeplitz:4"),
+        (Setting::Poisson, "blt:2"),
+        (Setting::BMinSep, "banded-toeplitz:4"),
+    ];
+    let plan = |(setting, strategy): (Setting, &str)| {
+        let mut request = Request::new(400, 20, Length::Epochs(2), setting);
+        (request.epsilon, request.delta) = (4.0, 1e-4);
+        request.specs = Some(vec![strategy.parse().unwrap()]);
+        choose(&request).unwrap().plan
+    };
+    settings.map(plan).into()
+}
+
+/// P(X >= k), X ~ Binomial(n, p).
+fn tail(n: u64, k: u64, p: f64) -> f64 {
+    let (mut term, mut below) = ((1.0 - p).powi(n as i32), 0.0);
+    for j in 0..k {
+        below += term;
+        term *= (n - j) as f64 / (j + 1) as f64 * p / (1.0 - p);
+    }
+    1.0 - below
+}
+
+/// Of 300 correct mechanisms and trainings, so few are rejected that the stated rate explains it, at both alphas.
+#[test]
+fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
+    let mut strategies = Vec::new();
+    for &class in Class::ALL {
+        for schema in schemas(24) {
+            strategies.push((design(StrategySpec::new(class), 24, &schema), schema));
+        }
+    }
+    let plans = plans();
+    for alpha in [0.05, 1e-3] {
+        let mut rejected = Vec::new();
+        for i in 0..MIXED {
+            let settings = |steps| Settings {
+                most_numbers: 400_000,
+                units: 32,
+                examples: 8,
+                seed: i,
+                ..Settings::new(alpha, steps)
+            };
+            let seed = i + (alpha * 1e7) as u64;
+            let report = if i % TRAINED == 0 {
+                let plan = &plans[(i / TRAINED) as usize % plans.len()];
+                let claim = Claim::of_plan(plan).unwrap();
+                let ground = Ground::new(plan.clone()).unwrap();
+                let (mut real, mut training) =
+                    (Real::new(claim.clone(), seed), RealTraining::new(&ground, seed));
+                audit_with(&claim, &mut real, &settings(plan.steps), Some(&mut training), &mut |_, _| ())
+            } else {
+                let (strategy, schema) = &strategies[(7 * i) as usize % strategies.len()];
+                let release = if i % 2 == 0 { ReleaseKind::Grid } else { ReleaseKind::PlainFloatingPoint };
+                let adjacency = if i % 3 == 0 { Adjacency::ReplaceOne } else { Adjacency::ZeroOut };
+                let claim =
+                    Claim::of_strategy(strategy.clone(), schema.clone(), adjacency, 1.0, release).unwrap();
+                audit(&claim, &mut Real::new(claim.clone(), seed), &settings(24))
+            };
+            let report = report.unwrap();
+            if !report.accepted {
+                rejected.push((i, report.tests.into_iter().find(|test| test.rejected).map(|test| test.name)));
+            }
+        }
+        let found = rejected.len() as u64;
+        println!("alpha {alpha}: {found} of {MIXED} rejected: {rejected:?}");
+        assert!(tail(MIXED, found, alpha) > BY_CHANCE, "alpha {alpha}: {rejected:#?}");
     }
 }

@@ -31,13 +31,26 @@ fn begun(dim: usize) -> (Release, TempDir) {
 
 impl UnderAudit for Counted {
     fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let sum = clipped_sum(&data.model, &data.parameters, &data.examples, batch, ROWS as f64)?.gradient;
+        let sum = clipped_sum(data.model(), data.parameters(), data.examples(), batch, ROWS as f64)?.gradient;
         Ok(sum.into_iter().map(|x| (self.times * x).round_ties_even()).collect())
     }
 
-    fn begin(&mut self, _run: u64, dim: usize) -> Result<(), Error> {
+    /// In one process, which is all that a folder lets write.
+    fn begin(&mut self, _run: u64, dim: usize, _processes: usize) -> Result<(), Error> {
         self.release = Some(begun(dim));
         (self.step, self.last) = (0, vec![0.0; dim]);
+        Ok(())
+    }
+
+    /// A release has a key of its own, from the operating system.
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn interrupt(&mut self) -> Result<(), Error> {
+        let (release, folder) = self.release.take().expect("a run was begun");
+        drop(release);
+        self.release = Some((Release::open(folder.path()).unwrap(), folder));
         Ok(())
     }
 
@@ -55,7 +68,8 @@ impl UnderAudit for Counted {
 }
 
 fn audited(times: f64) -> antinoise_audit::Report {
-    let settings = Settings { runs: 16, units: 64, examples: 200, ..Settings::new(1e-5, STEPS) };
+    let settings =
+        Settings { runs: 16, most_numbers: 0, units: 64, examples: 200, ..Settings::new(1e-5, STEPS) };
     // Any number of keys has the same plan, but for what rounding may add.
     let claim = Claim::of_plan(begun(200).0.plan()).unwrap();
     let mut mechanism = Counted { times, step: 0, release: None, last: Vec::new() };
@@ -66,7 +80,7 @@ fn audited(times: f64) -> antinoise_audit::Report {
 fn a_release_is_accepted_and_one_with_doubled_contributions_is_rejected() {
     let report = audited(1.0);
     assert!(report.accepted, "{report:#?}");
-    assert!(report.mu_lower > 0.5 * report.mu_stated, "an audit that sees nothing: {report:#?}");
+    assert!(report.mu_lower > 0.7 * report.mu_stated, "an audit that sees nothing: {report:#?}");
     let report = audited(2.0);
     assert!(!report.accepted, "{report:#?}");
     let rejected = |name: &str| report.tests.iter().any(|test| test.rejected && test.name.contains(name));

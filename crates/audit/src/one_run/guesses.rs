@@ -2,6 +2,8 @@
 
 use antinoise_input::{InvalidParameter, between, in_open_unit};
 
+use crate::stats::log_binomial;
+
 /// How often an auditor was right about who took part in one run: of `canaries`, each included with probability 1/2 on its own,
 /// it guessed `guesses`, a number that was fixed before, and abstained for the rest.
 ///
@@ -48,7 +50,7 @@ impl Guesses {
     /// # Source
     /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run, Theorem 5.2 and appendix D.
     pub fn p_value(self, epsilon: f64, delta: f64) -> f64 {
-        let probability = |k: usize| log_binomial(self.guesses, k, epsilon).exp();
+        let probability = |k: usize| log_guesses(self.guesses, k, epsilon).exp();
         let tail: f64 = (self.correct..=self.guesses).rev().map(probability).sum();
         let (mut below, mut densest) = (0.0, 0.0f64);
         for i in 1..=self.correct {
@@ -77,10 +79,9 @@ impl Guesses {
 }
 
 /// ln P(W = k), W ~ Binomial(n, 1 / (1 + e^-epsilon)).
-fn log_binomial(n: usize, k: usize, epsilon: f64) -> f64 {
-    let factorial = |n: usize| libm::lgamma(n as f64 + 1.0);
-    let choices = factorial(n) - factorial(k) - factorial(n - k);
-    choices - n as f64 * (-epsilon).exp().ln_1p() - (n - k) as f64 * epsilon
+fn log_guesses(n: usize, k: usize, epsilon: f64) -> f64 {
+    let log_right = -(-epsilon).exp().ln_1p();
+    log_binomial(n, k, log_right, log_right - epsilon)
 }
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
                             let of = Guesses::new(guesses, guesses, v).unwrap();
                             of.epsilon_lower(0.0, alpha).unwrap() > epsilon
                         })
-                        .map(|v| log_binomial(guesses, v, epsilon).exp())
+                        .map(|v| log_guesses(guesses, v, epsilon).exp())
                         .sum();
                     assert!(wrong <= alpha * (1.0 + 1e-9), "{guesses} {epsilon} {alpha}: {wrong}");
                     nearest = nearest.max(wrong / alpha);
@@ -121,7 +122,7 @@ mod tests {
                 .filter(|&v| {
                     Guesses::new(canaries, canaries, v).unwrap().epsilon_lower(delta, alpha).unwrap() > 0.0
                 })
-                .map(|v| log_binomial(canaries, v, as_epsilon).exp())
+                .map(|v| log_guesses(canaries, v, as_epsilon).exp())
                 .sum();
             assert!(wrong <= alpha, "{canaries} {delta}: {wrong}");
         }

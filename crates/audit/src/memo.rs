@@ -1,0 +1,49 @@
+//! Sums of batches that occurred: most steps of a run, and all runs, have the same few batches.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::{Data, Error};
+
+/// Sums that are kept at most.
+const MOST: usize = 1 << 12;
+
+/// Sums, by data and batch.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(HashMap<u64, Known>);
+
+#[derive(Debug)]
+struct Known {
+    data: u64,
+    batch: Vec<usize>,
+    sum: Rc<Vec<f64>>,
+}
+
+impl Memo {
+    /// The sum of `batch`, made by `make` where it is not known.
+    pub(crate) fn of(
+        &mut self,
+        data: &Data,
+        batch: &[usize],
+        make: impl FnOnce() -> Result<Vec<f64>, Error>,
+    ) -> Result<Rc<Vec<f64>>, Error> {
+        let hash = batch.iter().fold(data.number(), mixed);
+        if let Some(known) = self.0.get(&hash)
+            && known.data == data.number()
+            && known.batch == batch
+        {
+            return Ok(Rc::clone(&known.sum));
+        }
+        let sum = Rc::new(make()?);
+        if self.0.len() >= MOST {
+            self.0.clear();
+        }
+        self.0.insert(hash, Known { data: data.number(), batch: batch.to_vec(), sum: Rc::clone(&sum) });
+        Ok(sum)
+    }
+}
+
+/// A hash that is quick beside a release; the batches themselves are compared.
+fn mixed(hash: u64, &example: &usize) -> u64 {
+    (hash.rotate_left(5) ^ example as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
+}

@@ -1,0 +1,179 @@
+//! All runs of the mechanism, and what is learnt from each.
+
+use std::rc::Rc;
+
+use crate::law::Law;
+use crate::membership::{Experiment, experiments_for};
+use crate::memo::Memo;
+use crate::random::Random;
+use crate::report::Test;
+use crate::scene::Scene;
+use crate::settings::Settings;
+use crate::{Error, UnderAudit};
+
+/// Part of the stated mu that the neighbours are to show.
+const WANTED: f64 = 0.91;
+/// Where they are too near for that, the least part, and of how much of their distance that may be; else this part of their distance.
+const LEAST_WANTED: f64 = 0.904;
+const MOST_OF_APART: f64 = 0.985;
+const WANTED_OF_APART: f64 = 0.96;
+/// Processes of the runs whose noise is tested: 1, 2, 3, 1, ...
+const PROCESSES: usize = 3;
+/// Interruptions of a run that is compared with one that has none.
+const INTERRUPTIONS: usize = 3;
+/// Steps of such runs at most.
+const COMPARED_STEPS: usize = 1 << 11;
+
+/// The runs of one audit.
+pub(crate) struct Runs<'a> {
+    scene: &'a Scene,
+    mechanism: &'a mut dyn UnderAudit,
+    sums: Memo,
+    random: Random,
+}
+
+/// How a run is spread over processes and time.
+#[derive(Clone)]
+struct Course {
+    run: u64,
+    processes: usize,
+    interrupted_before: Vec<usize>,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(scene: &'a Scene, mechanism: &'a mut dyn UnderAudit, seed: u64) -> Self {
+        Self { scene, mechanism, sums: Memo::default(), random: Random(seed) }
+    }
+
+    /// Runs until the neighbours show what is wanted at confidence 1 - `alpha`, or the settings' limit; the noise of the first ones is
+    /// tested. Also says how many there were.
+    pub(crate) fn all(
+        &mut self,
+        settings: &Settings,
+        (alpha, mu): (f64, f64),
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<(Law, Vec<Experiment>, usize), Error> {
+        let mut law = Law::new(self.scene.steps, self.scene.stage.dim());
+        let mut experiments = self.scene.experiments();
+        let runs = self.needed(settings, alpha, (mu, experiments[0].apart));
+        for run in 0..runs {
+            watch(run, runs);
+            if run < settings.runs {
+                let residuals = self.tested(run, &mut experiments)?;
+                law.add(&self.scene.whitening, self.scene.noise_std, &residuals);
+            } else {
+                let course = Course { run: run as u64, processes: 1, interrupted_before: Vec::new() };
+                self.guessed(&course, &mut experiments, |_, _, _| Ok(()))?;
+            }
+        }
+        Ok((law, experiments, runs))
+    }
+
+    /// Runs that are needed, an even number.
+    fn needed(&self, settings: &Settings, alpha: f64, (mu, apart): (f64, f64)) -> usize {
+        let wanted = if LEAST_WANTED * mu <= MOST_OF_APART * apart {
+            f64::min(WANTED * mu, f64::max(LEAST_WANTED * mu, WANTED_OF_APART * apart))
+        } else {
+            WANTED_OF_APART * apart
+        };
+        let needed = experiments_for(apart, wanted, alpha).div_ceil(self.scene.units_of_worst());
+        let each = (self.scene.steps * self.scene.stage.dim()) as u64;
+        let most = usize::try_from(settings.most_numbers / each).unwrap_or(usize::MAX);
+        needed.min(most).max(settings.runs).next_multiple_of(2)
+    }
+
+    /// R - G of each coordinate, of a run that is spread over processes and, if its number is odd, interrupted.
+    fn tested(&mut self, run: usize, experiments: &mut [Experiment]) -> Result<Vec<Vec<f64>>, Error> {
+        let scene = self.scene;
+        let interrupted = (run % 2 == 1).then(|| self.random.midway(scene.steps));
+        let course = Course {
+            run: run as u64,
+            processes: 1 + run % PROCESSES,
+            interrupted_before: interrupted.into_iter().collect(),
+        };
+        let mut residuals = vec![vec![0.0; scene.steps]; scene.stage.dim()];
+        self.guessed(&course, experiments, |runs, t, release| {
+            let sum = runs.sum(&scene.batches[run % 2][t])?;
+            for ((residual, r), g) in residuals.iter_mut().zip(release).zip(&*sum) {
+                residual[t] = r - g;
+            }
+            Ok(())
+        })?;
+        Ok(residuals)
+    }
+
+    /// A run, with a guess about each unit; `see` is shown each release.
+    fn guessed(
+        &mut self,
+        course: &Course,
+        experiments: &mut [Experiment],
+        mut see: impl FnMut(&mut Self, usize, &[f64]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let scene = self.scene;
+        let run = course.run as usize;
+        let base = self.sum(&scene.stage.others())?;
+        let base: Vec<f64> = (0..scene.roles.len()).map(|j| scene.stage.along(&base, j)).collect();
+        let mut statistics = vec![0.0; scene.roles.len()];
+        self.mechanism.begin(course.run, scene.stage.dim(), course.processes)?;
+        for (t, batch) in scene.batches[run % 2].iter().enumerate() {
+            if course.interrupted_before.contains(&t) {
+                self.mechanism.interrupt()?;
+            }
+            let release = self.mechanism.release(&scene.stage.data, batch)?;
+            for (j, (role, statistic)) in scene.roles.iter().zip(&mut statistics).enumerate() {
+                let moved = scene.stage.along(&release, j) - base[j];
+                *statistic += experiments[role.attack].weights[t] * moved;
+            }
+            see(self, t, &release)?;
+        }
+        for (role, statistic) in scene.roles.iter().zip(statistics) {
+            experiments[role.attack].add(role.takes_part(run), statistic);
+        }
+        Ok(())
+    }
+
+    /// A run in one process against the same run in three, and against the same run with interruptions: numbers that differ. None of a mechanism
+    /// that does not repeat itself.
+    pub(crate) fn compared(&mut self) -> Result<Vec<Test>, Error> {
+        if !self.mechanism.repeats() {
+            return Ok(Vec::new());
+        }
+        let steps = self.scene.steps.min(COMPARED_STEPS);
+        let plain = Course { run: 0, processes: 1, interrupted_before: Vec::new() };
+        let interruptions = (0..INTERRUPTIONS).map(|_| self.random.midway(steps)).collect();
+        let expected = self.releases(&plain, steps)?;
+        let mut test = |name: &str, course: Course| -> Result<Test, Error> {
+            let found = self.releases(&course, steps)?;
+            let differ = expected.iter().zip(&found).filter(|(x, y)| x.to_bits() != y.to_bits()).count();
+            let missing = expected.len().abs_diff(found.len());
+            Ok(Test::new(name, (differ + missing) as f64, 0.0))
+        };
+        Ok(vec![
+            test(
+                "processes: numbers that differ from those of one process",
+                Course { processes: PROCESSES, ..plain.clone() },
+            )?,
+            test(
+                "resumption: numbers that differ from those of a run without interruptions",
+                Course { interrupted_before: interruptions, ..plain.clone() },
+            )?,
+        ])
+    }
+
+    fn releases(&mut self, course: &Course, steps: usize) -> Result<Vec<f64>, Error> {
+        self.mechanism.begin(course.run, self.scene.stage.dim(), course.processes)?;
+        let mut all = Vec::with_capacity(steps * self.scene.stage.dim());
+        for (t, batch) in self.scene.batches[0][..steps].iter().enumerate() {
+            if course.interrupted_before.contains(&t) {
+                self.mechanism.interrupt()?;
+            }
+            all.extend(self.mechanism.release(&self.scene.stage.data, batch)?);
+        }
+        Ok(all)
+    }
+
+    fn sum(&mut self, batch: &[usize]) -> Result<Rc<Vec<f64>>, Error> {
+        let data = &self.scene.stage.data;
+        self.sums.of(data, batch, || self.mechanism.sum(data, batch))
+    }
+}

@@ -1,0 +1,155 @@
+//! Whether the batches of a run are those that its plan accounts for.
+
+use antinoise_input::largest;
+use antinoise_mechanism::Participation;
+use antinoise_plan::{Sampler, Scheme, VerifiedPlan};
+
+use super::contract::Seen;
+use crate::report::Test;
+use crate::stats::deviation;
+
+/// How many of [`tests`] depend on chance.
+pub(super) const TESTS_BY_CHANCE: usize = 2;
+/// Steps whose batches are compared with those of another run.
+const COMPARED: usize = 64;
+
+/// The tests of two runs' batches; those that depend on chance at false alarm `alpha`.
+pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<Test> {
+    let batches = runs.map(|run| run.iter().map(|step| &step.batch[..]).collect::<Vec<_>>());
+    let count = |violations: fn(&VerifiedPlan, &[&[usize]]) -> usize| {
+        batches.iter().map(|batches| violations(plan, batches)).sum::<usize>() as f64
+    };
+    let at_chance = |name: &str, deviations: Vec<f64>| {
+        let threshold = (2.0 * deviations.len().max(1) as f64 / alpha).ln();
+        Test::new(name, largest(deviations), threshold)
+    };
+    let sizes = batches.iter().flat_map(|batches| sizes(plan, batches)).collect();
+    let mut tests = vec![
+        Test::new("batches: turns that the schema does not allow", count(forbidden), 0.0),
+        at_chance("batches: how many take part", sizes),
+    ];
+    if round(plan).is_some() {
+        tests.push(Test::new("batches: turns outside of an example's group", count(outside), 0.0));
+    }
+    if plan.sampler != Sampler::Stream {
+        tests.push(at_chance(
+            "batches: who takes part, beside other runs and rounds",
+            overlaps(plan, &batches),
+        ));
+    }
+    tests
+}
+
+/// Turns of an example too soon after the last one, beyond its number, or twice in a batch.
+fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
+    let (apart, most) = match plan.scheme() {
+        // Each turn is accounted by itself; there is one a round.
+        Scheme::Amplified { groups } => (groups, plan.steps.div_ceil(groups)),
+        scheme => match scheme.participation() {
+            Participation::Single => (plan.steps, 1),
+            schema => schema.separation(plan.steps),
+        },
+    };
+    let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];
+    let mut found = 0;
+    for (step, batch) in batches.iter().enumerate() {
+        for &example in *batch {
+            let Some((count, last)) = turns.get_mut(example) else {
+                found += 1;
+                continue;
+            };
+            found += usize::from(*count == most || last.is_some_and(|last| step - last < apart.max(1)));
+            (*count, *last) = (*count + 1, Some(step));
+        }
+    }
+    found
+}
+
+/// Steps from one turn of a group or bin to the next.
+fn round(plan: &VerifiedPlan) -> Option<usize> {
+    match plan.sampler {
+        Sampler::Cyclic { groups } | Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups } => {
+            Some(groups)
+        }
+        Sampler::BMinSep { .. } | Sampler::Stream | Sampler::External => None,
+    }
+}
+
+/// Turns of an example in another place of a round than its first one.
+fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
+    let Some(round) = round(plan) else { return 0 };
+    let mut places = vec![None; plan.examples];
+    let mut found = 0;
+    for (step, batch) in batches.iter().enumerate() {
+        for &example in batch.iter().filter(|&&example| example < plan.examples) {
+            found += usize::from(*places[example].get_or_insert(step % round) != step % round);
+        }
+    }
+    found
+}
+
+/// Size of group `step` mod `groups`.
+fn group(plan: &VerifiedPlan, step: usize, groups: usize) -> usize {
+    let start = |g: usize| (g as u128 * plan.examples as u128 / groups as u128) as usize;
+    start(step % groups + 1) - start(step % groups)
+}
+
+/// Of each step: its batch has as many examples as this many trials of this chance give.
+fn trials(plan: &VerifiedPlan, step: usize) -> (usize, f64) {
+    let share = plan.batch_size as f64 / plan.examples as f64;
+    match plan.sampler {
+        Sampler::Cyclic { groups } => (group(plan, step, groups), 1.0),
+        Sampler::Poisson { groups } => (group(plan, step, groups), (share * groups as f64).min(1.0)),
+        Sampler::BallsInBins { bins } => (plan.examples, 1.0 / bins as f64),
+        Sampler::BMinSep { .. } => (plan.examples, share),
+        Sampler::Stream | Sampler::External => (plan.batch_size, 1.0),
+    }
+}
+
+/// How far sizes are from their law: of each step, and of all that are known together.
+fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
+    let far = |n: usize, k: usize, p: f64| deviation(n as f64, k as f64, p);
+    let each = |(step, batch): (usize, &&[usize])| {
+        let (n, p) = trials(plan, step);
+        far(n, batch.len(), p)
+    };
+    let mut found: Vec<f64> = batches.iter().enumerate().map(each).collect();
+    let total = |batches: &[&[usize]]| batches.iter().map(|batch| batch.len()).sum::<usize>();
+    match plan.sampler {
+        // A round has everyone once.
+        Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } if groups <= batches.len() => {
+            found.push(far(plan.examples, total(&batches[..groups]), 1.0));
+        }
+        Sampler::Poisson { .. } => {
+            let n = (0..batches.len()).map(|step| trials(plan, step).0).sum();
+            found.push(far(n, total(batches), trials(plan, 0).1));
+        }
+        // Each example has so many turns at most, and they are independent of those of others.
+        Sampler::BMinSep { min_sep } => {
+            let most = batches.len().div_ceil(min_sep) as f64;
+            let mean = batches.len() as f64 * trials(plan, 0).1;
+            found.push(deviation(plan.examples as f64, total(batches) as f64 / most, mean / most));
+        }
+        Sampler::Cyclic { .. } | Sampler::BallsInBins { .. } | Sampler::Stream | Sampler::External => {}
+    }
+    found
+}
+
+/// How far batches are from sharing as many examples as chance gives: the same steps of two runs, and two turns of a group that is
+/// drawn from at each. Of given size, each is drawn without replacement.
+fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<f64> {
+    let shared = |x: &[usize], y: &[usize], of: usize| {
+        let mut is_in = vec![false; plan.examples];
+        y.iter().filter(|&&example| example < plan.examples).for_each(|&example| is_in[example] = true);
+        let both = x.iter().filter(|&&example| is_in.get(example) == Some(&true)).count();
+        deviation(x.len() as f64, both as f64, y.len() as f64 / of as f64)
+    };
+    let compared = batches.len().min(COMPARED);
+    let mut found: Vec<f64> =
+        (0..compared).map(|step| shared(batches[step], others[step], plan.examples)).collect();
+    if let Sampler::Poisson { groups } = plan.sampler {
+        let of_round = |step: usize| shared(batches[step + groups], batches[step], group(plan, step, groups));
+        found.extend((0..batches.len().saturating_sub(groups).min(COMPARED)).map(of_round));
+    }
+    found
+}

@@ -1,0 +1,173 @@
+//! What an audited training is trained on: a model of few parameters, whose batches are seen.
+
+use std::sync::{Mutex, PoisonError};
+
+use antinoise_input::{InvalidParameter, between};
+use antinoise_plan::{Sampler, VerifiedPlan};
+use antinoise_train::clip::{Contribution, GradientSum};
+use antinoise_train::data::{Dataset, Examples, ImageShape};
+use antinoise_train::learner::Learner;
+use antinoise_train::model::{Evaluation, Model};
+use antinoise_train::optimizer::Rule;
+
+use crate::Error;
+use crate::random::Random;
+use crate::stage::linear_model;
+
+/// Features of an example.
+const FEATURES: usize = 2;
+/// Momentum of the audited training.
+const MOMENTUM: f64 = 0.9;
+
+/// A plan, examples as many as it says, and a linear model of two classes.
+#[derive(Debug)]
+pub struct Ground {
+    pub(crate) plan: VerifiedPlan,
+    pub(crate) dataset: Dataset,
+    pub(crate) model: Observed,
+}
+
+impl Ground {
+    /// Most examples of a plan whose training is audited.
+    pub const MOST_EXAMPLES: usize = 1 << 22;
+
+    /// Whether there is a training to audit: `plan` forms its batches, and of at most [`MOST_EXAMPLES`](Self::MOST_EXAMPLES).
+    pub fn is_for(plan: &VerifiedPlan) -> bool {
+        plan.sampler != Sampler::External && plan.examples <= Self::MOST_EXAMPLES
+    }
+
+    /// For `plan`.
+    ///
+    /// # Errors
+    /// For plans that it [is not for](Self::is_for).
+    pub fn new(plan: VerifiedPlan) -> Result<Self, Error> {
+        if plan.sampler == Sampler::External {
+            let must_be = "one that forms batches: a training that takes them from elsewhere is not audited";
+            return Err(InvalidParameter::new("sampler of the plan", "external", must_be).into());
+        }
+        between(
+            "examples of the plan",
+            plan.examples,
+            1,
+            Self::MOST_EXAMPLES,
+            "2^22, whose training is audited",
+        )?;
+        let mut random = Random(1);
+        let mut examples = |count: usize| {
+            let features = (0..count * FEATURES).map(|_| random.sign() as f32).collect();
+            let labels = (0..count).map(|_| random.below(2) as u32).collect();
+            Examples::new(features, labels, FEATURES)
+        };
+        let (train, test) = (examples(plan.examples)?, examples(1)?);
+        let shape = ImageShape { height: 1, width: FEATURES, channels: 1 };
+        let dataset = Dataset { name: "signs".into(), shape, classes: 2, train, test };
+        let model = Observed { inner: linear_model(FEATURES)?, last: Mutex::default() };
+        Ok(Self { plan, dataset, model })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &VerifiedPlan {
+        &self.plan
+    }
+
+    /// Numbers in a release.
+    pub fn parameters(&self) -> usize {
+        self.model.inner.parameters()
+    }
+
+    /// The optimizer: SGD with momentum.
+    pub fn rule(&self) -> Rule {
+        let plan = &self.plan;
+        let step = plan.clip_norm + plan.noise_std() / plan.expected_batch_size();
+        Rule::Sgd { learning_rate: 0.1 / step, momentum: MOMENTUM }
+    }
+
+    /// The sum of clipped gradients over `batch`.
+    ///
+    /// # Errors
+    /// When an index is beyond the examples or twice in the batch.
+    pub fn sum(&self, parameters: &[f32], batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let (model, examples) = (&self.model.inner, &self.dataset.train);
+        Ok(model.clipped_sum(parameters, examples, batch, self.plan.clip_norm)?.gradient)
+    }
+}
+
+/// A model that remembers of which batch it was asked, and whose gradients can be 0.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    inner: Model,
+    last: Mutex<Asked>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    noise_only: bool,
+    batch: Vec<usize>,
+}
+
+impl Observed {
+    pub(crate) fn set_noise_only(&self, noise_only: bool) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).noise_only = noise_only;
+    }
+
+    /// The batch of the last sum.
+    pub(crate) fn take_batch(&self) -> Vec<usize> {
+        std::mem::take(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner).batch)
+    }
+}
+
+impl Learner for Observed {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn parameters(&self) -> usize {
+        self.inner.parameters()
+    }
+
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
+    fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), antinoise_train::Error> {
+        Learner::check(&self.inner, parameters, examples)
+    }
+
+    fn contribution_sum(
+        &self,
+        contribution: Contribution,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+        clip_norm: f64,
+    ) -> Result<GradientSum, antinoise_train::Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.batch = batch.to_vec();
+        let mut sum = self.inner.contribution_sum(contribution, parameters, examples, batch, clip_norm)?;
+        if last.noise_only {
+            sum.gradient.fill(0.0);
+        }
+        Ok(sum)
+    }
+
+    fn plain_sum(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        batch: &[usize],
+    ) -> Result<GradientSum, antinoise_train::Error> {
+        self.inner.plain_sum(parameters, examples, batch)
+    }
+
+    fn sum_margin(&self, examples: usize) -> Result<f64, antinoise_train::Error> {
+        self.inner.sum_margin(examples)
+    }
+
+    fn evaluate(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+    ) -> Result<Evaluation, antinoise_train::Error> {
+        Learner::evaluate(&self.inner, parameters, examples)
+    }
+}

@@ -1,0 +1,65 @@
+//! A training as it is run: its batches, what its optimizer is given, and its resumption.
+
+mod batches;
+mod contract;
+mod ground;
+mod real;
+mod steps;
+
+use std::ops::Range;
+
+use antinoise_plan::VerifiedPlan;
+pub use contract::{Seen, TrainingUnderAudit};
+pub use ground::Ground;
+pub use real::RealTraining;
+
+use crate::Error;
+use crate::random::Random;
+use crate::report::Test;
+
+/// How many of [`tests`] depend on chance.
+pub(crate) const TESTS_BY_CHANCE: usize = batches::TESTS_BY_CHANCE;
+
+/// Examples that all batches of a training have together, at most, and steps: about a second.
+const MOST_EXAMPLES: f64 = (1 << 24) as f64;
+const MOST_STEPS: usize = 1 << 12;
+/// Interruptions of the training that is tested.
+const INTERRUPTIONS: usize = 3;
+
+/// Steps of `plan` that are trained: all, or the first ones of a long plan.
+fn steps_of(plan: &VerifiedPlan) -> Range<usize> {
+    let most = (MOST_EXAMPLES / plan.expected_batch_size()) as usize;
+    0..plan.steps.min(most.clamp(1, MOST_STEPS))
+}
+
+/// All tests; those that depend on chance at false alarm `alpha` each.
+pub(crate) fn tests(
+    training: &mut dyn TrainingUnderAudit,
+    alpha: f64,
+    seed: u64,
+) -> Result<Vec<Test>, Error> {
+    let steps = steps_of(&training.ground().plan);
+    let mut random = Random(seed);
+    let interrupted: Vec<usize> = (0..INTERRUPTIONS).map(|_| random.midway(steps.end)).collect();
+    let mut train = |run, noise_only, interrupted: &[usize]| -> Result<Vec<Seen>, Error> {
+        training.begin(run, noise_only)?;
+        let step = |t: usize| {
+            if interrupted.contains(&t) {
+                training.interrupt()?;
+            }
+            training.step()
+        };
+        steps.clone().map(step).collect()
+    };
+    let seen = train(0, false, &interrupted)?;
+    let uninterrupted = train(0, false, &[])?;
+    let noise = train(0, true, &[])?;
+    let other = train(1, true, &[])?;
+    let ground = training.ground();
+    let differ = seen.iter().zip(&uninterrupted).filter(|(x, y)| x != y).count();
+    let mut tests = batches::tests(&ground.plan, [&seen, &other], alpha);
+    tests.push(Test::new("training: steps that interruptions change", differ as f64, 0.0));
+    tests.push(steps::released(ground, &seen, &noise)?);
+    tests.push(steps::optimized(ground, &seen));
+    Ok(tests)
+}

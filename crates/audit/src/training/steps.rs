@@ -1,0 +1,54 @@
+//! Whether releases are sums and noise, and steps a function of releases.
+
+use antinoise_input::largest;
+use antinoise_train::optimizer::Rule;
+
+use super::contract::Seen;
+use super::ground::Ground;
+use crate::Error;
+use crate::report::Test;
+
+/// What single precision rounds away, as a part of the largest number.
+const ROUNDING: f64 = 1.0 / (1u64 << 22) as f64;
+/// The same over a run's steps of an optimizer.
+const ROUNDING_OF_STEPS: f64 = 1e-5;
+
+/// The largest distance between a release less its own noise and the clipped sum of its batch, in units of what rounding may add. The noise
+/// is the release of the same step with gradients of 0.
+pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result<Test, Error> {
+    let spacing = ground.plan.release.grid()?.map_or(0.0, |grid| grid.spacing());
+    let mut parameters = vec![0.0; ground.parameters()];
+    let mut farthest = Vec::new();
+    for (step, noise) in seen.iter().zip(noise) {
+        let sum = ground.sum(&parameters, &step.batch)?;
+        let far = |((&r, &z), &g): ((&f32, &f32), &f64)| {
+            let (r, z) = (f64::from(r), f64::from(z));
+            (r - z - g).abs() / (spacing + ROUNDING * (r.abs() + z.abs() + g.abs()))
+        };
+        farthest.push(largest(step.release.iter().zip(&noise.release).zip(&sum).map(far)));
+        parameters.clone_from(&step.parameters);
+    }
+    Ok(Test::new("training: release less its noise, from the clipped sum", largest(farthest), 1.0))
+}
+
+/// The largest distance between parameters and what SGD with momentum makes of the releases, in units of what rounding may add.
+pub(super) fn optimized(ground: &Ground, seen: &[Seen]) -> Test {
+    let Rule::Sgd { learning_rate, momentum } = ground.rule() else { unreachable!("the ground's rule") };
+    let share = 1.0 / ground.plan.expected_batch_size();
+    let dim = ground.parameters();
+    let (mut velocity, mut before, mut scale) = (vec![0.0; dim], vec![0.0; dim], 0f64);
+    let mut farthest = Vec::new();
+    for step in seen {
+        let mut distance = Vec::with_capacity(dim);
+        for (i, (&release, &parameter)) in step.release.iter().zip(&step.parameters).enumerate() {
+            let after = f64::from(parameter);
+            velocity[i] = momentum * velocity[i] + share * f64::from(release);
+            let moved = learning_rate * velocity[i];
+            scale = scale.max(after.abs()).max(moved.abs());
+            distance.push((before[i] - moved - after).abs());
+            before[i] = after;
+        }
+        farthest.push(largest(distance) / (ROUNDING_OF_STEPS * scale));
+    }
+    Test::new("training: parameters, from the optimizer's steps along the releases", largest(farthest), 1.0)
+}

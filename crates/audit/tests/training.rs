@@ -1,0 +1,241 @@
+//! The real trainer is accepted under every sampler, and every fault of a training is rejected by the test that is meant for it.
+
+use antinoise_audit::{
+    Claim, Error, Ground, Real, RealTraining, Report, Seen, Settings, TrainingUnderAudit, audit_with,
+};
+use antinoise_noise::{AnyStream, Key, KeyedRng, NoiseStream, Purpose, RunId};
+use antinoise_plan::{Batches, Length, Request, Sampler, Setting, VerifiedPlan, choose};
+use antinoise_train::optimizer::Rule;
+
+const ALPHA: f64 = 1e-3;
+
+fn plan(setting: Setting, epochs: usize, strategy: &str) -> VerifiedPlan {
+    let mut request = Request::new(1200, 60, Length::Epochs(epochs), setting);
+    (request.epsilon, request.delta) = (4.0, 1e-5);
+    request.specs = Some(vec![strategy.parse().unwrap()]);
+    choose(&request).unwrap().plan
+}
+
+/// One plan for each sampler.
+fn plans() -> Vec<VerifiedPlan> {
+    [
+        (Setting::Cyclic, 4, "banded-toeplitz:5"),
+        (Setting::Single, 1, "blt:2"),
+        (Setting::Stream, 1, "toeplitz"),
+        (Setting::Poisson, 4, "identity"),
+        (Setting::Poisson, 4, "banded-toeplitz:5"),
+        (Setting::Poisson, 4, "blt:2"),
+        (Setting::BMinSep, 4, "banded-toeplitz:5"),
+    ]
+    .map(|(setting, epochs, strategy)| plan(setting, epochs, strategy))
+    .into()
+}
+
+fn audited(training: &mut dyn TrainingUnderAudit) -> Report {
+    let claim = Claim::of_plan(training.ground().plan()).unwrap();
+    let settings = Settings {
+        runs: 2,
+        units: 16,
+        most_numbers: 0,
+        examples: 100,
+        ..Settings::new(ALPHA, claim.strategy.steps())
+    };
+    audit_with(&claim, &mut Real::new(claim.clone(), 5), &settings, Some(training), &mut |_, _| ()).unwrap()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    Nothing,
+    /// Examples are shuffled anew in each round, so that some come again too soon.
+    Separation,
+    /// Examples are put into bins anew in each round.
+    BinsAnew,
+    /// Every example may be drawn at every step.
+    GroupsIgnored,
+    /// Batches have a third more examples.
+    RateTooHigh,
+    /// Each round takes those examples of a group again that the first one drew.
+    DrawsReused,
+    /// Every run has the same batches.
+    RunsShareBatches,
+    /// The noisy sum is of the momentum, not of the gradients.
+    MomentumBeforeNoise,
+    /// The optimizer is given the sum without noise.
+    OptimizerSeesSums,
+    /// The noise starts anew after a resumption.
+    PastLost,
+    /// The momentum is 0 after a resumption.
+    MomentumLost,
+    /// Batches of the steps after a resumption are those of the first steps.
+    BatchesBeginAgain,
+}
+
+/// A trainer written out, with a fault.
+struct Broken<'a> {
+    ground: &'a Ground,
+    fault: Fault,
+    run: RunId,
+    noise_only: bool,
+    noise: Option<AnyStream>,
+    step: usize,
+    since: usize,
+    parameters: Vec<f32>,
+    velocity: Vec<f32>,
+    sums: Vec<f64>,
+}
+
+impl<'a> Broken<'a> {
+    fn new(ground: &'a Ground, fault: Fault) -> Self {
+        let (run, dim) = (RunId::default(), ground.parameters());
+        let (parameters, velocity, sums) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
+        Self {
+            ground,
+            fault,
+            run,
+            noise_only: false,
+            noise: None,
+            step: 0,
+            since: 0,
+            parameters,
+            velocity,
+            sums,
+        }
+    }
+
+    fn stream(&self, run: &RunId) -> Result<AnyStream, Error> {
+        let plan = self.ground.plan();
+        let (recursion, dim) = (plan.strategy.recursion()?, self.ground.parameters());
+        let builder = NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run.clone());
+        Ok(builder.build_any(plan.release.grid()?, Key::from_seed_insecure(3))?)
+    }
+
+    fn batch(&self) -> Vec<usize> {
+        let plan = self.ground.plan();
+        let run = if self.fault == Fault::RunsShareBatches { RunId::default() } else { self.run.clone() };
+        let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(4), &run, purpose, step);
+        let (mut sampler, mut size) = (plan.sampler, plan.batch_size);
+        let step = if self.fault == Fault::BatchesBeginAgain { self.step - self.since } else { self.step };
+        let (mut order, mut draws) = (0, step as u64);
+        let round = match sampler {
+            Sampler::Cyclic { groups }
+            | Sampler::Poisson { groups }
+            | Sampler::BallsInBins { bins: groups } => groups,
+            _ => plan.steps,
+        };
+        match self.fault {
+            Fault::Separation | Fault::BinsAnew => order = (step / round) as u64,
+            Fault::GroupsIgnored => sampler = Sampler::Poisson { groups: 1 },
+            Fault::RateTooHigh => size += size / 3,
+            Fault::DrawsReused => draws %= round as u64,
+            _ => {}
+        }
+        let order = &mut rng(Purpose::DataOrder, order);
+        let batches = Batches::new(sampler, plan.examples, size, plan.steps, order).unwrap();
+        batches.at(step, &mut rng(Purpose::BatchSampling, draws))
+    }
+}
+
+impl TrainingUnderAudit for Broken<'_> {
+    fn ground(&self) -> &Ground {
+        self.ground
+    }
+
+    fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error> {
+        *self = Self { run: RunId::from(run), noise_only, ..Self::new(self.ground, self.fault) };
+        self.noise = Some(self.stream(&self.run)?);
+        Ok(())
+    }
+
+    fn interrupt(&mut self) -> Result<(), Error> {
+        self.since = self.step;
+        match self.fault {
+            Fault::PastLost => self.noise = Some(self.stream(&RunId::from(1000))?),
+            Fault::MomentumLost => self.velocity.fill(0.0),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Seen, Error> {
+        let batch = self.batch();
+        self.step += 1;
+        let mut sum = self.ground.sum(&self.parameters, &batch)?;
+        if self.noise_only {
+            sum.fill(0.0);
+        }
+        if self.fault == Fault::MomentumBeforeNoise {
+            self.sums.iter_mut().zip(&sum).for_each(|(kept, sum)| *kept = 0.9 * *kept + sum);
+            sum.clone_from(&self.sums);
+        }
+        let mut release = vec![0.0; sum.len()];
+        self.noise.as_mut().expect("a run was begun").release(&sum, &mut release)?;
+        let Rule::Sgd { learning_rate, momentum } = self.ground.rule() else { unreachable!("SGD") };
+        let share = (1.0 / self.ground.plan().expected_batch_size()) as f32;
+        for (i, theta) in self.parameters.iter_mut().enumerate() {
+            let noisy = if self.fault == Fault::OptimizerSeesSums { sum[i] as f32 } else { release[i] };
+            self.velocity[i] = momentum as f32 * self.velocity[i] + share * noisy;
+            *theta -= learning_rate as f32 * self.velocity[i];
+        }
+        Ok(Seen { batch, release, parameters: self.parameters.clone() })
+    }
+}
+
+#[test]
+fn the_trainer_is_accepted_under_every_sampler() {
+    let mut samplers = Vec::new();
+    for plan in plans() {
+        samplers.push(plan.sampler);
+        let ground = Ground::new(plan).unwrap();
+        let real = audited(&mut RealTraining::new(&ground, 9));
+        assert!(real.accepted, "{real:#?}");
+        let written_out = audited(&mut Broken::new(&ground, Fault::Nothing));
+        assert!(written_out.accepted, "{written_out:#?}");
+    }
+    for kind in
+        ["Cyclic", "Poisson { groups: 1 }", "Poisson { groups: 5 }", "BallsInBins", "BMinSep", "Stream"]
+    {
+        assert!(
+            samplers.iter().any(|sampler| format!("{sampler:?}").starts_with(kind)),
+            "{kind}: {samplers:?}"
+        );
+    }
+}
+
+/// The table: each fault, the test that sees it, and the samplers that can have it.
+#[test]
+fn every_fault_of_a_training_is_rejected() {
+    let any = |_: Sampler| true;
+    let drawn = |sampler| matches!(sampler, Sampler::Poisson { .. } | Sampler::BMinSep { .. });
+    let secret = |sampler| !matches!(sampler, Sampler::Stream);
+    let table: [(Fault, &str, &dyn Fn(Sampler) -> bool); 11] = [
+        (Fault::Separation, "schema", &|sampler| matches!(sampler, Sampler::Cyclic { .. })),
+        (Fault::BinsAnew, "group", &|sampler| matches!(sampler, Sampler::BallsInBins { .. })),
+        (Fault::GroupsIgnored, "group", &|sampler| matches!(sampler, Sampler::Poisson { groups: 2.. })),
+        (Fault::RateTooHigh, "how many", &drawn),
+        (Fault::DrawsReused, "who takes part", &|sampler| matches!(sampler, Sampler::Poisson { .. })),
+        (Fault::RunsShareBatches, "who takes part", &secret),
+        (Fault::MomentumBeforeNoise, "clipped sum", &any),
+        (Fault::OptimizerSeesSums, "optimizer", &any),
+        (Fault::PastLost, "interruptions", &any),
+        (Fault::MomentumLost, "optimizer", &any),
+        (Fault::BatchesBeginAgain, "interruptions", &any),
+    ];
+    let mut tried = 0;
+    for plan in plans() {
+        let ground = Ground::new(plan).unwrap();
+        for (fault, by, can_have) in &table {
+            // One pass over the data has no second round.
+            let passes = ground.plan().steps * 60 / 1200;
+            if !can_have(ground.plan().sampler) || passes == 1 && *fault == Fault::Separation {
+                continue;
+            }
+            let report = audited(&mut Broken::new(&ground, *fault));
+            let by_all: Vec<&str> =
+                report.tests.iter().filter(|test| test.rejected).map(|test| test.name.as_str()).collect();
+            println!("{:?}: {fault:?}: {by_all:?}", ground.plan().sampler);
+            assert!(by_all.iter().any(|name| name.contains(by)), "{fault:?} by {by}: {report:#?}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 45, "{tried} faults tried");
+}
