@@ -1,10 +1,12 @@
-//! How much of the stated mu the audit sees, of every class, schema and kind of release: a table for `docs/results/audit.md`.
+//! How much of the stated mu the audit sees, of every class, schema and kind of release: a table for
+//! `docs/results/audit.md`.
 //!
 //! ```text
 //! cargo run --release -p antinoise-audit --example power [STEPS] [MU] [CLASS ...]
 //! ```
 //!
-//! It fails where an audit rejects, or sees less than nine tenths of the stated mu, or of what the releases let anyone see where that is less.
+//! It fails where an audit rejects, or sees less than nine tenths of the stated mu, or of what the releases
+//! let anyone see where that is less.
 
 use antinoise_audit::{Claim, Real, Report, Settings, audit};
 use antinoise_mechanism::optimize::Objective;

@@ -20,7 +20,8 @@ pub fn audit(claim: &Claim, mechanism: &mut dyn UnderAudit, settings: &Settings)
     audit_with(claim, mechanism, settings, None, &mut |_, _| ())
 }
 
-/// Tests `mechanism` against `claim`, and `training` against its plan; `watch` is told before each run how many of how many are done.
+/// Tests `mechanism` against `claim`, and `training` against its plan; `watch` is told before each run how
+/// many of how many are done.
 ///
 /// # Errors
 /// As [`audit`], and when the training fails to run.

@@ -53,20 +53,21 @@ pub trait UnderAudit {
     /// When it cannot be made.
     fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error>;
 
-    /// Begins run number `run`, over `dim` coordinates, shared out among so many processes. Runs are independent of each other; the
-    /// number of processes changes no bit of a release.
+    /// Begins run number `run`, over `dim` coordinates, shared out among so many processes. Runs are
+    /// independent of each other; the number of processes changes no bit of a release.
     ///
     /// # Errors
     /// When the mechanism cannot be built.
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error>;
 
-    /// Whether a run of the same number has the same noise when it is begun again: such runs are compared bit for bit. A mechanism that takes
-    /// a new key for each run does not repeat itself.
+    /// Whether a run of the same number has the same noise when it is begun again: such runs are compared bit
+    /// for bit. A mechanism that takes a new key for each run does not repeat itself.
     fn repeats(&self) -> bool {
         true
     }
 
-    /// Ends every process of the run; new ones continue from what they saved in files. No bit of the following releases changes.
+    /// Ends every process of the run; new ones continue from what they saved in files. No bit of the
+    /// following releases changes.
     ///
     /// # Errors
     /// When nothing could be saved or resumed.

@@ -10,8 +10,8 @@
 //! - that neither processes nor interruptions change a bit;
 //! - that C (R - G) / nu are independent standard normals, over steps, coordinates and runs;
 //! - that the most powerful test does not distinguish neighbours better than mu-GDP allows;
-//! - of a plan's training ([`TrainingUnderAudit`]): its batches, that a release less its noise is the clipped sum, that the optimizer sees nothing else,
-//!   and that it continues as it was.
+//! - of a plan's training ([`TrainingUnderAudit`]): its batches, that a release less its noise is the clipped
+//!   sum, that the optimizer sees nothing else, and that it continues as it was.
 //!
 //! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is no proof: see
 //! `docs/audit.md`.
@@ -48,7 +48,7 @@
 //! claim, black_box, settings, operator: the claim; the mechanism under audit; how much is run; C and its inverse
 //! memo, attack, law: sums that are known; worst-case sequences; the law of the noise
 //! real, membership, stage: the real mechanism; distinguishing neighbours; inputs with chosen gradients
-//! sums, scene, training: how far a sum moves; what does not change from run to run; a training's batches and steps
+//! sums, scene, training: how far a sum moves; what all runs share; a training's batches and steps
 //! runs: all runs
 //! audit: the tests and the verdict
 //! one_run: canaries in one training, guesses of which took part, and the epsilon that they prove

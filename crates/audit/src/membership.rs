@@ -4,12 +4,14 @@
 //!
 //! > T = <W R, q> / (nu |q|),   q = W g,
 //!
-//! is normal with variance 1, and the means of neighbours are clip_norm |q| / nu apart (twice that where one unit replaces another): it
-//! is the likelihood ratio, and no test is more powerful. The guess is that the unit took part where T is above the middle of the two means.
+//! is normal with variance 1, and the means of neighbours are clip_norm |q| / nu apart (twice that where one
+//! unit replaces another): it is the likelihood ratio, and no test is more powerful. The guess is that the
+//! unit took part where T is above the middle of the two means.
 //!
-//! Whatever the mechanism is, if it is mu-GDP then guesses that err with rates a and b have a + b >= 2 Phi(-mu / 2). So of as many units that
-//! take part as units that do not, at most Phi(mu / 2) of the guesses are right on average, and the share of right ones bounds mu from below.
-//! Only the experiments' independence is assumed, and nothing about the law of T.
+//! Whatever the mechanism is, if it is mu-GDP then guesses that err with rates a and b have a + b >= 2
+//! Phi(-mu / 2). So of as many units that take part as units that do not, at most Phi(mu / 2) of the guesses
+//! are right on average, and the share of right ones bounds mu from below. Only the experiments' independence
+//! is assumed, and nothing about the law of T.
 
 use crate::attack::{Sequence, length, vector};
 use crate::operator::Operator;
@@ -74,8 +76,8 @@ const MOST_EXPERIMENTS: usize = 1 << 26;
 /// Standard deviations below their expectation at which right guesses are still to suffice.
 const UNLUCKY: f64 = 3.0;
 
-/// The number of experiments of a mechanism that is `mu`-GDP, half of them with the unit, that show `wanted`, less than mu, at confidence
-/// 1 - alpha, but in one of 700 audits.
+/// The number of experiments of a mechanism that is `mu`-GDP, half of them with the unit, that show `wanted`,
+/// less than mu, at confidence 1 - alpha, but in one of 700 audits.
 pub(crate) fn experiments_for(mu: f64, wanted: f64, alpha: f64) -> usize {
     let chance = normal_tail(-0.5 * mu);
     let wanted = normal_tail(-0.5 * wanted);
@@ -101,8 +103,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Guesses of a mechanism that is exactly mu-GDP: the bound is above mu as rarely as it says, and with as many experiments as are
-    /// asked for it is above what is wanted.
+    /// Guesses of a mechanism that is exactly mu-GDP: the bound is above mu as rarely as it says, and with as
+    /// many experiments as are asked for it is above what is wanted.
     #[test]
     fn bounds_hold_as_often_as_they_say_and_are_sharp() {
         let mut random = Random(3);

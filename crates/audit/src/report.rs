@@ -32,10 +32,12 @@ pub struct Report {
     pub alpha: f64,
     /// The privacy that is claimed.
     pub mu_stated: f64,
-    /// The lower bound on mu from guesses about neighbours: at confidence 1 - alpha the mechanism is not mu-GDP for a smaller mu.
+    /// The lower bound on mu from guesses about neighbours: at confidence 1 - alpha the mechanism is not
+    /// mu-GDP for a smaller mu.
     pub mu_lower: f64,
-    /// What `mu_lower` approaches as runs grow, if the mechanism is what it claims to be: how far the farthest neighbours that were found are apart in what
-    /// is released. Below the stated mu where that counts noise as known which is never released, or is an upper bound.
+    /// What `mu_lower` approaches as runs grow, if the mechanism is what it claims to be: how far the
+    /// farthest neighbours that were found are apart in what is released. Below the stated mu where that
+    /// counts noise as known which is never released, or is an upper bound.
     pub mu_reachable: f64,
     /// Steps that were run: all, or the first ones of a long plan.
     pub steps_audited: usize,

@@ -13,7 +13,8 @@ use crate::{Error, UnderAudit};
 
 /// Part of the stated mu that the neighbours are to show.
 const WANTED: f64 = 0.91;
-/// Where they are too near for that, the least part, and of how much of their distance that may be; else this part of their distance.
+/// Where they are too near for that, the least part, and of how much of their distance that may be; else this
+/// part of their distance.
 const LEAST_WANTED: f64 = 0.904;
 const MOST_OF_APART: f64 = 0.985;
 const WANTED_OF_APART: f64 = 0.96;
@@ -45,8 +46,8 @@ impl<'a> Runs<'a> {
         Self { scene, mechanism, sums: Memo::default(), random: Random(seed) }
     }
 
-    /// Runs until the neighbours show what is wanted at confidence 1 - `alpha`, or the settings' limit; the noise of the first ones is
-    /// tested. Also says how many there were.
+    /// Runs until the neighbours show what is wanted at confidence 1 - `alpha`, or the settings' limit; the
+    /// noise of the first ones is tested. Also says how many there were.
     pub(crate) fn all(
         &mut self,
         settings: &Settings,
@@ -82,7 +83,8 @@ impl<'a> Runs<'a> {
         needed.min(most).max(settings.runs).next_multiple_of(2)
     }
 
-    /// R - G of each coordinate, of a run that is spread over processes and, if its number is odd, interrupted.
+    /// R - G of each coordinate, of a run that is spread over processes and, if its number is odd,
+    /// interrupted.
     fn tested(&mut self, run: usize, experiments: &mut [Experiment]) -> Result<Vec<Vec<f64>>, Error> {
         let scene = self.scene;
         let interrupted = (run % 2 == 1).then(|| self.random.midway(scene.steps));
@@ -132,8 +134,8 @@ impl<'a> Runs<'a> {
         Ok(())
     }
 
-    /// A run in one process against the same run in three, and against the same run with interruptions: numbers that differ. None of a mechanism
-    /// that does not repeat itself.
+    /// A run in one process against the same run in three, and against the same run with interruptions:
+    /// numbers that differ. None of a mechanism that does not repeat itself.
     pub(crate) fn compared(&mut self) -> Result<Vec<Test>, Error> {
         if !self.mechanism.repeats() {
             return Ok(Vec::new());

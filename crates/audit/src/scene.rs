@@ -1,4 +1,5 @@
-//! What does not change from run to run: the sequences, the units that follow them, and the batches of every step.
+//! What does not change from run to run: the sequences, the units that follow them, and the batches of every
+//! step.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::{Adjacency, Encoder, Participation, Strategy};
@@ -23,7 +24,8 @@ pub(crate) struct Scene {
     longest: f64,
     pub(crate) stage: Stage,
     pub(crate) noise_std: f64,
-    /// What a unit that takes part adds along its direction where its sequence is +1, and what one that does not adds.
+    /// What a unit that takes part adds along its direction where its sequence is +1, and what one that does
+    /// not adds.
     shifts: (f64, f64),
     sequences: Vec<Sequence>,
     /// Each run of even number has these batches, each of odd number the others.

@@ -16,7 +16,8 @@ pub struct Settings {
     pub alpha: f64,
     /// Runs of the whole mechanism whose noise is tested, an even number.
     pub runs: usize,
-    /// Further runs, as many as `mu_lower` needs to be 0.9 of the stated mu, release no more numbers than this.
+    /// Further runs, as many as `mu_lower` needs to be 0.9 of the stated mu, release no more numbers than
+    /// this.
     pub most_numbers: u64,
     /// Units, each an experiment of its own in every run; 16 or more.
     pub units: usize,
@@ -27,7 +28,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Enough for `mu_lower` to be 0.9 of the stated mu, or as much as a minute or two shows: seconds, for up to a thousand steps and mu from 0.5 to 5.
+    /// Enough for `mu_lower` to be 0.9 of the stated mu, or as much as a minute or two shows: seconds, for up
+    /// to a thousand steps and mu from 0.5 to 5.
     ///
     /// ```
     /// let settings = antinoise_audit::Settings::new(1e-3, 4000);

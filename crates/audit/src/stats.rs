@@ -1,4 +1,5 @@
-//! Normal, chi-squared and binomial tails, by their own functions rather than approximations: thresholds must be exact.
+//! Normal, chi-squared and binomial tails, by their own functions rather than approximations: thresholds must
+//! be exact.
 
 use std::f64::consts::SQRT_2;
 
@@ -123,7 +124,8 @@ pub fn binomial_upper_tail(n: usize, k: usize, p: f64) -> f64 {
     (1.0 - sum).max(0.0)
 }
 
-/// A chance that n trials, k of them successes, exceed at confidence 1 - alpha (Clopper and Pearson); 0 where they show nothing.
+/// A chance that n trials, k of them successes, exceed at confidence 1 - alpha (Clopper and Pearson); 0 where
+/// they show nothing.
 pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     // Hoeffding's bound needs k >= n p + 1.
     let (mut low, mut high) = (0.0, (k as f64 - 1.0) / n as f64);
@@ -137,8 +139,9 @@ pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     low
 }
 
-/// n KL(k / n || p): the sum k of n numbers from 0 to 1 of mean p is as far from n p, on its side, with probability at most e to minus this. It
-/// holds for independent numbers and for draws without replacement (Hoeffding 1963, Theorems 1 and 4). Infinite where k is impossible.
+/// n KL(k / n || p): the sum k of n numbers from 0 to 1 of mean p is as far from n p, on its side, with
+/// probability at most e to minus this. It holds for independent numbers and for draws without replacement
+/// (Hoeffding 1963, Theorems 1 and 4). Infinite where k is impossible.
 pub fn deviation(n: f64, k: f64, p: f64) -> f64 {
     let part = |seen: f64, expected: f64| if seen == 0.0 { 0.0 } else { seen * (seen / expected).ln() };
     let found = part(k, n * p) + part(n - k, n * (1.0 - p));

@@ -1,4 +1,5 @@
-//! Every class, schema and kind of release is what it claims to be, and the audit sees nine tenths of the stated mu.
+//! Every class, schema and kind of release is what it claims to be, and the audit sees nine tenths of the
+//! stated mu.
 
 mod common;
 
@@ -10,8 +11,8 @@ use common::{design, schemas};
 
 const STEPS: usize = 24;
 
-/// All classes, alone, with normalised columns and restarted, under four schemas, in both kinds of release, at a false
-/// alarm of 1e-3 each.
+/// All classes, alone, with normalised columns and restarted, under four schemas, in both kinds of release,
+/// at a false alarm of 1e-3 each.
 #[test]
 fn every_class_is_accepted_and_its_mu_is_seen() {
     let (mut audited, mut unseen, mut rejected) = (0, Vec::new(), Vec::new());
@@ -32,7 +33,8 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
                 let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
                 let mut real = Real::new(claim.clone(), 1000 + (i * 4 + j) as u64);
                 let report = audit(&claim, &mut real, &settings).unwrap();
-                // Of these, part of the noise that the stated sensitivity counts as known is never released, or it is an upper bound.
+                // Of these, part of the noise that the stated sensitivity counts as known is never released,
+                // or it is an upper bound.
                 let part = matches!(class, Class::Tree | Class::SmoothTree) || spec != base;
                 let wanted =
                     if part { f64::min(report.mu_stated, report.mu_reachable) } else { report.mu_stated };

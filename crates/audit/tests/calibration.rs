@@ -73,7 +73,8 @@ fn tail(n: u64, k: u64, p: f64) -> f64 {
     1.0 - below
 }
 
-/// Of 300 correct mechanisms and trainings, so few are rejected that the stated rate explains it, at both alphas.
+/// Of 300 correct mechanisms and trainings, so few are rejected that the stated rate explains it, at both
+/// alphas.
 #[test]
 fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
     let mut strategies = Vec::new();

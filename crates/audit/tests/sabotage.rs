@@ -1,4 +1,5 @@
-//! Every sabotage of a mechanism is rejected at alpha = 1e-3, by the test that is meant for it, and the same harness without it is accepted.
+//! Every sabotage of a mechanism is rejected at alpha = 1e-3, by the test that is meant for it, and the same
+//! harness without it is accepted.
 
 mod common;
 
@@ -212,7 +213,8 @@ fn seed_noise_drawn_anew_at_each_use() {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// The recursion's past is forgotten midway, and the run continues with another key, or with the same one from its start.
+    /// The recursion's past is forgotten midway, and the run continues with another key, or with the same one
+    /// from its start.
     Reset {
         same_key: bool,
     },
@@ -232,7 +234,8 @@ enum Fault {
     SumTwice,
 }
 
-/// Each fault, the test that sees it, and the strategies that it can be seen with: the past of independent noise is nothing.
+/// Each fault, the test that sees it, and the strategies that it can be seen with: the past of independent
+/// noise is nothing.
 const FAULTS: [(Fault, &str); 9] = [
     // Which test sees it depends on how far back the strategy looks.
     (Fault::Reset { same_key: false }, ""),

@@ -1,4 +1,5 @@
-//! The real trainer is accepted under every sampler, and every fault of a training is rejected by the test that is meant for it.
+//! The real trainer is accepted under every sampler, and every fault of a training is rejected by the test
+//! that is meant for it.
 
 use antinoise_audit::{
     Claim, Error, Ground, Real, RealTraining, Report, Seen, Settings, TrainingUnderAudit, audit_with,

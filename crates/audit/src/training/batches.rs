@@ -135,8 +135,8 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     found
 }
 
-/// How far batches are from sharing as many examples as chance gives: the same steps of two runs, and two turns of a group that is
-/// drawn from at each. Of given size, each is drawn without replacement.
+/// How far batches are from sharing as many examples as chance gives: the same steps of two runs, and two
+/// turns of a group that is drawn from at each. Of given size, each is drawn without replacement.
 fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<f64> {
     let shared = |x: &[usize], y: &[usize], of: usize| {
         let mut is_in = vec![false; plan.examples];

@@ -8,13 +8,15 @@ pub trait TrainingUnderAudit {
     /// The plan that it states, and what it is trained on.
     fn ground(&self) -> &Ground;
 
-    /// Begins run number `run`. Where `noise_only` is true each gradient counts as 0, which changes neither batches nor noise.
+    /// Begins run number `run`. Where `noise_only` is true each gradient counts as 0, which changes neither
+    /// batches nor noise.
     ///
     /// # Errors
     /// When the training cannot be built.
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error>;
 
-    /// Ends the process; a new one continues from what it saved in files. Nothing of the following steps changes.
+    /// Ends the process; a new one continues from what it saved in files. Nothing of the following steps
+    /// changes.
     ///
     /// # Errors
     /// When nothing could be saved or resumed.

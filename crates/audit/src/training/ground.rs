@@ -31,7 +31,8 @@ impl Ground {
     /// Most examples of a plan whose training is audited.
     pub const MOST_EXAMPLES: usize = 1 << 22;
 
-    /// Whether there is a training to audit: `plan` forms its batches, and of at most [`MOST_EXAMPLES`](Self::MOST_EXAMPLES).
+    /// Whether there is a training to audit: `plan` forms its batches, and of at most
+    /// [`MOST_EXAMPLES`](Self::MOST_EXAMPLES).
     pub fn is_for(plan: &VerifiedPlan) -> bool {
         plan.sampler != Sampler::External && plan.examples <= Self::MOST_EXAMPLES
     }

@@ -17,11 +17,13 @@ use crate::source::{Source, SourceOptions};
 
 /// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
-/// The sequences of gradients that come nearest to breaking the claim, and their neighbours, go through the real
-/// clipping, summing and release, until the stated mu is shown to nine tenths, which takes seconds, or minutes of a long plan with much noise. The
-/// releases are tested against the stated law and the stated mu; processes and interruptions must not change a bit. Of a plan the training is
-/// audited too: its batches, what the optimizer is given, its resumption. A correct mechanism is rejected with probability alpha
-/// at most. Acceptance is no proof of privacy: docs/audit.md says what an audit can show. How sampling amplifies is not audited.
+/// The sequences of gradients that come nearest to breaking the claim, and their neighbours, go through the
+/// real clipping, summing and release, until the stated mu is shown to nine tenths, which takes seconds, or
+/// minutes of a long plan with much noise. The releases are tested against the stated law and the stated mu;
+/// processes and interruptions must not change a bit. Of a plan the training is audited too: its batches,
+/// what the optimizer is given, its resumption. A correct mechanism is rejected with probability alpha at
+/// most. Acceptance is no proof of privacy: docs/audit.md says what an audit can show. How sampling amplifies
+/// is not audited.
 ///
 /// Exit status 0: accepted. 1: rejected, with the tests printed as usual. 2: bad input.
 #[derive(Debug, Args)]
