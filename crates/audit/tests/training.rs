@@ -202,13 +202,16 @@ fn the_trainer_is_accepted_under_every_sampler() {
     }
 }
 
+/// Whether a sampler can have a fault.
+type CanHave<'a> = &'a dyn Fn(Sampler) -> bool;
+
 /// The table: each fault, the test that sees it, and the samplers that can have it.
 #[test]
 fn every_fault_of_a_training_is_rejected() {
     let any = |_: Sampler| true;
     let drawn = |sampler| matches!(sampler, Sampler::Poisson { .. } | Sampler::BMinSep { .. });
     let secret = |sampler| !matches!(sampler, Sampler::Stream);
-    let table: [(Fault, &str, &dyn Fn(Sampler) -> bool); 11] = [
+    let table: [(Fault, &str, CanHave); 11] = [
         (Fault::Separation, "schema", &|sampler| matches!(sampler, Sampler::Cyclic { .. })),
         (Fault::BinsAnew, "group", &|sampler| matches!(sampler, Sampler::BallsInBins { .. })),
         (Fault::GroupsIgnored, "group", &|sampler| matches!(sampler, Sampler::Poisson { groups: 2.. })),
