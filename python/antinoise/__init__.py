@@ -1,7 +1,7 @@
 """Differential privacy with correlated noise.
 
 `plan` chooses a mechanism for a training and states its privacy; a `Key` is the secret of a run; `Batches` says who takes part in
-which step, and `NoiseStream` makes the noise. `RunningCounts` publishes counts over a stream, period by period.
+which step, `NoiseStream` makes the noise, and `SavedState` continues it. `RunningCounts` publishes counts over a stream, period by period.
 """
 
 from ._antinoise import (
@@ -10,6 +10,7 @@ from ._antinoise import (
     NoiseStream,
     Plan,
     RunningCounts,
+    SavedState,
     Strategy,
     Table,
     __version__,
@@ -26,6 +27,7 @@ __all__ = [
     "NoiseStream",
     "Plan",
     "RunningCounts",
+    "SavedState",
     "Strategy",
     "Table",
     "__version__",

@@ -298,20 +298,6 @@ class NoiseStream:
         state_in_memory: bool = False,
     ) -> None: ...
     @staticmethod
-    def resume_state(
-        words: _Place,
-        steps: tuple[int, int],
-        run_key: _Place,
-        plan: Plan,
-        dim: int,
-        *,
-        commitment: str | None = None,
-        run: str | None = None,
-        shard: Sequence[tuple[int, int]] | None = None,
-        threads: int | None = None,
-        look_ahead: int | None = None,
-    ) -> NoiseStream: ...
-    @staticmethod
     def resume(
         path: _Path,
         plan: Plan,
@@ -325,7 +311,9 @@ class NoiseStream:
     ) -> NoiseStream: ...
     @property
     def state_words(self) -> int: ...
-    def state(self, words: _Place, run_key: _Place) -> tuple[int, int]: ...
+    def state(self, words: _Place, run_key: _Place) -> tuple[tuple[int, int], int]: ...
+    def sum_of_words(self, purpose: str, words: _Place) -> int: ...
+    def state_commitment(self, steps: tuple[int, int], total: int, *, extra: bytes = b"") -> bytes: ...
     @property
     def commitment(self) -> str: ...
     @property
@@ -349,6 +337,25 @@ class NoiseStream:
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
+
+@final
+class SavedState:
+    def __init__(
+        self,
+        words: _Place,
+        steps: tuple[int, int],
+        run_key: _Place,
+        plan: Plan,
+        dim: int,
+        *,
+        run: str | None = None,
+        shard: Sequence[tuple[int, int]] | None = None,
+        threads: int | None = None,
+        look_ahead: int | None = None,
+    ) -> None: ...
+    @property
+    def sum(self) -> int: ...
+    def resume(self, commitment: bytes, *, total: int | None = None, extra: bytes = b"") -> NoiseStream: ...
 
 @final
 class RunningCounts:

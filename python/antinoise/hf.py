@@ -27,7 +27,7 @@ from .torch.epochs import EpochSampler, planned_loader
 from .torch.examples import clipped_sum_of_
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
-from .torch.secret import go_on, save_secret, state_of
+from .torch.secret import go_on, load_secret, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
 
@@ -179,5 +179,5 @@ class PrivateTrainer(Trainer):
             raise ValueError(f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved")
         if self.noise.step > 0:
             raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
-        state: dict[str, Any] = torch.load(path, weights_only=True)
+        state: dict[str, Any] = load_secret(path)
         return state

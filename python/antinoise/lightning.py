@@ -14,6 +14,7 @@ optimizer sees nothing before.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from . import Key, Plan
 from ._relied import relied
+from ._sealed import check_sealed, seal
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
@@ -163,24 +165,33 @@ def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
 
 
 class SecretCheckpoints(CheckpointIO):
-    """Another `CheckpointIO` whose files are for their owner alone."""
+    """Another `CheckpointIO` whose files are for their owner alone, and end in a digest of their content."""
 
     def __init__(self, of: CheckpointIO) -> None:
         if isinstance(of, AsyncCheckpointIO):
             raise ValueError("plugin AsyncCheckpointIO is given but must be left out: its files would be for everyone")
         self._of = of
 
-    def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        """Saves with mode 0600."""
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Saves with mode 0600, whole or not at all."""
+        if "://" in os.fspath(path):
+            raise ValueError(f"path of the checkpoint is {path} but must be that of a local file: it is as secret as the key")
+        written = f"{os.fspath(path)}.part"
         before = os.umask(0o077)
         try:
-            self._of.save_checkpoint(*args, **kwargs)
+            self._of.save_checkpoint(checkpoint, written, storage_options)
+            with open(written, "r+b") as file:
+                seal(file)
+            os.replace(written, path)
         finally:
             os.umask(before)
+            # What could not be written whole.
+            Path(written).unlink(missing_ok=True)
 
-    def load_checkpoint(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As the other."""
-        return self._of.load_checkpoint(*args, **kwargs)
+    def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As the other; RuntimeError if anything of the file was altered."""
+        check_sealed(path)
+        return self._of.load_checkpoint(path, *args, **kwargs)
 
     def remove_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         """As the other."""

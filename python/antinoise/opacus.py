@@ -31,7 +31,7 @@ from ._opacus_sharded import check_sharded, refuse_sharded
 from .torch.epochs import EpochSampler, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make, rank_and_world
-from .torch.secret import go_on, save_secret, state_of
+from .torch.secret import go_on, load_secret, save_secret, state_of
 
 
 def _check_processes(module: nn.Module, mode: str) -> None:
@@ -196,9 +196,10 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         module_load_dict_kwargs: dict[str, Any] | None = None,
         torch_load_kwargs: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Continues from the file of `save_checkpoint`, with the same bits; returns the other contents of the file."""
+        """Continues from the file of `save_checkpoint`, with the same bits; returns the other contents of the file. RuntimeError if anything of it was
+        altered."""
         refuse_sharded(module)
-        state: dict[str, Any] = torch.load(path, **({"weights_only": True} | (torch_load_kwargs or {})))
+        state: dict[str, Any] = load_secret(path, **(torch_load_kwargs or {}))
         if (optimizer is None) != ("optimizer_state_dict" not in state):
             raise ValueError(f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was saved")
         go_on(self.noise, state.pop("noise_state_dict"))

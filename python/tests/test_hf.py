@@ -8,6 +8,7 @@ import stat
 import numpy as np
 import pytest
 from conftest import small_plan
+from corruption import refuses_all
 
 torch = pytest.importorskip("torch")
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -17,7 +18,7 @@ from torch import nn  # noqa: E402
 from transformers.trainer_utils import HubStrategy  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.hf import PrivateTrainer  # noqa: E402
+from antinoise.hf import NOISE_NAME, PrivateTrainer  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -270,3 +271,17 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     rows["labels"] = "labels"
     with pytest.raises(ValueError, match="batch is one with a str but must be made of tensors"):
         made.training_step(made.model, rows)
+
+
+def test_noise_of_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
+    trainer(plan, tmp_path / "a", save_strategy="steps", save_steps=2, max_steps=4).train()
+    trainer(plan, tmp_path / "b", how=dict(key=an.Key.from_seed_insecure(6)), save_strategy="steps", save_steps=4, max_steps=4).train()
+    path, *others = [tmp_path / name / NOISE_NAME for name in ("a/checkpoint-4", "a/checkpoint-2", "b/checkpoint-4")]
+    made = trainer(plan, tmp_path / "c")
+    made.create_optimizer()
+    refuses_all(path, others, lambda: made._state_in(str(path.parent)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + bytes(256) + whole[4352:])
+    with pytest.raises(RuntimeError, match="noise.pt is not the file that was saved: it was cut, altered or written by another program"):
+        made.train(resume_from_checkpoint=str(path.parent))
+    assert made.noise.step == 0

@@ -7,16 +7,18 @@ import stat
 import numpy as np
 import pytest
 from conftest import STEPS, small_plan
+from corruption import refuses_all
 
 torch = pytest.importorskip("torch")
 lightning = pytest.importorskip("lightning")
 from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
-from lightning.pytorch.plugins.io import AsyncCheckpointIO  # noqa: E402
+from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise.lightning import PrivateTraining  # noqa: E402
+from antinoise._sealed import seal  # noqa: E402
+from antinoise.lightning import PrivateTraining, SecretCheckpoints  # noqa: E402
 from antinoise.torch import clipped_sum_  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
@@ -153,6 +155,10 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     bare = torch.load(path, weights_only=True)
     del bare["callbacks"]
     torch.save(bare, path)
+    with pytest.raises(RuntimeError, match="step=7.ckpt is not the file that was saved: it was cut, altered or written by another program"):
+        fit(plan, path=path)
+    with open(path, "r+b") as file:
+        seal(file)
     with pytest.raises(ValueError, match="checkpoint is one without noise but must be a whole one"):
         fit(plan, path=path)
 
@@ -234,3 +240,19 @@ def test_mixed_precision_without_scaling(plan):
     module, private = fit(plan, epochs=1, precision="bf16-mixed")
     assert private.step == 12 and module.seen[0].dtype == torch.float32
     assert torch.allclose(module.seen[0], by_hand(plan, 1)[1][0], atol=1e-2)
+
+
+def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
+    fit(plan, callbacks=[checkpoints(tmp_path / "a")], enable_checkpointing=True, max_steps=3)
+    other = PrivateTraining(plan, an.Key.from_seed_insecure(6))
+    fit(plan, private=other, callbacks=[checkpoints(tmp_path / "b")], enable_checkpointing=True, max_steps=3)
+    path, *others = [tmp_path / name for name in ("a/step=3.ckpt", "a/step=2.ckpt", "b/step=3.ckpt")]
+    files = SecretCheckpoints(TorchCheckpointIO())
+    refuses_all(path, others, lambda: files.load_checkpoint(path, weights_only=True))
+    with pytest.raises(ValueError, match="path of the checkpoint is s3://bucket/file but must be that of a local file"):
+        files.save_checkpoint({}, "s3://bucket/file")
+    (tmp_path / "a" / "folder").mkdir()
+    with pytest.raises(OSError):
+        files.save_checkpoint({}, tmp_path / "a" / "folder")
+    (tmp_path / "a" / "folder").rmdir()
+    assert sorted(os.listdir(tmp_path / "a")) == [f"step={step}.ckpt" for step in (1, 2, 3)]

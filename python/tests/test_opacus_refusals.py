@@ -5,6 +5,7 @@ import io
 
 import pytest
 from conftest import STEPS, small_plan
+from corruption import refuses_all
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
@@ -156,3 +157,15 @@ def test_a_model_that_is_saved_before_the_step_holds_no_sum(plan):
         torch.save(list(run.model.parameters()), file := io.BytesIO())
         rows = [row.astype(kind).tobytes() for row in total for kind in (float, "f4")]
         assert len(rows) == 18 and not [row for row in rows if row in file.getvalue()]
+
+
+def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
+    path, *others = [tmp_path / name for name in "abc"]
+    for each, steps, seed in ((path, 2, 5), (others[0], 3, 5), (others[1], 2, 6)):
+        run = Run(plan, seed=seed)
+        for _, (x, y) in zip(range(steps), run.loader):
+            run.step(x, y)
+        run.engine.save_checkpoint(path=each, module=run.module, optimizer=run.optimizer)
+    other = Run(plan, seed=7)
+    refuses_all(path, others, lambda: other.engine.load_checkpoint(path=path, module=other.module, optimizer=other.optimizer))
+    assert other.engine.noise.step == 2

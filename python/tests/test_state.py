@@ -27,7 +27,10 @@ def rows(noise, count):
 
 def state_of(noise):
     words, run_key = np.empty((noise.state_words, len(noise)), np.int32), np.zeros(32, np.uint8)
-    return noise.state(words, run_key), words, run_key
+    steps, sum_of_words = noise.state(words, run_key)
+    assert sum_of_words == noise.sum_of_words("state", words)
+    assert words.size == 0 or sum_of_words != noise.sum_of_words("weights", words)
+    return steps, words, run_key, sum_of_words
 
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
@@ -42,8 +45,17 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
     assert states[0][0] == states[1][0] and states[0][0][0] == 7 and (states[0][2] == states[1][2]).all() and states[0][2].any()
     # The second shard is in another order.
     words = np.concatenate([states[0][1], states[1][1][:, 1500:], states[1][1][:, :1500]], axis=1)
-    commitment = halves[0].commitment
-    resumed = an.NoiseStream.resume_state(np.ascontiguousarray(words), states[0][0], states[0][2], plan, DIM, commitment=commitment)
+    total = (states[0][3] + states[1][3]) % 2**128
+    commitment = halves[0].state_commitment(states[0][0], total, extra=b"weights")
+    saved = an.SavedState(np.ascontiguousarray(words), states[0][0], states[0][2], plan, DIM)
+    assert saved.sum == total and commitment == halves[1].state_commitment(states[0][0], total, extra=b"weights")
+    resumed = saved.resume(commitment, extra=b"weights")
+    with pytest.raises(ValueError, match="call of resume is another one"):
+        saved.resume(commitment, extra=b"weights")
+    # Parts are checked by the total.
+    for half, shard, (steps, words, run_key, mine) in zip(halves, HALVES, states):
+        part = an.SavedState(words, steps, run_key, plan, DIM, shard=shard)
+        assert part.sum == mine and part.resume(commitment, total=total, extra=b"weights").step == 7
     assert resumed.token == halves[0].token and (rows(resumed, STEPS - 7) == whole[7:]).all()
     # Whoever was asked goes on as well.
     assert (rows(halves[0], STEPS - 7) == whole[7:, :1100]).all()
@@ -52,30 +64,45 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
 def test_a_state_that_does_not_fit_is_refused(plan):
     noise = stream(plan)
     rows(noise, 2)
-    (steps, words, run_key), commitment = state_of(noise), noise.commitment
+    steps, words, run_key, total = state_of(noise)
+    commitment = noise.state_commitment(steps, total, extra=b"more")
 
-    def resumed(words=words, steps=steps, run_key=run_key, commitment=commitment, plan=plan, **how):
-        return an.NoiseStream.resume_state(words, steps, run_key, plan, DIM, commitment=commitment, **how)
+    def resumed(words=words, steps=steps, run_key=run_key, commitment=commitment, plan=plan, extra=b"more", total=None, **how):
+        return an.SavedState(words, steps, run_key, plan, DIM, **how).resume(commitment, extra=extra, total=total)
 
     assert resumed().step == 2
+    altered = words.copy()
+    altered[0, 17] ^= 1 << 20
+    swapped = words.copy()
+    swapped[:, [3, 4]] = swapped[:, [4, 3]]
+    for wrong in (
+        dict(steps=(3, steps[1])),
+        dict(run_key=np.arange(32, dtype=np.uint8)),
+        dict(plan=small_plan(epsilon=3)),
+        dict(words=altered),
+        dict(words=swapped),
+        dict(words=np.zeros_like(words)),
+        dict(words=np.roll(words, 1, axis=0)),
+        dict(total=(total + 1) % 2**128),
+        dict(extra=b""),
+        dict(commitment=bytes(32)),
+        dict(commitment=commitment[:31]),
+        dict(commitment=b""),
+    ):
+        with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
+            resumed(**wrong)
     for wrong, message in (
         (dict(words=words[:, 1:].copy()), "words' length is"),
         (dict(words=words.astype(np.int64)), "words is of dtype int64 but must be of dtype int32"),
         (dict(steps=(2, 1)), "step that the state was made to is 1"),
         (dict(steps=(25, 25)), "step of the state is 25"),
-        (dict(steps=(3, steps[1])), "commitment is .* but must be that of this key"),
-        (dict(run_key=np.arange(32, dtype=np.uint8)), "commitment is .* but must be that of this key"),
         (dict(run_key=np.zeros(32, np.uint8)), "run_key is one byte over and over"),
         (dict(run_key=np.arange(31, dtype=np.uint8)), "run_key is 31 bytes but must be 32"),
-        (dict(plan=small_plan(epsilon=3)), "commitment is .* but must be that of this key, plan"),
-        (dict(run="other"), "commitment is"),
     ):
-        if "run" in wrong:
-            # The run's own key is in the state: its name is told, no bit depends on it.
-            assert resumed(**wrong).run == "other"
-            continue
         with pytest.raises(ValueError, match=message):
             resumed(**wrong)
+    # The run's own key is in the state: its name is a label, no bit depends on it.
+    assert resumed(run="other").run == "other"
     for wrong, message in ((words[1:], "words' length"), (words.T, "words is an array of shape"), ([words], "words is")):
         with pytest.raises(ValueError, match=message):
             noise.state(wrong, run_key)

@@ -5,9 +5,11 @@ import gc
 import io
 import pickle
 
+import corruption
 import numpy as np
 import pytest
 from conftest import STEPS, small_plan
+from corruption import survey
 
 torch = pytest.importorskip("torch")
 import torch.distributed.checkpoint as dcp  # noqa: E402
@@ -15,6 +17,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
 
+import antinoise as an  # noqa: E402
 from antinoise.torch import CorrelatedNoise, clipped_sum_, sums  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
@@ -76,7 +79,7 @@ def test_a_state_that_was_altered_is_refused(plan):
     noise.add_()
     state = noise.state_dict()
     for name, wrong in (("run_key", torch.arange(32, dtype=torch.uint8)), ("steps", torch.tensor([2, 2, 0])), ("commitment", state["plan"])):
-        with pytest.raises(ValueError, match="commitment is .* but must be that of this key"):
+        with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
             noise.load_state_dict(state | {name: wrong})
     with pytest.raises(ValueError, match="step of the state is 25 but must be from 0 to steps = 24"):
         noise.load_state_dict(state | {"steps": torch.tensor([25, 25, 0])})
@@ -160,3 +163,123 @@ def test_sums_go_with_their_parameters():
     del model
     gc.collect()
     assert len(sums._held) == before
+
+
+def wide(plan, steps, key, run=None, ahead=True):
+    """The state of a run at this step, of more coordinates than a block of a file has bytes."""
+    model = nn.Linear(40, 30)
+    noise = CorrelatedNoise(model, plan, key, run=run, ahead=ahead, batches_from_elsewhere=True)
+    for _ in range(steps):
+        noise.add_()
+        model.zero_grad()
+    return noise.state_dict()
+
+
+@pytest.fixture(scope="module")
+def states():
+    """A state with a row that waits, and those of another step, run and key."""
+    plan = small_plan(dim=1230, clip_norm=CLIP)
+    others = [(4, key(), None), (3, key(), "other"), (3, an.Key.from_seed_insecure(6), None)]
+    return plan, wide(plan, 3, key()), [wide(plan, *how) for how in others]
+
+
+def rest(plan, state):
+    """The next rows of a run that goes on with a state."""
+    model = nn.Linear(40, 30)
+    noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(9), batches_from_elsewhere=True)
+    noise.load_state_dict(state)
+    rows = []
+    for _ in range(3):
+        noise.add_()
+        rows += [p.grad.numpy().tobytes() for p in model.parameters()]
+        model.zero_grad()
+    return noise.step, rows
+
+
+def as_file(state):
+    torch.save(state, file := io.BytesIO())
+    return file.getvalue()
+
+
+def test_a_state_in_a_file_that_was_damaged_is_refused_or_the_same(states):
+    plan, state, others = states
+    refused = survey(
+        as_file(state),
+        [as_file(other) for other in others],
+        lambda content: torch.load(io.BytesIO(content), weights_only=True),
+        lambda found: rest(plan, found),
+        rest(plan, state),
+    )
+    # What is not refused is padding and the like.
+    assert refused["cut"] == corruption.CUTS and refused["flip"] > corruption.FLIPS // 2 and refused["zeros"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_a_distributed_checkpoint_that_was_damaged_is_refused_or_the_same(states, tmp_path):
+    plan, state, others = states
+    for number, each in enumerate([state, *others]):
+        dcp.save({"noise": each}, checkpoint_id=tmp_path / str(number), no_dist=True)
+    (name,) = (file.name for file in (tmp_path / "0").glob("*.distcp"))
+    template = wide(plan, 0, an.Key.from_seed_insecure(9))
+
+    def load(content):
+        (tmp_path / "0" / name).write_bytes(content)
+        found = copy.deepcopy(template)
+        try:
+            dcp.load({"noise": found}, checkpoint_id=tmp_path / "0", no_dist=True)
+        except dcp.api.CheckpointException as error:  # no Exception
+            raise RuntimeError("not read") from error
+        return found
+
+    files = [(tmp_path / str(number) / name).read_bytes() for number in range(4)]
+    refused = survey(files[0], files[1:], load, lambda found: rest(plan, found), rest(plan, state))
+    assert refused["flip"] > corruption.FLIPS // 4 and refused["cut"] > 0
+
+
+def test_entries_of_other_states_are_refused(states):
+    plan, state, others = states
+    tried = 0
+    for other in others:
+        for name in state.keys() - {"plan", "layout"}:
+            if name != "past" and torch.equal(state[name], other[name]):
+                continue
+            with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
+                rest(plan, state | {name: other[name]})
+            tried += 1
+        # Torn: the past of some parameters is another state's.
+        for name in state["past"]:
+            with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
+                rest(plan, state | {"past": state["past"] | {name: other["past"][name]}})
+            tried += 1
+    assert tried >= corruption.SWAPS
+
+
+def test_a_past_of_zeros_is_refused(states):
+    plan, state, _ = states
+    for zeroed in ([0], [1], [-1], slice(None)):
+        past = {name: words.clone() for name, words in state["past"].items()}
+        for words in past.values():
+            words[zeroed] = 0
+        with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
+            rest(plan, state | {"past": past})
+
+
+def test_what_is_no_state_is_refused(states):
+    plan, state, _ = states
+    past = state["past"]
+    for damaged in (
+        *({name: entry for name, entry in state.items() if name != left_out} for left_out in state),
+        state | {"past": {"weight": past["weight"]}},
+        state | {"past": past | {"weight": past["weight"][1:]}},
+        state | {"past": past | {"weight": past["weight"].float()}},
+        state | {"past": past["weight"]},
+        state | {"steps": state["steps"][:2]},
+        state | {"steps": -state["steps"]},
+        state | {"run_key": "key"},
+        state | {"commitment": None},
+        state | {"more": 7},
+        state | {"more": torch.zeros(0)},
+        {},
+    ):
+        with pytest.raises(RuntimeError, match="use another copy of the state|Use another copy of the state"):
+            rest(plan, damaged)

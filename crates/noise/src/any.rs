@@ -103,15 +103,24 @@ impl AnyStream {
     ///
     /// # Errors
     /// Those of that method.
-    pub fn state(&mut self, words: &mut [i32]) -> Result<StateAt> {
+    pub fn state(&mut self, words: &mut [i32]) -> Result<(StateAt, u128)> {
         either!(self, stream => stream.state(words))
     }
 
-    /// Continues from a state by coordinate; see [`NoiseStream::restore_state`].
+    /// The keyed sum of words by coordinate; see [`NoiseStream::sum_of_words`].
     ///
     /// # Errors
     /// Those of that method.
-    pub fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<()> {
+    pub fn sum_of_words(&self, purpose: &str, words: &[i32]) -> Result<u128> {
+        either!(self, stream => stream.sum_of_words(purpose, words))
+    }
+
+    /// A commitment to a state; see [`NoiseStream::state_commitment`].
+    pub fn state_commitment(&self, at: StateAt, total: u128, extra: &[u8]) -> [u8; 32] {
+        either!(self, stream => stream.state_commitment(at, total, extra))
+    }
+
+    pub(crate) fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<u128> {
         either!(self, stream => stream.restore_state(at, words))
     }
 

@@ -15,8 +15,8 @@ use crate::simd::Isa;
 use crate::spec::Spec;
 use crate::stream::fingerprint;
 use crate::{
-    AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Result, RunId, SeedNoise, Shard,
-    StateAt, Stream, range,
+    AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Restored, Result, RunId, SeedNoise,
+    Shard, StateAt, Stream, range,
 };
 
 /// The description and the options of a stream; see [`NoiseStream::builder`].
@@ -244,20 +244,20 @@ impl StreamBuilder {
     }
 
     /// The stream as it was, in this sharding or another, when [`Stream::state`](crate::Stream::state) wrote `words` at `at`, on `grid`
-    /// where there is one; `run_key` is what [`lend_run_key`](crate::Stream::lend_run_key) lent.
+    /// where there is one; `run_key` is what [`lend_run_key`](crate::Stream::lend_run_key) lent. It can be used once
+    /// [`Restored::checked`] has found that the state is the one that was saved.
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`] and [`Stream::restore_state`](crate::Stream::restore_state).
+    /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) for words of another length, and for steps that no
+    /// state of this stream is at.
     pub fn resume_any_state(
         self,
         grid: Option<Grid>,
         run_key: Key,
         at: StateAt,
         words: &[i32],
-    ) -> Result<AnyStream> {
-        let mut stream = self.build_run(grid, RunKey::restored(run_key))?;
-        stream.restore_state(at, words)?;
-        Ok(stream)
+    ) -> Result<Restored> {
+        Restored::new(self.build_run(grid, RunKey::restored(run_key))?, at, words)
     }
 
     fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {

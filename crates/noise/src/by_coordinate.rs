@@ -12,10 +12,11 @@ use crate::shard::Tiles;
 /// use antinoise_mechanism::Recursion;
 /// use antinoise_noise::{Key, NoiseStream, Shard};
 /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
-/// let shard = |range| {
+/// let builder = |range| {
 ///     let builder = NoiseStream::builder(recursion.clone(), 10, 6, 1.0).shard(Shard::of_range(range));
-///     builder.state_in_memory().build(Key::from_seed_insecure(7))
+///     builder.state_in_memory()
 /// };
+/// let shard = |range| builder(range).build(Key::from_seed_insecure(7));
 /// // Two shards write the state of all six coordinates.
 /// let (mut left, mut right) = (shard(0..2)?, shard(2..6)?);
 /// for stream in [&mut left, &mut right] {
@@ -23,15 +24,25 @@ use crate::shard::Tiles;
 ///     stream.next_into(&mut row)?;
 /// }
 /// let (mut words, mut others) = (vec![0; 2], vec![0; 4]);
-/// let at = left.state(&mut words)?;
-/// assert_eq!((left.state_words(), right.state(&mut others)?), (1, at));
+/// let (at, sum) = left.state(&mut words)?;
+/// let (same, other_sum) = right.state(&mut others)?;
+/// assert_eq!((left.state_words(), same), (1, at));
 /// words.extend(others);
+/// let total = sum.wrapping_add(other_sum);
+/// let commitment = left.state_commitment(at, total, b"");
+/// let run_key = || left.lend_run_key(|lent| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(lent))).unwrap());
 /// // A shard that has them all continues.
-/// let (mut whole, mut row, mut rest) = (shard(0..6)?, [0.0; 6], [0.0; 4]);
-/// whole.restore_state(at, &words)?;
-/// whole.next_into(&mut row)?;
+/// let (mut row, mut rest) = ([0.0; 6], [0.0; 4]);
+/// let restored = builder(0..6).resume_any_state(None, run_key(), at, &words)?;
+/// assert_eq!(restored.sum(), total);
+/// restored.checked(total, b"", &commitment)?.next_into(&mut row)?;
 /// right.next_into(&mut rest)?;
 /// assert_eq!(row[2..], rest);
+/// // Other words are refused.
+/// words[3] ^= 1;
+/// let altered = builder(0..6).resume_any_state(None, run_key(), at, &words)?;
+/// let sum = altered.sum();
+/// assert!(altered.checked(sum, b"", &commitment).is_err());
 /// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

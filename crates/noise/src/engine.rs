@@ -102,6 +102,11 @@ impl<M: Mode> Engine<M> {
         (Past { numbers: &self.past, tiles: &self.tiles, vectors, written }, &self.ahead)
     }
 
+    /// How many threads the work is split over.
+    pub(crate) fn threads(&self) -> usize {
+        self.scratch.len()
+    }
+
     /// The grid, where there is one.
     pub(crate) fn grid(&self) -> Option<Grid> {
         self.mode.grid()

@@ -34,6 +34,12 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
+    /// A state by coordinate that is not the one that was saved.
+    #[error(
+        "the state is not the one that was saved: its words, steps, run key, plan or what lies beside them were altered or \
+         are of several states. Nothing was restored; use another copy of the state"
+    )]
+    AlteredState,
     /// A checkpoint that is not one of this stream, or not whole.
     #[error("{}: not a checkpoint of this stream: {reason}", path.display())]
     Checkpoint {
@@ -53,7 +59,7 @@ impl Error {
         match self {
             Self::Invalid(_) | Self::Checkpoint { .. } => true,
             Self::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput),
-            Self::Exhausted { .. } | Self::Entropy(_) | Self::Threads(_) => false,
+            Self::Exhausted { .. } | Self::Entropy(_) | Self::Threads(_) | Self::AlteredState => false,
         }
     }
 

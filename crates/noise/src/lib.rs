@@ -65,11 +65,12 @@
 //! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
 //! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
-//! parts, past, by_coordinate: all tiles on all threads; what is saved of their past; a state that any sharding can read
+//! parts, past, by_coordinate, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
 //! engine, checkpoint: the steps of all tiles; a state in a file
 //! stream: what users hold
 //! rows, handover: how rows are returned; how another sharding continues a stream
 //! any: a stream of either mode
+//! restored: a stream whose state is still to be checked
 //! builder: the description and options of a stream
 //! bench: timings
 //! ```
@@ -93,6 +94,7 @@ mod past;
 mod placement;
 mod places;
 mod range;
+mod restored;
 mod rows;
 mod shard;
 mod simd;
@@ -100,6 +102,7 @@ mod spec;
 mod stagger;
 mod stream;
 mod window;
+mod word_sum;
 
 pub use antinoise_mechanism::Grid;
 pub use any::AnyStream;
@@ -111,6 +114,7 @@ pub use key::{Key, RunId};
 pub use keystream::{Cipher, KeyedRng, Purpose};
 pub use normal::SeedNoise;
 pub use placement::{Placement, State};
+pub use restored::Restored;
 pub use shard::Shard;
 pub use stream::{GridStream, NoiseStream, Stream};
 

@@ -5,7 +5,9 @@ mod classes;
 use std::ops::Range;
 
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{AnyStream, Grid, GridStream, Key, NoiseStream, Shard, StateAt, Stream, StreamBuilder};
+use antinoise_noise::{
+    AnyStream, Grid, GridStream, Key, NoiseStream, Restored, Shard, StateAt, Stream, StreamBuilder,
+};
 use classes::designs;
 
 const STEPS: usize = 12;
@@ -303,11 +305,18 @@ fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
     ]
 }
 
-fn parts<K: Kind>(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<Stream<K::Mode>> {
+/// Builders of the shards, which store their past.
+fn parts(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<StreamBuilder> {
     let of = |ranges: &Vec<Range<u64>>| ranges.iter().cloned().fold(Shard::default(), Shard::and_range);
     // With a budget of no bytes, all that can be made again else would be.
     let start = || builder(recursion).state_in_memory().memory_budget(0);
-    sharding.iter().map(|ranges| K::build(start().shard(of(ranges)))).collect()
+    sharding.iter().map(|ranges| start().shard(of(ranges))).collect()
+}
+
+/// The key of a stream's run, as a state keeps it.
+fn run_key(stream: &AnyStream) -> Key {
+    let copied = |lent: &[u8; 32]| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(lent)));
+    stream.lend_run_key(copied).unwrap()
 }
 
 /// A vector of each shard's outputs, from or to one over all coordinates.
@@ -317,10 +326,10 @@ fn each_coordinate(sharding: &[Vec<Range<u64>>], mut visit: impl FnMut(usize, us
     }
 }
 
-fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
+fn any_sharding_goes_on_with_the_state_of_another<K: Kind>(grid: Option<Grid>) {
     each_recursion(|name, recursion| {
         let whole = rows(K::build(builder(recursion)));
-        let check = |streams: &mut [Stream<K::Mode>], sharding: &[Vec<Range<u64>>], step: usize| {
+        let check = |streams: &mut [AnyStream], sharding: &[Vec<Range<u64>>], step: usize| {
             let mut rows: Vec<Vec<f32>> = streams.iter().map(|stream| vec![0.0; stream.len()]).collect();
             streams.iter_mut().zip(&mut rows).for_each(|(stream, row)| stream.next_into(row).unwrap());
             each_coordinate(sharding, |shard, j, at| {
@@ -329,7 +338,10 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
         };
         for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
             let (old, new) = (&shardings()[from], &shardings()[to]);
-            let mut streams = parts::<K>(recursion, old);
+            let mut streams: Vec<AnyStream> = parts(recursion, old)
+                .into_iter()
+                .map(|start| start.build_any(grid, key()).unwrap())
+                .collect();
             for step in 0..=STEPS {
                 if step % 4 == from || step == STEPS {
                     let words = streams[0].state_words();
@@ -338,23 +350,34 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
                         streams.iter().map(|s| vec![0; s.len() * words]).collect();
                     let written =
                         streams.iter_mut().zip(&mut states).map(|(s, state)| s.state(state).unwrap());
-                    let at: Vec<StateAt> = written.collect();
+                    let (at, sums): (Vec<StateAt>, Vec<u128>) = written.unzip();
                     assert!(at.iter().all(|other| *other == at[0]) && at[0].step == step, "{name}: {at:?}");
+                    let total = sums.into_iter().fold(0, u128::wrapping_add);
+                    let commitment = streams[0].state_commitment(at[0], total, b"extra");
                     each_coordinate(old, |shard, j, to| {
                         let len = states[shard].len() / words.max(1);
                         (0..words).for_each(|w| state[w * DIM + to] = states[shard][w * len + j]);
                     });
-                    let mut resumed = parts::<K>(recursion, new);
-                    assert!(resumed.iter().all(|stream| stream.state_words() == words), "{name}");
-                    let mut states: Vec<Vec<i32>> =
-                        resumed.iter().map(|s| vec![0; s.len() * words]).collect();
+                    let len = |ranges: &Vec<Range<u64>>| ranges.iter().cloned().flatten().count();
+                    let mut states: Vec<Vec<i32>> = new.iter().map(|s| vec![0; len(s) * words]).collect();
                     each_coordinate(new, |shard, j, from| {
                         let len = states[shard].len() / words.max(1);
                         (0..words).for_each(|w| states[shard][w * len + j] = state[w * DIM + from]);
                     });
-                    for (stream, state) in resumed.iter_mut().zip(&states) {
-                        stream.restore_state(at[0], state).unwrap();
-                    }
+                    let restored: Vec<Restored> = parts(recursion, new)
+                        .into_iter()
+                        .zip(&states)
+                        .map(|(start, state)| {
+                            start.resume_any_state(grid, run_key(&streams[0]), at[0], state).unwrap()
+                        })
+                        .collect();
+                    let sums = restored.iter().map(Restored::sum);
+                    assert_eq!(sums.fold(0, u128::wrapping_add), total, "{name}: step {step}");
+                    let mut resumed: Vec<AnyStream> = restored
+                        .into_iter()
+                        .map(|restored| restored.checked(total, b"extra", &commitment).unwrap())
+                        .collect();
+                    assert!(resumed.iter().all(|stream| stream.state_words() == words), "{name}");
                     (step..STEPS).for_each(|step| check(&mut resumed, new, step));
                 }
                 if step < STEPS {
@@ -367,12 +390,12 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>() {
 
 #[test]
 fn any_sharding_goes_on_with_the_state_of_another_plain_stream() {
-    any_sharding_goes_on_with_the_state_of_another::<Plain>();
+    any_sharding_goes_on_with_the_state_of_another::<Plain>(None);
 }
 
 #[test]
 fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
-    any_sharding_goes_on_with_the_state_of_another::<OnGrid>();
+    any_sharding_goes_on_with_the_state_of_another::<OnGrid>(Some(grid()));
 }
 
 /// Whoever adds a row's whole points to a rounded sum has the release.

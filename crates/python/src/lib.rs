@@ -14,6 +14,7 @@
 //! choose: the choice of a plan
 //! wanted: the options of a stream
 //! stream: the noise
+//! saved: a state that is to be checked
 //! batches, arrow: the examples of each step; tables of others
 //! events: rows of events in Python's hands
 //! counts: running counts
@@ -33,6 +34,7 @@ mod key;
 mod plan;
 mod process;
 mod rows;
+mod saved;
 mod stream;
 mod table;
 mod values;
@@ -60,6 +62,8 @@ mod _antinoise {
     use crate::key::Key;
     #[pymodule_export]
     use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::saved::SavedState;
     #[pymodule_export]
     use crate::stream::NoiseStream;
     #[pymodule_export]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{AnyStream, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{Raised, Result};
-use crate::key::{Key, bytes_to_write, no_copy, secret_in, token};
+use crate::key::{Key, bytes_to_write, no_copy, token};
 use crate::plan::Plan;
 use crate::process::{Owner, threaded};
 use crate::rows::{Arrays, refuse_overlap};
@@ -38,7 +38,7 @@ pub struct NoiseStream {
 
 impl NoiseStream {
     /// A stream that was made in this process.
-    fn of(noise: AnyStream, plan: &Plan, run: RunId, own_threads: bool) -> Self {
+    pub fn of(noise: AnyStream, plan: &Plan, run: RunId, own_threads: bool) -> Self {
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());
         Self {
@@ -176,72 +176,56 @@ impl NoiseStream {
         Ok(Self::of(noise, plan, run, own_threads))
     }
 
-    /// The stream as it was, in this sharding or another, when `state` wrote `words`, with `state_in_memory`; the steps and the run's key,
-    /// 32 bytes, are those that `state` returned, and the other arguments must be those that it was made with. A `commitment` from that time
-    /// shows that key, plan and step are the same. It does not cover the words, so keep them where nobody else can write. `run` is only a label here: the key is
-    /// already the run's.
-    #[staticmethod]
-    #[pyo3(signature = (
-        words, steps, run_key, plan, dim, *, commitment=None, run=None, shard=None, threads=None, look_ahead=None
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
-    fn resume_state(
-        words: &Bound<'_, PyAny>,
-        steps: (usize, usize),
-        run_key: &Bound<'_, PyAny>,
-        plan: &Plan,
-        dim: usize,
-        commitment: Option<&str>,
-        run: Option<&str>,
-        shard: Option<Vec<(u64, u64)>>,
-        threads: Option<usize>,
-        look_ahead: Option<usize>,
-    ) -> Result<Self> {
-        let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
-        let Wanted { builder, run, own_threads, .. } = Wanted::new(plan, dim, run, shard, speed)?;
-        let grid = plan.verified().release.grid()?;
-        let words = Arrays::<i32>::one("words", words)?;
-        let words = words.as_slice().map_err(Raised::failed)?;
-        let at = StateAt { step: steps.0, made: steps.1 };
-        let secret = secret_in("run_key", run_key)?;
-        let noise = threaded(own_threads, || builder.resume_any_state(grid, secret, at, words))??;
-        let stream = Self::of(noise, plan, run, own_threads);
-        let made = hex(&stream.committed()?);
-        match commitment {
-            Some(told) if told != made => Err(InvalidParameter::new(
-                "commitment",
-                told,
-                "that of this key, plan, run and step: the state is another's",
-            )
-            .into()),
-            _ => Ok(stream),
-        }
-    }
-
     /// Numbers of 4 bytes that `state` has for each coordinate.
     #[getter]
     fn state_words(&self, py: Python<'_>) -> Result<usize> {
         self.with(py, |noise| Ok(noise.state_words()))
     }
 
-    /// Writes the state by coordinate into `words`, int32, `state_words` vectors of the shard's length one after the other, and the run's key
-    /// into `run_key`, 32 bytes. Returns the step that comes next and the one that the state was made to. Streams of other shards at the same
-    /// step write the words of their coordinates; a stream that is given the words of all its coordinates continues by `resume_state`. Words and run's key are as
-    /// secret as the key.
-    fn state(&self, words: &Bound<'_, PyAny>, run_key: &Bound<'_, PyAny>) -> Result<(usize, usize)> {
+    /// Writes the state by coordinate into the first `state_words` vectors of `words`, int32, of the shard's length one after the other, and the
+    /// run's key into `run_key`, 32 bytes. Vectors after those of the state are the caller's own, saved and checked with it.
+    ///
+    /// Returns the step that comes next and the one that the state was made to, as `steps`, and the keyed sum of `words` (`sum_of_words`). Streams
+    /// of other shards at the same step write the words of their coordinates. With `state_commitment` of the total of all sums, the state is
+    /// continued by `SavedState`. Words and run's key are as secret as the key.
+    fn state(&self, words: &Bound<'_, PyAny>, run_key: &Bound<'_, PyAny>) -> Result<((usize, usize), u128)> {
         let mut words = Arrays::<i32>::one_to_write("words", words)?;
         let words = words.as_slice_mut().map_err(Raised::failed)?;
         let mut key = bytes_to_write("run_key", run_key)?;
         let key = key.as_slice_mut().map_err(Raised::failed)?;
         self.with(run_key.py(), |noise| {
-            let at = noise.state(words)?;
+            let (at, sum) = noise.state(words)?;
             noise.lend_run_key(|secret| key.copy_from_slice(secret));
-            Ok((at.step, at.made))
+            Ok(((at.step, at.made), sum))
         })
     }
 
+    /// The keyed sum of any words by coordinate, int32, vectors of the shard's length one after the other: a number below 2^128 that depends on
+    /// every word, on the run's key and on `purpose`. The sums of processes that have different coordinates, added up modulo 2^128, are the
+    /// same however coordinates are split over them. Other words have the same total with a probability below 2^-96. As secret as the key.
+    fn sum_of_words(&self, py: Python<'_>, purpose: &str, words: &Bound<'_, PyAny>) -> Result<u128> {
+        let words = Arrays::<i32>::one("words", words)?;
+        let words = words.as_slice().map_err(Raised::failed)?;
+        self.with(py, |noise| noise.sum_of_words(purpose, words))
+    }
+
+    /// The 32 bytes by which `SavedState.resume` knows a state: a digest, keyed by the run's key, of plan, steps, the `total` of the sums of
+    /// all processes, and `extra`, what else is saved beside it, or a digest of that.
+    #[pyo3(signature = (steps, total, *, extra=b"".as_slice()))]
+    fn state_commitment<'py>(
+        &self,
+        py: Python<'py>,
+        steps: (usize, usize),
+        total: u128,
+        extra: &[u8],
+    ) -> Result<Bound<'py, PyBytes>> {
+        self.owner.check("NoiseStream")?;
+        let at = StateAt { step: steps.0, made: steps.1 };
+        Ok(PyBytes::new(py, &self.locked()?.state_commitment(at, total, extra)))
+    }
+
     /// A commitment to run, plan and step: a digest keyed by the run's key, which reveals nothing about the key. Stored in another file of a
-    /// checkpoint, it shows that the noise belongs to that file.
+    /// checkpoint, it shows that the noise belongs to that file. It does not cover a state's words: `state_commitment` does.
     #[getter]
     fn commitment(&self) -> Result<String> {
         Ok(hex(&self.committed()?))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import Batches, Key, NoiseStream, Plan
+from .. import Batches, Key, NoiseStream, Plan, SavedState
 from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
@@ -22,6 +22,7 @@ from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
 from .sharded import reshard
+from .state import as_tensor, extra_of, readable, total_of, words_of
 from .sums import drop_sums, trainable
 
 
@@ -270,14 +271,14 @@ class CorrelatedNoise(NotCopied):
 
     def state_dict(self) -> dict[str, Any]:
         """Step and noise by coordinate, as secret as the key: store it where nobody else can read. Any number of processes, in any layout of the same
-        parameters, goes on with it: tensors are laid out as the parameters are, for `torch.distributed.checkpoint`."""
+        parameters, goes on with it: tensors are laid out as the parameters are, for `torch.distributed.checkpoint`. All processes call it."""
         run_key = np.zeros(32, np.uint8)
         waiting = self._rows.waiting()
         # The last ones are of a row that was made ahead.
         words = np.zeros((self._stream.state_words + 1, len(self._stream)), np.int32)
-        steps = self._stream.state(words[:-1], run_key)
         if waiting is not None:
             words[-1] = waiting.numpy()
+        steps, sum_of_mine = self._stream.state(words, run_key)
         past, rest = {}, torch.from_numpy(words)
         for part in self._parts:
             mine, rest = rest[:, : part.size_of_share], rest[:, part.size_of_share :]
@@ -285,41 +286,48 @@ class CorrelatedNoise(NotCopied):
                 p = self._parameters[name]
                 past[name] = stacked_like(p, whole.reshape(len(words), *local_part(p).shape).contiguous())
         # Numbers as tensors: where a checkpoint is loaded in place, nothing else is filled.
-        return {
+        state = {
             "steps": torch.tensor([*steps, int(waiting is not None)]),
             "run_key": torch.from_numpy(run_key),
-            "commitment": _bytes(self._stream.commitment),
-            "plan": _bytes(self._plan.digest),
-            "layout": _bytes(self._digest),
+            "plan": as_tensor(bytes.fromhex(self._plan.digest)),
+            "layout": as_tensor(bytes.fromhex(self._digest)),
             "past": past,
         }
+        # See state.py for how to bind more to the state.
+        commitment = self._stream.state_commitment(steps, total_of(sum_of_mine), extra=extra_of(state))
+        return state | {"commitment": as_tensor(commitment)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused, which an earlier step of the
-        same run is: its noise would be added to other gradients."""
-        stream, waiting = all_make(lambda: self._stream_of(state))
+        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused: a state that was altered or put
+        together of several (RuntimeError), and an earlier step of the same run, whose noise would be added to other gradients."""
+        saved, words = all_make(lambda: self._saved(state))
+        total = total_of(saved.sum)
+        stream, waiting = all_make(lambda: self._checked(saved, words, total, state))
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
 
-    def _stream_of(self, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None]:
-        for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
-            if not torch.equal(state[name].cpu(), _bytes(mine)):
-                raise ValueError(f"{name} of the state is {got} but must be what this noise was made for")
-        past = {name: local_part(tensor).cpu() for name, tensor in state["past"].items()}
-        shares = [part.own_share([past[name] for name in part.names]) for part in self._parts]
-        words = torch.cat(shares, 1).contiguous()
-        first, made, has_row = state["steps"].tolist()
-        commitment = state["commitment"].cpu().numpy().tobytes().hex()
-        how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads, commitment=commitment)
-        run_key = state["run_key"].cpu().numpy()
-        stream = NoiseStream.resume_state(words[:-1].numpy(), (first, made), run_key, self._plan, self._dim, **how)
+    def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
+        """This process's part of the state, which is still to be checked."""
+        with readable():
+            for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
+                if not torch.equal(state[name].cpu(), as_tensor(bytes.fromhex(mine))):
+                    raise ValueError(f"{name} of the state is {got} but must be what this noise was made for")
+            count = self._stream.state_words + 1
+            past = words_of(state, {name: (count, *local_part(p).shape) for name, p in self._parameters.items()})
+            shares = [part.own_share([past[name] for name in part.names]) for part in self._parts]
+            words = torch.cat(shares, 1).contiguous()
+            first, made, _ = state["steps"].tolist()
+            run_key = state["run_key"].cpu().numpy()
+            how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads)
+            return SavedState(words.numpy(), (first, made), run_key, self._plan, self._dim, **how), words
+
+    def _checked(self, saved: SavedState, words: Tensor, total: int, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None]:
+        with readable():
+            stream = saved.resume(state["commitment"].cpu().numpy().tobytes(), total=total, extra=extra_of(state))
+        has_row = bool(state["steps"][2])
         if self._sampler is not None:
             self._sampler.check(stream)
         step = stream.step - has_row
         if stream.token == self._stream.token and step < self.step:
             raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
         return stream, words[-1] if has_row else None
-
-
-def _bytes(digits: str) -> Tensor:
-    return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .. import Plan
+from .._sealed import check_sealed, seal
 from .noise import CorrelatedNoise
 
 
@@ -27,15 +28,20 @@ def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
 
 
 def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
-    """`torch.save` into a file that its owner alone may read, whole or not at all."""
+    """`torch.save` into a file that its owner alone may read, whole or not at all, and that ends in a digest of its content."""
     place = Path(path)
     # Such files are made with mode 0600.
     with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
         try:
             torch.save(state, file, **how)
-            file.flush()
-            os.fsync(file.fileno())
+            seal(file)  # type: ignore[arg-type]
             os.replace(file.name, place)
         except BaseException:
             os.unlink(file.name)
             raise
+
+
+def load_secret(path: str | os.PathLike[str], **how: Any) -> Any:
+    """`torch.load` of what `save_secret` wrote; RuntimeError if anything of the file was altered since."""
+    check_sealed(path)
+    return torch.load(path, **({"weights_only": True} | how))

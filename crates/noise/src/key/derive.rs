@@ -1,6 +1,6 @@
 //! Key derivation: HMAC-SHA-256 under the parent key, of the purpose of the derived key.
 //!
-//! The chain is key -> run -> stream | samplers | commitment. Each arrow is a pseudo-random function of a label and
+//! The chain is key -> run -> stream | samplers | words | commitments. Each arrow is a pseudo-random function of a label and
 //! fields, each with its length before it, so that no two purposes ever ask for the same value: keys of different
 //! purposes are as good as independent, and none reveals anything about its parent. All labels are in one list,
 //! [`Derived`], so that a new purpose cannot take the label of another.
@@ -26,8 +26,25 @@ pub(crate) enum Derived<'a> {
     Sampler(&'a str),
     /// The commitment to a description, a context and a step.
     Commitment(&'a [u8; BYTES], &'a [u8; BYTES], u64),
+    /// The keyed sums of words for the purpose of this name.
+    Words(&'a str),
+    /// The commitment to a state.
+    State(&'a StateFields<'a>),
     /// Normals that no stream uses, under the cipher of this name.
     Normals(&'a str),
+}
+
+/// What a state by coordinate is of, and what it holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StateFields<'a> {
+    pub(crate) description: &'a [u8; BYTES],
+    pub(crate) context: &'a [u8; BYTES],
+    pub(crate) step: u64,
+    pub(crate) made: u64,
+    /// The keyed sum of all its words.
+    pub(crate) total: u128,
+    /// The caller's own.
+    pub(crate) extra: &'a [u8],
 }
 
 /// child = HMAC-SHA-256(parent, domain, label, field, field, ...).
@@ -38,6 +55,16 @@ pub(crate) fn derive(parent: &[u8; BYTES], purpose: Derived<'_>, child: &mut [u8
         Derived::Sampler(name) => derive_labelled(parent, "purpose", &[name.as_bytes()], child),
         Derived::Commitment(description, context, step) => {
             derive_labelled(parent, "commitment", &[description, context, &step.to_le_bytes()], child);
+        }
+        Derived::Words(name) => derive_labelled(parent, "words", &[name.as_bytes()], child),
+        Derived::State(&StateFields { description, context, step, made, total, extra }) => {
+            let (steps, total) = ([step.to_le_bytes(), made.to_le_bytes()], total.to_le_bytes());
+            derive_labelled(
+                parent,
+                "state",
+                &[description, context, steps.as_flattened(), &total, extra],
+                child,
+            );
         }
         Derived::Normals(cipher) => derive_labelled(parent, "normals", &[cipher.as_bytes()], child),
     }
@@ -130,10 +157,30 @@ mod tests {
     fn no_two_purposes_have_the_same_key() {
         let (mut seen, digests) = (std::collections::HashSet::new(), [[1; BYTES], [2; BYTES]]);
         let names = ["", "run", "noise", "aes-256-ctr"];
-        let by_name = |name| [Derived::Run(name), Derived::Sampler(name), Derived::Normals(name)];
+        let by_name =
+            |name| [Derived::Run(name), Derived::Sampler(name), Derived::Normals(name), Derived::Words(name)];
         let [a, b] = &digests;
         let by_digest = |step| [(a, a), (a, b), (b, a)].map(|(a, b)| Derived::Commitment(a, b, step));
         let all = names.into_iter().flat_map(by_name).chain([0, 1].into_iter().flat_map(by_digest));
+        let state = |description, context, step, made, total, extra| StateFields {
+            description,
+            context,
+            step,
+            made,
+            total,
+            extra,
+        };
+        let states = [
+            state(a, a, 0, 0, 0, b""),
+            state(a, b, 0, 0, 0, b""),
+            state(b, a, 0, 0, 0, b""),
+            state(a, a, 1, 0, 0, b""),
+            state(a, a, 0, 1, 0, b""),
+            state(a, a, 0, 0, 1, b""),
+            state(a, a, 0, 0, 1 << 127, b""),
+            state(a, a, 0, 0, 0, b"0"),
+        ];
+        let all = all.chain(states.iter().map(Derived::State));
         for purpose in all.chain(digests.iter().map(Derived::Noise)) {
             let mut child = [0; BYTES];
             derive(&[7; BYTES], purpose, &mut child);

@@ -4,7 +4,7 @@ mod derive;
 mod run;
 mod secret;
 
-pub(crate) use derive::{BYTES, Derived, Description};
+pub(crate) use derive::{BYTES, Derived, Description, StateFields};
 pub use run::RunId;
 pub(crate) use run::RunKey;
 pub use secret::Key;

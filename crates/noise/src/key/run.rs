@@ -4,7 +4,7 @@ use std::fmt;
 
 use antinoise_input::InvalidParameter;
 
-use super::derive::{BYTES, Derived};
+use super::derive::{BYTES, Derived, StateFields};
 use super::secret::Key;
 
 /// The name of a run: under one key, two runs never share a bit, neither of noise nor of samples.
@@ -94,6 +94,16 @@ impl RunKey {
     /// The key of the random numbers for one purpose.
     pub(crate) fn of_sampler(&self, purpose: &str) -> Key {
         self.0.derive(Derived::Sampler(purpose))
+    }
+
+    /// The key of the sums of words for one purpose.
+    pub(crate) fn of_words(&self, purpose: &str) -> Key {
+        self.0.derive(Derived::Words(purpose))
+    }
+
+    /// A commitment to a state by coordinate, which reveals nothing about the key or the words.
+    pub(crate) fn state_commitment(&self, state: StateFields<'_>) -> [u8; BYTES] {
+        *self.0.derive(Derived::State(&state)).bytes()
     }
 
     /// A commitment that binds a state to this key, a description, the caller's context and a step, and reveals nothing about the key.

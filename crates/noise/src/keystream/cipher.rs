@@ -44,7 +44,7 @@ impl Cipher {
 pub(crate) const GROUP_BYTES: usize = 128;
 /// A group has so many blocks of 16 bytes.
 pub(crate) const GROUP_BLOCKS: usize = GROUP_BYTES / BLOCK_BYTES;
-const BLOCK_BYTES: usize = 16;
+pub(crate) const BLOCK_BYTES: usize = 16;
 
 /// Derives the keys of one use's keystreams from the key of that use.
 pub(crate) struct KeySource {

@@ -6,7 +6,7 @@ mod rng;
 mod round_keys;
 
 pub use cipher::Cipher;
-pub(crate) use cipher::{GROUP_BLOCKS, GROUP_BYTES, KeySource, Keystream};
+pub(crate) use cipher::{BLOCK_BYTES, GROUP_BLOCKS, GROUP_BYTES, KeySource, Keystream};
 pub use rng::{KeyedRng, Purpose};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use round_keys::RoundKeys;

@@ -1,0 +1,62 @@
+//! The keyed sum of words by coordinate: processes add up the sums of their parts, and the total binds every word.
+//!
+//! x(w, j) is word w of coordinate j, 32 bits as a whole number from 0. The sum is
+//!
+//! S = sum over w and j of c(w, j) x(w, j) modulo 2^128,
+//!
+//! where c(w, j) is block j of keystream w, 128 bits, under a key that the run's key gives for this purpose alone. S depends on
+//! the words and their coordinates, not on the sharding.
+//!
+//! **Collisions.** Let x and y be words that differ, by chance or as chosen by somebody who does not know the key. At some (w, j) they
+//! differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. Given all other coefficients, S(x) = S(y) asks of c(w, j) that
+//! c(w, j) d be one number modulo 2^128, which holds for 2^k values of c(w, j) at most. AES gives blocks that differ from each other: with q
+//! blocks made, c(w, j) is any of 2^128 - q. So S is the same with a probability below 2^31 / (2^128 - q) < 2^-96, and what an
+//! attack on the cipher gains. This is what detects flipped bits, zeros, and words of another step, vector, coordinate or run.
+//!
+//! S itself is not published: a commitment hides it (`RunKey::state_commitment`). Whoever knows the run's key can give any words a
+//! valid commitment; a state in a file holds that key, so that the file must be one that nobody else can read.
+
+use std::ops::Range;
+
+use zeroize::Zeroizing;
+
+use crate::keystream::{BLOCK_BYTES, KeySource, Keystream};
+use crate::normal::TILE;
+use crate::shard::{Tile, Tiles};
+
+/// The sum S of these vectors of words, each over all outputs of the shard, on so many threads. Padding counts nothing.
+pub(crate) fn word_sum(keys: &KeySource, tiles: &Tiles, words: &[i32], threads: usize) -> u128 {
+    let of_vector = |(number, vector): (u64, &[i32])| {
+        let keystream = keys.keystream(number);
+        over_tiles(0..tiles.count, threads, &|bits, number| {
+            of_tile(&keystream, tiles.get(number), vector, bits)
+        })
+    };
+    (0..).zip(words.chunks_exact(tiles.outputs.max(1))).map(of_vector).fold(0, u128::wrapping_add)
+}
+
+/// Adds up what `of` finds of these tiles.
+fn over_tiles(tiles: Range<usize>, threads: usize, of: &(dyn Fn(&mut [u8], usize) -> u128 + Sync)) -> u128 {
+    if threads <= 1 || tiles.len() <= 1 {
+        let mut bits = Zeroizing::new(vec![0; TILE * BLOCK_BYTES]);
+        return tiles.map(|number| of(&mut bits, number)).fold(0, u128::wrapping_add);
+    }
+    let middle = tiles.start + tiles.len() / 2;
+    let (left, right) = rayon::join(
+        || over_tiles(tiles.start..middle, threads / 2, of),
+        || over_tiles(middle..tiles.end, threads - threads / 2, of),
+    );
+    left.wrapping_add(right)
+}
+
+fn of_tile(keystream: &Keystream, tile: Tile<'_>, vector: &[i32], bits: &mut [u8]) -> u128 {
+    let Some(coordinates) = tile.coordinates else { return 0 };
+    let ranges = coordinates.ranges(tile.len).map(|(_, range)| range.start..range.start + range.len as u64);
+    let bits = &mut bits[..tile.len * BLOCK_BYTES];
+    keystream.fill_blocks(ranges.flatten(), bits);
+    let words = &vector[tile.output..][..tile.len];
+    let terms = bits.as_chunks().0.iter().zip(words);
+    terms.fold(0, |sum: u128, (&bits, &word)| {
+        sum.wrapping_add(u128::from_le_bytes(bits).wrapping_mul(word.cast_unsigned().into()))
+    })
+}

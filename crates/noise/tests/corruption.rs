@@ -1,0 +1,186 @@
+//! What was damaged is refused: checkpoints in files, and states by coordinate as their callers keep them, over classes of recursions and
+//! both modes.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use antinoise_mechanism::Recursion;
+use antinoise_noise::{
+    AnyStream, Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, StateAt, StreamBuilder,
+};
+use common::{STEPS, cases};
+use rand_core::Rng;
+
+const DIM: usize = 2500;
+const BLOCK: usize = 4096;
+/// Of each kind of damage, at most.
+const WANTED: [(&str, usize); 4] = [("cut", 50), ("flip", 200), ("swap", 12), ("zeros", 15)];
+
+fn builder(recursion: &Recursion, run: u64) -> StreamBuilder {
+    let builder = NoiseStream::builder(recursion.clone(), STEPS, DIM, 2.0).run(run.into()).context([9; 32]);
+    builder.threads(1).state_in_memory()
+}
+
+/// The stream at a step.
+fn at(recursion: &Recursion, grid: Option<Grid>, (run, seed, step): (u64, u64, usize)) -> AnyStream {
+    let mut stream = builder(recursion, run).build_any(grid, Key::from_seed_insecure(seed)).unwrap();
+    (0..step).for_each(|_| stream.next_into(&mut vec![0.0; DIM]).unwrap());
+    stream
+}
+
+/// How many of each kind there are of this file: of zeros, where there was something else.
+fn wanted(file: &[u8]) -> [(&'static str, usize); 4] {
+    let blocks = file.chunks(BLOCK).filter(|block| block.iter().any(|&byte| byte != 0)).count();
+    WANTED.map(|(kind, count)| (kind, if kind == "zeros" { count.min(blocks) } else { count }))
+}
+
+/// Damaged files: single bits, cuts, blocks of zeros, and blocks that changed places, within the file or with others.
+fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
+    let mut rng = KeyedRng::new(&Key::from_seed_insecure(5), &RunId::default(), Purpose::DataOrder, 0);
+    let mut below = |end: usize| (rng.next_u64() % end as u64) as usize;
+    let mut made: BTreeMap<&str, Vec<Vec<u8>>> = WANTED.map(|(kind, _)| (kind, Vec::new())).into();
+    for (kind, count) in wanted(file) {
+        let of_kind = made.get_mut(kind).unwrap();
+        while of_kind.len() < count {
+            let mut damaged = file.to_vec();
+            match kind {
+                "cut" => damaged.truncate(below(file.len())),
+                "flip" => damaged[below(file.len())] ^= 1 << below(8),
+                "zeros" => {
+                    let first = below(file.len().div_ceil(BLOCK)) * BLOCK;
+                    damaged[first..file.len().min(first + BLOCK)].fill(0);
+                }
+                _ => {
+                    let size = BLOCK.min(file.len() / 4) >> below(3);
+                    let (from, to) = (below(file.len() - size), below(file.len() - size));
+                    if of_kind.len().is_multiple_of(2) {
+                        damaged[to..to + size].copy_from_slice(&file[from..from + size]);
+                        damaged[from..from + size].copy_from_slice(&file[to..to + size]);
+                    } else {
+                        let other = &others[of_kind.len() / 2 % others.len()];
+                        damaged[to..to + size].copy_from_slice(&other[to..to + size]);
+                    }
+                }
+            }
+            if damaged != file && !of_kind.contains(&damaged) {
+                of_kind.push(damaged);
+            }
+        }
+    }
+    made.into_iter().flat_map(|(kind, files)| files.into_iter().map(move |file| (kind, file))).collect()
+}
+
+/// Each damaged file is refused in one of the documented ways.
+fn survey(name: &str, file: &[u8], others: &[Vec<u8>], read: impl Fn(&[u8]) -> Result<AnyStream, Error>) {
+    assert_eq!(read(file).unwrap().step(), 5);
+    let (mut refused, mut tried) = (0, BTreeMap::new());
+    for (kind, damaged) in damages(file, others) {
+        *tried.entry(kind).or_insert(0) += 1;
+        match read(&damaged) {
+            Ok(_) => panic!("{name}: {kind} was accepted"),
+            Err(Error::Invalid(_) | Error::AlteredState | Error::Checkpoint { .. }) => refused += 1,
+            Err(other) => panic!("{name}: {kind} is {other}"),
+        }
+    }
+    assert_eq!(tried, wanted(file).into());
+    assert_eq!(refused, tried.values().sum::<usize>(), "{name}");
+}
+
+/// The stream whose files are damaged, and those of another step, run and key.
+const OF: [(u64, u64, usize); 4] = [(1, 8, 5), (1, 8, 6), (2, 8, 5), (1, 9, 5)];
+
+#[test]
+fn damaged_checkpoints_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise");
+    let mut surveyed = 0;
+    for (name, recursion) in cases().into_iter().step_by(3) {
+        for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
+            let written = |of| {
+                at(&recursion, grid, of).save(&path).unwrap();
+                std::fs::read(&path).unwrap()
+            };
+            let files = OF.map(written);
+            survey(name, &files[0], &files[1..], |bytes| {
+                std::fs::write(&path, bytes).unwrap();
+                builder(&recursion, 1).resume_any(grid, &path)
+            });
+            surveyed += 1;
+        }
+    }
+    assert!(surveyed >= 8);
+}
+
+/// A state by coordinate in bytes: steps, run's key, commitment, words.
+fn kept(mut stream: AnyStream) -> Vec<u8> {
+    let mut words = vec![0; DIM * (stream.state_words() + 1)];
+    // A vector of the caller's own.
+    words[DIM * stream.state_words()..].fill(7);
+    let (at, total) = stream.state(&mut words).unwrap();
+    let steps = [at.step as u64, at.made as u64].map(u64::to_le_bytes);
+    let key = stream.lend_run_key(|key| *key);
+    let commitment = stream.state_commitment(at, total, b"extra");
+    let words = words.into_iter().flat_map(i32::to_le_bytes);
+    steps.into_iter().flatten().chain(key).chain(commitment).chain(words).collect()
+}
+
+fn resumed(recursion: &Recursion, grid: Option<Grid>, bytes: &[u8]) -> Result<AnyStream, Error> {
+    let Some((head, words)) = bytes.split_at_checked(80) else { return Err(Error::AlteredState) };
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i])) as usize;
+    let (words, cut) = words.as_chunks();
+    if !cut.is_empty() {
+        return Err(Error::AlteredState);
+    }
+    let words: Vec<i32> = words.iter().map(|word| i32::from_le_bytes(*word)).collect();
+    let key = Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(&head[16..48]))).unwrap();
+    let at = StateAt { step: number(0), made: number(8) };
+    // Only the label is of another run.
+    let restored = builder(recursion, 3).resume_any_state(grid, key, at, &words)?;
+    let total = restored.sum();
+    restored.checked(total, b"extra", &head[48..])
+}
+
+#[test]
+fn damaged_states_by_coordinate_are_refused() {
+    let mut surveyed = 0;
+    for (name, recursion) in cases().into_iter().step_by(3) {
+        for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
+            let files = OF.map(|of| kept(at(&recursion, grid, of)));
+            survey(name, &files[0], &files[1..], |bytes| resumed(&recursion, grid, bytes));
+            surveyed += 1;
+        }
+    }
+    assert!(surveyed >= 8);
+}
+
+/// Whole entries of a state of another step, run or key; a past of zeros; words that moved by a vector or a coordinate.
+#[test]
+fn states_put_together_of_several_are_refused() {
+    let (recursion, mut tried) = (Recursion::Blt { scale: vec![0.3, 0.2], decay: vec![0.9, 0.5] }, 0);
+    for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
+        let [mine, others @ ..] = OF.map(|of| kept(at(&recursion, grid, of)));
+        assert!(resumed(&recursion, grid, &mine).is_ok());
+        let mut refused = |state: Vec<u8>| {
+            assert!(state != mine && matches!(resumed(&recursion, grid, &state), Err(Error::AlteredState)));
+            tried += 1;
+        };
+        for other in &others {
+            for entry in [0..16, 16..48, 48..80, 80..mine.len()] {
+                let mut state = mine.clone();
+                state[entry.clone()].copy_from_slice(&other[entry.clone()]);
+                if state != mine {
+                    refused(state);
+                }
+            }
+        }
+        let words = mine.len() - 80;
+        refused([&mine[..80], &vec![0; words]].concat());
+        for by in [4, 4 * DIM] {
+            let mut state = mine.clone();
+            state[80..].rotate_left(by);
+            refused(state);
+        }
+    }
+    assert_eq!(tried, 24);
+}

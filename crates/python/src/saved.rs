@@ -1,0 +1,84 @@
+//! A state by coordinate that was saved, before it is known whether it is whole.
+
+use std::sync::Mutex;
+
+use antinoise_input::InvalidParameter;
+use antinoise_noise::{Restored, RunId, StateAt};
+use pyo3::prelude::*;
+
+use crate::errors::{Raised, Result};
+use crate::key::secret_in;
+use crate::plan::Plan;
+use crate::process::{Owner, threaded};
+use crate::rows::Arrays;
+use crate::stream::NoiseStream;
+use crate::wanted::{Speed, Wanted};
+
+/// A state that `NoiseStream.state` wrote, of which `resume` makes a stream, in the same sharding or another.
+///
+/// `words` are those of the coordinates in `shard`, steps and `run_key` what `state` returned and wrote; plan and `dim` must be those that the stream
+/// was made with. `run` is only a label here: the key is already the run's. `threads` and `look_ahead` change speed and no bit.
+#[pyclass(frozen, module = "antinoise")]
+pub struct SavedState {
+    restored: Mutex<Option<Restored>>,
+    sum: u128,
+    plan: Py<Plan>,
+    run: RunId,
+    own_threads: bool,
+    owner: Owner,
+}
+
+#[pymethods]
+impl SavedState {
+    #[new]
+    #[pyo3(signature = (words, steps, run_key, plan, dim, *, run=None, shard=None, threads=None, look_ahead=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        words: &Bound<'_, PyAny>,
+        steps: (usize, usize),
+        run_key: &Bound<'_, PyAny>,
+        plan: Py<Plan>,
+        dim: usize,
+        run: Option<&str>,
+        shard: Option<Vec<(u64, u64)>>,
+        threads: Option<usize>,
+        look_ahead: Option<usize>,
+    ) -> Result<Self> {
+        let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
+        let Wanted { builder, run, own_threads, .. } = Wanted::new(plan.get(), dim, run, shard, speed)?;
+        let grid = plan.get().verified().release.grid()?;
+        let words = Arrays::<i32>::one("words", words)?;
+        let words = words.as_slice().map_err(Raised::failed)?;
+        let at = StateAt { step: steps.0, made: steps.1 };
+        let secret = secret_in("run_key", run_key)?;
+        let restored = threaded(own_threads, || builder.resume_any_state(grid, secret, at, words))??;
+        let sum = restored.sum();
+        Ok(Self { restored: Mutex::new(Some(restored)), sum, plan, run, own_threads, owner: Owner::this() })
+    }
+
+    /// The keyed sum of these words. Processes that have parts of a state add up their sums, modulo 2^128.
+    #[getter]
+    fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The stream as it was, once. RuntimeError unless `commitment` is what `state_commitment` gave for this state: for the same plan, run's key
+    /// and steps, for words of this `total` over all processes (where it is left out: these words alone), and for the same `extra`.
+    #[pyo3(signature = (commitment, *, total=None, extra=b"".as_slice()))]
+    fn resume(
+        &self,
+        py: Python<'_>,
+        commitment: &[u8],
+        total: Option<u128>,
+        extra: &[u8],
+    ) -> Result<NoiseStream> {
+        self.owner.check("SavedState")?;
+        let restored = self.restored.lock().map_err(Raised::failed)?.take();
+        let Some(restored) = restored else {
+            let must_be = "the first one: two streams of one state would release the same noise twice";
+            return Err(InvalidParameter::new("call of resume", "another one", must_be).into());
+        };
+        let noise = restored.checked(total.unwrap_or(self.sum), extra, commitment)?;
+        Ok(NoiseStream::of(noise, self.plan.bind(py).get(), self.run.clone(), self.own_threads))
+    }
+}
