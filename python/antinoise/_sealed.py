@@ -8,12 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import BinaryIO
 
 _MARK = b"antinoise sha256"
 _END = len(_MARK) + 32
 _PORTION = 1 << 20
+
+
+@contextmanager
+def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file for its owner alone that takes the place of `path`, with a digest at its end, if what is done with it succeeds."""
+    place = Path(path)
+    # Such files are made with mode 0600.
+    with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
+        try:
+            yield file  # type: ignore[misc]
+            seal(file)  # type: ignore[arg-type]
+            os.replace(file.name, place)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def seal(file: BinaryIO) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corruption import refuses_all
 
 pytest.importorskip("flwr")
 
@@ -136,6 +137,31 @@ def test_without_its_noise_a_ledger_does_not_go_on(path):
     Path(f"{path}.noise").unlink()
     with pytest.raises((ValueError, OSError), match="noise"):
         train(wrapped(path), FakeGrid(), 1)
+
+
+def test_noise_that_was_damaged_or_is_of_another_key_is_refused(path, tmp_path):
+    begun(path)
+    noise, other, older = Path(f"{path}.noise"), tmp_path / "other", tmp_path / "older"
+    stream = an.NoiseStream(PLAN, DIM, an.Key.from_seed_insecure(6))
+    stream.seek(2)
+    stream.save(other)
+    stream = an.NoiseStream(PLAN, DIM, key())
+    stream.seek(1)
+    stream.save(older)
+    refuses_all(noise, [other, older], lambda: an.NoiseStream.resume(noise, PLAN, DIM))
+    whole = noise.read_bytes()
+    for damaged, message in ((whole[:-1] + bytes([whole[-1] ^ 1]), "not a checkpoint of this stream"), (other.read_bytes(), "token is .* but must be the ledger's")):
+        noise.write_bytes(damaged)
+        strategy = wrapped(path, key=None)
+        with pytest.raises(ValueError, match=message):
+            train(strategy, FakeGrid(), 1)
+        strategy.close()
+    # Noise of an earlier step is brought to the ledger's.
+    noise.write_bytes(older.read_bytes())
+    strategy = wrapped(path, key=None)
+    train(strategy, FakeGrid(), 1)
+    assert strategy.step == 3 and noise.read_bytes() not in (whole, older.read_bytes())
+    strategy.close()
 
 
 def test_a_ledger_does_not_begin_beside_used_noise(path):

@@ -1,6 +1,7 @@
 """Noise, sums and transformations for JAX, against loops over examples and streams of NumPy. Four devices, made of one processor."""
 
 import copy
+import json
 import os
 import pickle
 import socket
@@ -11,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 from conftest import small_plan
+from corruption import refuses_all
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -22,6 +24,7 @@ from jax.sharding import AxisType, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import antinoise as an  # noqa: E402
+from antinoise._sealed import content_of  # noqa: E402
 from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform  # noqa: E402
 from antinoise.jax.layout import Layout, ranges_of  # noqa: E402
 
@@ -346,7 +349,7 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     for step in range(2, 5):
         assert same(flat(later.next()), made[step]) and not same(made[step], whole[step])
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "state" / "noise-0").stat().st_mode & 0o777 == 0o600
+    assert [file.stat().st_mode & 0o777 for file in (tmp_path / "state").iterdir()] == [0o600, 0o600]
     swapped = {"b": params["s"], "s": params["b"], "w": params["w"]}
     with pytest.raises(ValueError, match="params is a tree of other names or shapes"):
         Noise.resume(tmp_path / "state", swapped, PLAIN, run="a")
@@ -413,7 +416,40 @@ def test_batches_go_on_with_the_noise(tmp_path):
             later.release(zeros)
     assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
-    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0.json", "noise-0"]
+    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0", f"noise-0-{_commitment(tmp_path / 'state')}"]
+
+
+def _commitment(folder):
+    return json.loads(content_of(folder / "layout-0"))[0][:16]
+
+
+def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
+    params = {"w": jnp.zeros((8, 12)), "b": jnp.zeros(8)}
+    # Other steps, runs and keys.
+    of = [(2, key(), "a"), (3, key(), "a"), (2, key(), "b"), (2, an.Key.from_seed_insecure(6), "a")]
+    folders = [tmp_path / str(number) for number in range(4)]
+    for folder, (steps, secret, run) in zip(folders, of):
+        noise = Noise(params, PLAN, secret, run=run)
+        for _ in range(steps):
+            noise.release({"w": np.zeros((8, 12)), "b": np.zeros(8)})
+        noise.save(folder)
+
+    def resumed():
+        return Noise.resume(folders[0], params, PLAN, run="a")
+
+    files = [[folder / "layout-0", folder / f"noise-0-{_commitment(folder)}"] for folder in folders]
+    for path, *others in zip(*files):
+        refuses_all(path, others, resumed)
+    assert resumed().step == 2
+    kept, tried = [path.read_bytes() for path in files[0]], 0
+    for other in files[1:]:
+        for number in range(2):
+            files[0][number].write_bytes(other[number].read_bytes())
+            with pytest.raises((RuntimeError, ValueError, FileNotFoundError), match="files of several checkpoints|not a checkpoint|noise-0"):
+                resumed()
+            files[0][number].write_bytes(kept[number])
+            tried += 1
+    assert tried == 6 and resumed().step == 2
 
 
 PROCESS = """

@@ -175,6 +175,8 @@ class CorrelatedNoise(NotCopied, Strategy):
                 raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
             # Behind by what was released when the last server died.
             stream.seek(self.step)
+        # Noise of another key would not cancel what was released.
+        self._ledger.bind("token", stream.token)
         self._stream, self._key = stream, None
 
     def _saved(self, model: Model) -> NoiseStream:

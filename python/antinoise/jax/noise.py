@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import Batches, Key, NoiseStream, Plan
 from .._once import NotCopied
 from .._relied import relied
+from .._sealed import content_of, new_sealed
 from .._sums import IN_SINGLE, check_batch, refuse_single
 from .clipping import ClippedSum, Tracer
 from .layout import Layout
@@ -146,12 +147,14 @@ class Noise(NotCopied):
         process writes its own."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        layout = folder / f"layout-{jax.process_index()}.json"
-        # Whole or not at all, as the noise is: what was saved before stays until both are there.
-        written = layout.with_suffix(".new")
-        written.write_text(json.dumps(self._layout.shapes()))
-        os.replace(written, layout)
-        self._stream.save(_file(folder))
+        noise = _noise_file(folder, self._stream.commitment)
+        self._stream.save(noise)
+        # It names the noise: what was saved before is valid until it is there.
+        with new_sealed(_layout_file(folder)) as layout:
+            layout.write(json.dumps([self._stream.commitment, self._layout.shapes()]).encode())
+        for other in folder.glob(f"noise-{jax.process_index()}-*"):
+            if other != noise:
+                other.unlink()
 
     @classmethod
     def resume(
@@ -164,16 +167,25 @@ class Noise(NotCopied):
         threads: int | None = None,
         trust_float32_sums: bool = False,
     ) -> Noise:
-        """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings."""
+        """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings. RuntimeError where a file of it was
+        altered, or is another checkpoint's."""
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
-        if json.loads((Path(folder) / f"layout-{jax.process_index()}.json").read_text()) != noise._layout.shapes():
+        commitment, shapes = json.loads(content_of(_layout_file(Path(folder))))
+        if shapes != noise._layout.shapes():
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
-        noise._stream = NoiseStream.resume(_file(Path(folder)), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        noise._stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        if noise._stream.commitment != commitment:
+            raise RuntimeError(f"noise in {folder} is not what was saved with its layout: files of several checkpoints were mixed. Use another one")
         noise._agree()
         return noise
 
 
-def _file(folder: Path) -> Path:
-    return folder / f"noise-{jax.process_index()}"
+def _layout_file(folder: Path) -> Path:
+    return folder / f"layout-{jax.process_index()}"
+
+
+def _noise_file(folder: Path, commitment: str) -> Path:
+    """That of the noise at a step."""
+    return folder / f"noise-{jax.process_index()}-{commitment[:16]}"

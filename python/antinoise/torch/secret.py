@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import torch
 
 from .. import Plan
-from .._sealed import check_sealed, seal
+from .._sealed import check_sealed, new_sealed
 from .noise import CorrelatedNoise
 
 
@@ -29,16 +27,8 @@ def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
 
 def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
     """`torch.save` into a file that its owner alone may read, whole or not at all, and that ends in a digest of its content."""
-    place = Path(path)
-    # Such files are made with mode 0600.
-    with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
-        try:
-            torch.save(state, file, **how)
-            seal(file)  # type: ignore[arg-type]
-            os.replace(file.name, place)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with new_sealed(path) as file:
+        torch.save(state, file, **how)
 
 
 def load_secret(path: str | os.PathLike[str], **how: Any) -> Any:
