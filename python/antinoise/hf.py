@@ -9,7 +9,7 @@ Noise is made for the parameters that are trained, and for no others.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate.data_loader import BatchSamplerShard, prepare_data_loader  # type: ignore[import-untyped]
@@ -23,8 +23,9 @@ from transformers.training_args import ParallelMode
 from . import Key, Plan
 from ._groups import Asked
 from ._relied import relied
-from .torch.epochs import EpochSampler, planned_loader
+from .torch.epochs import EpochSampler
 from .torch.examples import clipped_sum_of_
+from .torch.loaders import HandingOut, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
 from .torch.secret import go_on, load_secret, save_secret, state_of
@@ -116,8 +117,9 @@ class PrivateTrainer(Trainer):
             # Accelerate would deal whole batches to processes, which moves them to other steps.
             batches = batches.batch_sampler
         loader = planned_loader(given, self._plan, self._sampler, batches=batches, shares=self.args.world_size)
-        found: DataLoader[Any] = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
-        return found
+        found = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
+        # Accelerate fetches one batch ahead of what it hands out: the outermost loader hands out.
+        return cast(DataLoader[Any], HandingOut(found))
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """As the Trainer's, with noise before each step."""

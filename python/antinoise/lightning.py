@@ -28,7 +28,8 @@ from torch.utils.data import DataLoader, Dataset
 from . import Key, Plan
 from ._relied import relied
 from ._sealed import check_sealed, seal
-from .torch.epochs import EpochSampler, planned_loader
+from .torch.epochs import EpochSampler
+from .torch.loaders import planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
 from .torch.secret import go_on, state_of
@@ -63,7 +64,7 @@ class PrivateTraining(Callback):
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
         """The plan's batches of `dataset`, for `Trainer.fit`; each iteration is an epoch. `how` are further arguments of `DataLoader`."""
-        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler, fetched=0)
+        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Sees to it that checkpoints are for their owner alone, and that nobody deals out batches once more."""

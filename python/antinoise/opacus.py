@@ -28,7 +28,8 @@ from ._groups import Asked
 from ._relied import relied
 from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, GHOSTS, MODES, PlanAccountant, Steps
 from ._opacus_sharded import check_sharded, refuse_sharded
-from .torch.epochs import EpochSampler, planned_loader
+from .torch.epochs import EpochSampler
+from .torch.loaders import planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make, rank_and_world
 from .torch.secret import go_on, load_secret, save_secret, state_of
@@ -108,7 +109,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             module=module,
             optimizer=optimizer,
             criterion=criterion if criterion is not None else nn.CrossEntropyLoss(reduction=loss_reduction),
-            data_loader=planned_loader(data_loader, self._plan, sampler, fetched=0),
+            data_loader=planned_loader(data_loader, self._plan, sampler),
             noise_multiplier=self._plan.noise_multiplier,
             max_grad_norm=self._plan.clip_norm,
             batch_first=batch_first,

@@ -406,6 +406,57 @@ def forward_passes_that_fail():
             clip(0, fails=True)
 
 
+def each_step_has_its_own_batch(folder):
+    """What one process does wrong is refused in both, and both record the whole batch."""
+    plan, rank, model, loss = small_plan(dim=200), dist.get_rank(), small_model(), nn.functional.cross_entropy
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
+    loader, wanted = noise.loader(data(), num_workers=2 * rank), an.Batches(plan, an.Key.from_seed_insecure(5))
+    batches = iter(loader)
+    first = next(batches)
+    assert torch.equal(first[0], data()[wanted.at(0)[10 * rank : 10 * rank + 10]][0])
+    clipped_sum_(model, loss, *first, plan.clip_norm)
+    optimizer.step()
+    second = next(batches)
+    clipped_sum_(model, loss, *(first if rank else second), plan.clip_norm)
+    with pytest.raises(RuntimeError if rank else ValueError, match="sums of step 1 are of the batch of step 0, which would be used twice"):
+        optimizer.step()
+    assert noise.step == 1
+    clipped_sum_(model, loss, *second, plan.clip_norm)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="batch of step 3 is asked for where step 2 comes next"):
+        list(batches)
+    state = noise.state_dict()
+    taken = an.Participations.of_batches(plan, wanted, 2)
+    assert state["participations"].numpy().tobytes() == taken.to_bytes()
+    dcp.save({"noise": noise}, checkpoint_id=folder)
+    other = CorrelatedNoise(small_model(), plan)
+    own = other.loader(data())
+    dcp.load({"noise": other}, checkpoint_id=folder)
+    assert other.step == 2 and torch.equal(next(iter(own))[0], data()[wanted.at(2)[10 * rank : 10 * rank + 10]][0])
+    # Batches that are named: of both processes together.
+    noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    noise.set_batch([2 * rank, 2 * rank + 1])
+    noise.add_()
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    noise.set_batch([3 - 3 * rank])
+    refused("batch of step 1 is with an example that took part too often, too few steps ago", noise.add_)
+    noise.set_batch([7])
+    refused("batch of step 1 is with an example twice", noise.add_)
+    if rank == 0:
+        noise.set_batch([9])
+    with pytest.raises(RuntimeError, match="set_batch.. named the examples of step 1 in 1 of 2 processes"):
+        noise.add_()
+    assert noise.step == 1
+
+
+def test_two_processes_have_their_own_batches(tmp_path):
+    on_ranks(2, each_step_has_its_own_batch, tmp_path / "checkpoint")
+
+
 @pytest.mark.parametrize("work", [own_and_reduced_sums, sums_of_one, nobody_waits, forward_passes_that_fail])
 def test_two_processes(work):
     on_ranks(2, work)

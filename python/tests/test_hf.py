@@ -250,6 +250,33 @@ def test_mixed_precision_and_evaluation(plan, tmp_path):
     assert torch.allclose(made.seen[0], whole.seen[0], atol=1e-2) and 2 < made.evaluate()["eval_loss"] < 6
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_each_step_has_its_own_batch(workers, plan, tmp_path):
+    """Accelerate fetches one batch ahead, and workers more of them: a step takes its own all the same."""
+    whole, made = trainer(plan, tmp_path), trainer(plan, tmp_path, dataloader_num_workers=workers)
+    whole.train(), made.train()
+    assert len(made.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))
+    kept, made = [], trainer(plan, tmp_path, dataloader_num_workers=workers)
+    own = made.training_step
+
+    def again(model, inputs, *args):
+        kept.append(inputs)
+        return own(model, kept[min(len(kept) - 1, 2)], *args)
+
+    made.training_step = again
+    with pytest.raises(RuntimeError, match="sums of step 3 are of the batch of step 2, which would be used twice"):
+        made.train()
+    made = trainer(plan, tmp_path, dataloader_num_workers=workers)
+    made.create_optimizer()
+    with pytest.raises(RuntimeError, match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped"):
+        list(made.get_train_dataloader())
+    assert made.noise.step == 0
+    # Looked at in a pass of its own, a batch comes again.
+    next(iter(made.get_train_dataloader()))
+    made.train()
+    assert all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))
+
+
 def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made = trainer(plan, tmp_path)
     with pytest.raises(ValueError, match="training is one that has not begun"):
@@ -258,7 +285,7 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     rows = made.data_collator(data()[:7])
     rows.pop("length")
     made.training_step(made.model, rows)
-    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be drawn"):
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own"):
         made.optimizer.step()
     next(iter(made._sampler))
     made.training_step(made.model, rows)

@@ -79,9 +79,15 @@ def layouts(kind=AxisType.Auto):
 LAYOUTS = list(layouts())
 
 
+def noise_of(*what, **how):
+    """Noise for sums that are not of the plan's batches."""
+    return Noise(*what, batches_from_elsewhere=True, **how)
+
+
+
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
 def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_once(name, params, made):
-    noise, wanted = Noise(params, PLAIN, key()), rows(PLAIN, 3)
+    noise, wanted = noise_of(params, PLAIN, key()), rows(PLAIN, 3)
     assert len(noise) == made
     for step in range(3):
         row = noise.next()
@@ -94,7 +100,7 @@ def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_onc
 @pytest.mark.parametrize("plan", [PLAN, PLAIN, UNEVEN], ids=["grid", "plain", "uneven"])
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
 def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
-    noise, stream, out = Noise(params, plan, key()), an.NoiseStream(plan, DIM, key()), np.empty(DIM, np.float32)
+    noise, stream, out = noise_of(params, plan, key()), an.NoiseStream(plan, DIM, key()), np.empty(DIM, np.float32)
     for step in range(3):
         sums = {n: np.random.default_rng(step).normal(size=p.shape) for n, p in params.items()}
         if step == 2:  # arrays of JAX, laid out otherwise
@@ -108,7 +114,7 @@ def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
 
 def test_means_have_the_parameters_precision():
     params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), tree())
-    mean = Noise(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params))
+    mean = noise_of(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params))
     stream, out = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
     stream.release(np.ones(DIM), out)
     assert {leaf.dtype for leaf in jax.tree.leaves(mean)} == {jnp.dtype(jnp.bfloat16)}
@@ -171,7 +177,7 @@ def test_sums_and_releases_of_a_mesh(kind, loss):
         assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0, loss)[0], rtol=1e-4, atol=1e-5), name
         out = np.empty(DIM, np.float32)
         an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
-        mean = Noise(params, PLAN, key()).release(sums)
+        mean = noise_of(params, PLAN, key()).release(sums)
         assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
 
 
@@ -216,29 +222,29 @@ def test_an_empty_batch_is_a_sum_of_zeros():
         (lambda: clipped_sum(loss, tree(), (X, Y), 1.0, micro_batch=0), "micro_batch is 0 but must be at least 1"),
         (lambda: clipped_sum(loss, tree(), (X, Y[:3]), 1.0), r"batch is of \[3, 20\] examples but must be of one number"),
         (lambda: jax.jit(lambda p: clipped_sum(loss, p, (X, Y), 1.0).total)(tree()), "params and batch are traced but must be arrays"),
-        (lambda: Noise({"w": np.zeros(3)}, PLAN, key()), r"\['w'\] is <class 'numpy.ndarray'> but must be a jax.Array"),
-        (lambda: Noise({"w": jnp.zeros(3, jnp.int32)}, PLAN, key()), r"\['w'\] is of dtype int32 but must be of a floating one"),
-        (lambda: Noise({}, PLAN, key()), "params is a tree without numbers but must have some"),
-        (lambda: Noise(tree(), PLAN, key()).next(), "release of the plan is grid but must be plain"),
-        (lambda: Noise(tree(), PLAN, key()).release(tree()), "sum is of dtype float32 but must be float64: sums in less precision"),
-        (lambda: Noise(tree(), PLAN, key()).release([np.zeros(DIM)]), "sums is a tree .* but must be the parameters'"),
+        (lambda: noise_of({"w": np.zeros(3)}, PLAN, key()), r"\['w'\] is <class 'numpy.ndarray'> but must be a jax.Array"),
+        (lambda: noise_of({"w": jnp.zeros(3, jnp.int32)}, PLAN, key()), r"\['w'\] is of dtype int32 but must be of a floating one"),
+        (lambda: noise_of({}, PLAN, key()), "params is a tree without numbers but must have some"),
+        (lambda: noise_of(tree(), PLAN, key()).next(), "release of the plan is grid but must be plain"),
+        (lambda: noise_of(tree(), PLAN, key()).release(tree()), "sum is of dtype float32 but must be float64: sums in less precision"),
+        (lambda: noise_of(tree(), PLAN, key()).release([np.zeros(DIM)]), "sums is a tree .* but must be the parameters'"),
         (
-            lambda: Noise(tree(), PLAN, key()).release({"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}),
+            lambda: noise_of(tree(), PLAN, key()).release({"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}),
             r"\['s'\] of sums is of shape \(1,\) but must be of \(\)",
         ),
-        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)), "clip_norm of the sum is 1.5 but must be the plan's, 1.0"),
-        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)), "batch of step 0 is of 19 examples but must be the plan's"),
-        (lambda: Noise(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)), "but must be smaller, for its sum to be exact enough"),
+        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)), "clip_norm of the sum is 1.5 but must be the plan's, 1.0"),
+        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)), "batch of step 0 is of 19 examples but must be the plan's"),
+        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)), "but must be smaller, for its sum to be exact enough"),
         (
-            lambda: Noise(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(ClippedSum(None, 20, 1.0)),
+            lambda: noise_of(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(ClippedSum(None, 20, 1.0)),
             "unit of the plan is user but must be example",
         ),
         (lambda: add_noise(PLAN), "release of the plan is grid but must be plain"),
         (
-            lambda: noise_addition_transform(Noise(tree(), PLAN, key()), sensitivity=1.1),
+            lambda: noise_addition_transform(noise_of(tree(), PLAN, key()), sensitivity=1.1),
             "sensitivity is 1.1 but must be above 0 and at most",
         ),
-        (lambda: noise_addition_transform(Noise(LAYOUTS[2][1], PLAN, key()), sensitivity=1), "pieces but must be on one device"),
+        (lambda: noise_addition_transform(noise_of(LAYOUTS[2][1], PLAN, key()), sensitivity=1), "pieces but must be on one device"),
     ],
 )
 def test_what_is_wrong_is_named(call, message):
@@ -247,11 +253,11 @@ def test_what_is_wrong_is_named(call, message):
 
 
 def test_sums_in_single_precision_are_taken_from_who_answers_for_them():
-    noise, stream, out = Noise(tree(), PLAN, key(), trust_float32_sums=True), an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
+    noise, stream, out = noise_of(tree(), PLAN, key(), trust_float32_sums=True), an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
     stream.release(flat(tree()).astype(np.float64), out)
     assert same(flat(noise.release(tree())), (out.astype(np.float64) / 20).astype(np.float32))
     assert noise.statement.startswith(PLAN.statement) and "Assumed, not proved: that one example moves the sums" in noise.statement
-    assert Noise(tree(), PLAN, key()).statement == PLAN.statement
+    assert noise_of(tree(), PLAN, key()).statement == PLAN.statement
 
 
 def test_a_whole_training_sees_the_noisy_mean_alone():
@@ -259,7 +265,7 @@ def test_a_whole_training_sees_the_noisy_mean_alone():
     noise, optimizer = Noise(params, PLAN, secret), optax.sgd(0.1)
     state, x, y = optimizer.init(params), np.tile(X, (12, 1)), np.tile(Y, (12, 1))
     stream, own, out = an.NoiseStream(PLAN, DIM, key()), flat(params), np.empty(DIM, np.float32)
-    for examples in an.Batches(PLAN, secret):
+    for examples in noise.batches():
         sums = clipped_sum(loss, params, (x[examples], y[examples]), PLAN.clip_norm)
         with pytest.raises((ValueError, TypeError, AttributeError)):
             optax.apply_updates(params, optimizer.update(sums, state, params)[0])
@@ -275,7 +281,7 @@ def test_a_whole_training_sees_the_noisy_mean_alone():
 def test_noise_enters_a_jitted_step_as_an_argument():
     for dtype, trust in ((jnp.float64, False), (jnp.float32, True)):
         with jax.enable_x64(dtype == jnp.float64):
-            params, noise = tree(), Noise(tree(), PLAIN, key())
+            params, noise = tree(), noise_of(tree(), PLAIN, key())
             tx = optax.chain(add_noise(PLAIN, trust_float32_sums=trust), optax.scale(-1.0))
             sums = jax.tree.map(partial(jnp.asarray, dtype=dtype), params)
             updates, _ = jax.jit(tx.update)(sums, tx.init(params), params, noise=noise.next())
@@ -286,7 +292,7 @@ def test_noise_enters_a_jitted_step_as_an_argument():
 
 def test_a_step_without_its_noise_is_refused():
     params, tx = tree(), add_noise(PLAIN, trust_float32_sums=True)
-    row = Noise(params, PLAIN, key()).next()
+    row = noise_of(params, PLAIN, key()).next()
     for given, message in (
         ({}, "noise is absent but must be the step's row"),
         ({"noise": {"w": row["w"]}}, "noise is a tree .* but must be the sums'"),
@@ -307,7 +313,7 @@ def test_a_step_without_its_noise_is_refused():
 def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
     with jax.enable_x64(double):
         params = tree()
-        noise, stream = Noise(params, plan, key(), trust_float32_sums=not double), an.NoiseStream(plan, DIM, key())
+        noise, stream = noise_of(params, plan, key(), trust_float32_sums=not double), an.NoiseStream(plan, DIM, key())
         tx = noise_addition_transform(noise, sensitivity=1.0)
         state, update, out = tx.init(params), jax.jit(tx.update), np.empty(DIM, np.float32)
         for step in range(3):
@@ -319,7 +325,7 @@ def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
 
 def test_the_transformation_refuses_a_step_again_and_one_past_the_last():
     params = tree()
-    noise = Noise(params, PLAN, key(), trust_float32_sums=True)
+    noise = noise_of(params, PLAN, key(), trust_float32_sums=True)
     tx = noise_addition_transform(noise, sensitivity=1.0)
     first, update = tx.init(params), jax.jit(tx.update)
     _, state = update(params, first)
@@ -333,18 +339,18 @@ def test_the_transformation_refuses_a_step_again_and_one_past_the_last():
         jax.block_until_ready(update(params, state))
     assert noise.step == PLAN.steps
     with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):
-        tx = noise_addition_transform(Noise(params, PLAN, key()), sensitivity=1.0)
+        tx = noise_addition_transform(noise_of(params, PLAN, key()), sensitivity=1.0)
         jax.jit(tx.update)(params, tx.init(params))
 
 
 @pytest.mark.parametrize("layout", [0, 3])
 def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     params, whole = LAYOUTS[layout][1], rows(PLAIN, 5)
-    noise = Noise(params, PLAIN, key(), run="a")
+    noise = noise_of(params, PLAIN, key(), run="a")
     made = [flat(noise.next()) for _ in range(2)]
     noise.save(tmp_path / "state")
     made += [flat(noise.next()) for _ in range(3)]
-    later = Noise.resume(tmp_path / "state", params, PLAIN, run="a")
+    later = Noise.resume(tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True)
     assert later.step == 2
     for step in range(2, 5):
         assert same(flat(later.next()), made[step]) and not same(made[step], whole[step])
@@ -360,23 +366,23 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
 
 def test_it_is_not_copied_and_a_key_makes_it_once():
     secret = an.Key.from_os()
-    noise = Noise(tree(), PLAN, secret)
+    noise = noise_of(tree(), PLAN, secret)
     for copied in (lambda: pickle.dumps(noise), lambda: copy.copy(noise), lambda: copy.deepcopy(noise)):
         with pytest.raises(TypeError, match="two of them would release the same noise twice"):
             copied()
     with pytest.raises(ValueError, match="a name that is new to this key"):
-        Noise(tree(), PLAN, secret)
+        noise_of(tree(), PLAN, secret)
 
 
 def test_rows_are_not_written_again():
     """Arrays of a CPU may be the memory that the noise was made in."""
-    params, noise = {"w": jnp.zeros(DIM)}, Noise({"w": jnp.zeros(DIM)}, PLAIN, key())
+    params, noise = {"w": jnp.zeros(DIM)}, noise_of({"w": jnp.zeros(DIM)}, PLAIN, key())
     made = [noise.next()["w"] for _ in range(4)]
     assert same(np.stack(made), rows(PLAIN, 4)) and params["w"].sum() == 0
 
 
 def test_a_row_is_not_compiled_into_a_step():
-    params, noise, tx = tree(), Noise(tree(), PLAIN, key()), add_noise(PLAIN, trust_float32_sums=True)
+    params, noise, tx = tree(), noise_of(tree(), PLAIN, key()), add_noise(PLAIN, trust_float32_sums=True)
     row, state = noise.next(), optax.EmptyState()
     wrong = [lambda s: tx.update(s, state, params, noise=row)[0], lambda s: noise.next(), lambda s: noise.release(params)]
     for step, what in zip(wrong, ("a constant of the traced function", "asked for in a traced function", "asked for in a traced function")):
@@ -391,7 +397,7 @@ def test_a_row_is_not_compiled_into_a_step():
 
 @pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
 def test_sums_that_are_not_finite_are_refused(plan):
-    noise = Noise(tree(), plan, key())
+    noise = noise_of(tree(), plan, key())
     sums = {n: np.zeros(p.shape) for n, p in tree().items()}
     sums["w"][3, 4] = np.nan
     with pytest.raises(ValueError, match="sum is not finite but must be one of clipped gradients"):
@@ -452,6 +458,49 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
     assert tried == 6 and resumed().step == 2
 
 
+@pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
+def test_each_step_has_its_own_batch(plan, tmp_path):
+    """Batches dropped, listed, used twice or from another pass: every step is of its own, or refused."""
+    params, wanted, zeros = {"w": jnp.zeros(8)}, list(an.Batches(plan, key())), {"w": np.zeros(8)}
+    noise = Noise(params, plan, key())
+
+    def step(noise=noise):
+        return noise.release(zeros) if plan is PLAN or noise.step % 2 else noise.next()
+
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own: none was handed out since the last step"):
+        step()
+    batches = noise.batches()
+    assert np.array_equal(next(batches), wanted[0])
+    step()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="Step 1 has no batch of its own"):
+            step()
+    assert all(np.array_equal(next(batches), wanted[1]) for _ in range(2))  # dropped once
+    with pytest.raises(RuntimeError, match="The batch of step 1 was handed out twice, and another one is asked for before the step is made"):
+        next(batches)
+    with pytest.raises(RuntimeError, match="The batch of step 1 was handed out twice"):
+        list(noise.batches())
+    first, second = noise.batches(), noise.batches()
+    assert np.array_equal(next(first), next(second))
+    step()
+    with pytest.raises(RuntimeError, match="This pass over the batches is over: another one was begun"):
+        next(first)
+    next(second)
+    with pytest.raises(ValueError, match="batch of step 2 is of 19 examples but must be the plan's, of 20|is of 19 examples but must be the plan's"):
+        noise.release(ClippedSum(None, 19, 1.0))
+    step()
+    noise.save(tmp_path / "state")
+    later = Noise.resume(tmp_path / "state", params, plan)
+    with pytest.raises(RuntimeError, match="Step 3 has no batch of its own"):
+        step(later)
+    for at, batch in enumerate(later.batches(), 3):
+        assert np.array_equal(batch, wanted[at])
+        step(later)
+    assert later.step == plan.steps
+    with pytest.raises(ValueError, match="batches are from elsewhere but must be the plan's"):
+        noise_of(params, plan, key()).batches()
+
+
 PROCESS = """
 import sys, jax, numpy as np, jax.numpy as jnp, antinoise as an
 from conftest import small_plan
@@ -461,12 +510,12 @@ jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=60)
 mesh, P = jax.make_mesh((2,), ("x",)), jax.sharding.PartitionSpec
 params = {n: jax.device_put(jnp.zeros(4), jax.sharding.NamedSharding(mesh, at)) for n, at in (("a", P()), ("b", P("x")))}
-plan, zeros = small_plan(dim=8), {n: np.zeros(4) for n in params}
+plan, zeros, how = small_plan(dim=8), {n: np.zeros(4) for n in params}, dict(batches_from_elsewhere=True)
 try:
-    Noise(params, plan, an.Key.from_seed_insecure(rank))
+    Noise(params, plan, an.Key.from_seed_insecure(rank), **how)
 except ValueError as error:
     assert "noise is another in processes [1] but must be that of process 0" in str(error)
-    noise = Noise(params, plan, an.Key.from_seed_insecure(9))
+    noise = Noise(params, plan, an.Key.from_seed_insecure(9), **how)
     want = np.empty(8, np.float32)
     an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).release(np.zeros(8), want)
     mean = noise.release(zeros)
@@ -474,12 +523,12 @@ except ValueError as error:
         for shard in mean[name].addressable_shards:
             assert np.array_equal(np.asarray(shard.data), whole[shard.index] / np.float32(20))
     noise.save(folder)
-    assert Noise.resume(folder, params, plan).step == 1
+    assert Noise.resume(folder, params, plan, **how).step == 1
     if rank == 1:
         noise.release(zeros)
         noise.save(folder)
     try:
-        Noise.resume(folder, params, plan)
+        Noise.resume(folder, params, plan, **how)
     except ValueError as error:
         assert "noise is another in processes [1]" in str(error)
         print("refused")
@@ -517,7 +566,7 @@ x, y = np.random.default_rng(0).normal(size=(40, 4)).astype("f"), np.ones(40, "f
 state, update = mine.noise_addition_transform.init(params), jax.jit(mine.noise_addition_transform.update)
 stream, out, steps = an.NoiseStream(plan, 5, an.Key.from_seed_insecure(1)), np.empty(5, "f"), 0
 flat = lambda tree: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
-for examples in an.Batches(plan, key):
+for examples in noise.batches():
     sums = gradient(params, x[examples], y[examples])
     noisy, state = update(sums, state)
     stream.release(flat(sums).astype("d"), out)

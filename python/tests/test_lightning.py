@@ -219,6 +219,46 @@ def test_what_would_void_the_claim_is_refused(wrong, message, plan):
         wrong(plan)
 
 
+class Skipping(Classifier):
+    """Drops its fourth batch."""
+
+    def training_step(self, batch, index):
+        return None if index == 3 else super().training_step(batch, index)
+
+
+class Keeping(Classifier):
+    """Clips its first batch again."""
+
+    def training_step(self, batch, index):
+        self.first = batch if index == 0 else self.first
+        return super().training_step(self.first, index)
+
+
+class Looking(Classifier):
+    """Looks at a batch in the midst of a pass."""
+
+    def on_train_batch_start(self, batch, index):
+        next(iter(self.trainer.train_dataloader))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_each_step_has_its_own_batch(workers, plan):
+    whole = by_hand(plan)[1]
+    private = PrivateTraining(plan, key())
+    module, _ = fit(plan, private=private, loader=private.loader(data(), num_workers=workers))
+    assert all(torch.equal(a, b) for a, b in zip(module.seen, whole, strict=True))
+    dropped = "batch of step 4 is asked for where step 3 comes next, so that a batch would be dropped"
+    for wrong, steps, message in (
+        (Skipping(manual=True), 3, dropped),
+        (Keeping(), 1, "sums of step 1 are of the batch of step 0, which would be used twice"),
+        (Looking(), 1, "This pass over the batches is over: another one was begun"),
+    ):
+        private = PrivateTraining(plan, key())
+        with pytest.raises(RuntimeError, match=message):
+            fit(plan, wrong, private, loader=private.loader(data(), num_workers=workers))
+        assert private.step == steps == len(wrong.seen)
+
+
 def test_a_refusal_leaves_the_model_as_it_was(plan):
     for module in (Classifier(share=0.5), Nothing(), Plain()):
         before, private = copy.deepcopy(module.state_dict()), PrivateTraining(plan, key())

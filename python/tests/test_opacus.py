@@ -131,6 +131,33 @@ def test_a_pass_that_is_broken_off_leaves_nothing_behind(plan):
     assert all(torch.equal(a, b) for a, b in zip(broken.seen, whole.seen, strict=True))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_each_step_has_its_own_batch(workers, plan):
+    run = Run(plan, loader=DataLoader(data(), batch_size=20, num_workers=workers))
+    batches = iter(run.loader)
+    first = next(batches)
+    with pytest.raises(RuntimeError, match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped"):
+        next(batches)
+    batches = iter(run.loader)
+    assert torch.equal(next(batches)[0], first[0])
+    run.step(*first)
+    for _ in range(3):
+        run.backward(*first)
+        with pytest.raises(RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"):
+            run.optimizer.step()
+        run.optimizer.zero_grad()
+    assert run.engine.noise.step == 1
+    for epoch in range(2):
+        with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer) as portions:
+            if workers:
+                with pytest.raises(RuntimeError, match=r"asked for where step 1 comes next.* For workers, or whatever else draws ahead"):
+                    next(iter(portions))
+            else:
+                for x, y in portions:
+                    run.step(x, y)
+    assert run.engine.noise.step == (1 if workers else STEPS)
+
+
 def test_a_sum_instead_of_a_mean(plan):
     mean, total = Run(plan), Run(plan, loss_reduction="sum")
     for run in (mean, total):

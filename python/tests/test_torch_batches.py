@@ -1,14 +1,17 @@
-"""Batches in PyTorch: each step has its own, and none is used twice."""
+"""Batches in PyTorch: each step has its own, handed out once; whatever a loop does, examples take part as the plan says or the run is refused."""
 
+import random
+
+import numpy as np
 import pytest
-from conftest import STEPS
+from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
 
 import antinoise as an  # noqa: E402
-from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_  # noqa: E402
+from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
 from antinoise.torch.sums import held_sum  # noqa: E402
 
 
@@ -27,10 +30,10 @@ def test_batches_belong_to_the_noise(plan):
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
         optimizer.step()
 
-    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be drawn from batch_sampler"):
+    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be from loader"):
         step()
     drawn = noise.batch_sampler()
-    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere"):
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own: no batch was handed out since the last step"):
         step()
     assert drawn.token == an.Batches(plan, key()).token == noise.token
     for at, batch in enumerate(drawn):
@@ -56,75 +59,320 @@ def test_batches_belong_to_the_noise(plan):
     assert noise.step == 2
 
 
-def used(indices):
-    """The least distance of two steps of an example."""
-    last, least = {}, STEPS
-    for step, batch in enumerate(indices):
-        for example in batch:
-            least, last[example] = min(least, step - last.get(example, -STEPS)), step
-    return least
-
-
 class Numbered(torch.utils.data.Dataset):
+    """Each example with its number."""
+
+    def __init__(self):
+        self.data = data()
+
     def __len__(self):
         return 240
 
     def __getitem__(self, i):
-        return data()[0][i], data()[1][i], i
+        return self.data[0][i], self.data[1][i], i
+
+
+class Loop:
+    """A training by hand, and which examples its releases are of."""
+
+    def __init__(self, plan, workers=0, state=None, raw=False):
+        self.model, self.optimizer, self.noise = made(plan, batches_from_elsewhere=False)
+        if raw:
+            self.loader = DataLoader(Numbered(), batch_sampler=self.noise.batch_sampler(), num_workers=workers)
+        else:
+            self.loader = self.noise.loader(Numbered(), num_workers=workers)
+        self.used = []
+        if state:
+            self.noise.load_state_dict(state[0])
+            self.used = list(state[1])
+        self.batches = iter(self.loader)
+
+    def step(self, batch):
+        x, y, numbers = batch
+        clipped_sum_(self.model, loss, x, y, CLIP)
+        self.optimizer.step()
+        self.used.append(numbers.tolist())
+
+    def state(self):
+        return self.noise.state_dict(), self.used
+
+
+def whole_of(plan):
+    return [batch.tolist() for batch in an.Batches(plan, key())]
+
+
+def schema_holds(used, apart=12, most=2):
+    """Whether any two steps of an example are this many apart, and no more of them: by hand."""
+    steps = {}
+    for step, batch in enumerate(used):
+        assert len(set(batch)) == len(batch)
+        for example in batch:
+            steps.setdefault(example, []).append(step)
+    return all(len(of) <= most and all(b - a >= apart for a, b in zip(of, of[1:])) for of in steps.values())
+
+
+DROPPED = "is asked for where step {} comes next, so that a batch would be dropped"
+
+
+def test_a_warm_up_batch_moves_no_other(plan):
+    """One warm-up batch, six steps and a resumption: an example would take part one step apart and three times."""
+    loop = Loop(plan)
+    next(loop.batches)
+    with pytest.raises(RuntimeError, match=DROPPED.format(0)):
+        loop.step(next(loop.batches))
+    assert loop.noise.step == 0
+    # Drawn in a pass of its own, it comes again.
+    loop = Loop(plan)
+    next(iter(loop.loader))
+    for batch in loop.loader:
+        loop.step(batch)
+        if loop.noise.step == 6:
+            break
+    resumed = Loop(plan, state=loop.state())
+    for batch in resumed.batches:
+        resumed.step(batch)
+    assert resumed.used == whole_of(plan) and schema_holds(resumed.used)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_batch_that_is_dropped_moves_no_other(plan, workers):
-    def train(drop, again):
-        model, optimizer, noise = made(plan, batches_from_elsewhere=False)
-        loader = DataLoader(Numbered(), batch_sampler=noise.batch_sampler(), num_workers=workers)
-        batches, found = iter(loader), []
-        while noise.step < STEPS:
-            x, y, numbers = next(batches)
-            if drop is not None and noise.step == drop:
-                drop, batches = None, iter(loader) if again else batches
-                continue
-            clipped_sum_(model, loss, x, y, CLIP)
-            optimizer.step()
-            found.append(numbers.tolist())
-        return found
+def test_a_batch_that_is_dropped_is_noticed(plan, workers):
+    for at in (0, 15):
+        loop = Loop(plan, workers)
+        while loop.noise.step < at:
+            loop.step(next(loop.batches))
+        next(loop.batches)
+        with pytest.raises(RuntimeError, match=DROPPED.format(at)):
+            next(loop.batches)
+        for batch in loop.loader:
+            loop.step(batch)
+        assert loop.used == whole_of(plan)
 
-    whole = train(None, again=False)
-    assert used(whole) == 12 and sorted(sum(whole[:12], [])) == list(range(240))
-    # What was dropped is drawn again by another pass.
-    assert train(15, again=True) == whole
-    with pytest.raises(ValueError, match="batches before step 15 are drawn and dropped but must be used each in its step"):
-        train(15, again=False)
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_is_used_once(plan, workers):
+    """As often as workers have drawn ahead, a batch could be used again."""
+    loop = Loop(plan, workers)
+    first = next(loop.batches)
+    loop.step(first)
+    for _ in range(5):
+        with pytest.raises(RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"):
+            loop.step(first)
+    # Where the next one was handed out, the tensors show it.
+    second = next(loop.batches)
+    with pytest.raises(RuntimeError, match="The sums of step 1 are of the batch of step 0, which would be used twice"):
+        loop.step(first)
+    loop.step(second)
+    assert loop.used == whole_of(plan)[:2]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_list_of_batches_is_refused(plan, workers):
+    with pytest.raises(RuntimeError, match=DROPPED.format(0)):
+        list(Loop(plan, workers).loader)
+    with pytest.raises(RuntimeError, match=DROPPED.format(0)):
+        list(Loop(plan).noise.batch_sampler())
+
+
+def test_a_loader_of_the_batches_alone_has_no_workers(plan):
+    loop = Loop(plan, raw=True)
+    for batch in loop.batches:
+        loop.step(batch)
+    assert loop.used == whole_of(plan)
+    with pytest.raises(RuntimeError, match=r"step 1 is asked for where step 0 comes next.* noise.loader\(dataset, num_workers=...\) makes the loader"):
+        next(iter(Loop(plan, 2, raw=True).loader))
+
+
+def test_a_batch_may_come_in_parts(plan):
+    loop = Loop(plan)
+    x, y, numbers = next(loop.batches)
+    for part in (slice(0, 8), slice(8, 20)):
+        clipped_sum_(loop.model, loss, x[part], y[part], CLIP)
+    loop.optimizer.step()
+    clipped_sum_(small_model(), loss, x, y, CLIP)  # another model's is none of this run's business
+    loop.step(next(loop.batches))
+    assert loop.noise.step == 2
 
 
 def test_one_pass_over_batches_is_the_last(plan):
-    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
-    loader = DataLoader(TensorDataset(*data()), batch_sampler=noise.batch_sampler(), num_workers=2)
-
-    def step(batches):
-        x, y = next(batches)
-        clipped_sum_(model, loss, x, y, CLIP)
-        optimizer.step()
-
-    first, second = iter(loader), iter(loader)
-    with pytest.raises(ValueError, match="pass is an earlier one, or of another run, but must be the last that was begun"):
-        step(first)
-    step(second)
-    # Batches of another key wait in this loader.
-    third, other = iter(loader), CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
-    other.add_()
-    noise.load_state_dict(other.state_dict())
-    assert noise.step == 1
-    with pytest.raises(ValueError, match="pass is an earlier one, or of another run"):
-        step(third)
+    loop = Loop(plan, 2)
+    first, second = iter(loop.loader), iter(loop.loader)
+    loop.step(next(first))
+    loop.step(next(second))
+    over = "This pass over the batches is over: another one was begun, or the noise is of another state"
+    with pytest.raises(RuntimeError, match=over):
+        next(first)
+    # Batches of another key wait in this pass.
+    other = Loop(plan)
+    other.model, other.optimizer, other.noise = made(plan, batches_from_elsewhere=False)
+    for batch in other.noise.loader(Numbered()):
+        other.step(batch)
+        if other.noise.step == 3:
+            break
+    loop.noise.load_state_dict(other.noise.state_dict())
+    with pytest.raises(RuntimeError, match=over):
+        next(second)
     batches = BatchSampler(plan, key())
     model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    early = iter(batches)
+    next(early)
     noise.detach()
     noise.attach(optimizer, batches)
-    loader = DataLoader(TensorDataset(*data()), batch_sampler=batches, num_workers=2)
-    step(iter(loader))
-    with pytest.raises(ValueError, match="batch of step 1 is that of 0 in its pass but must be its own"):
-        step(iter(loader))
+    clipped_sum_(model, loss, *[part[:20] for part in data()], CLIP)
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own"):
+        optimizer.step()
+    next(iter(batches))
+    clipped_sum_(model, loss, *[part[:20] for part in data()], CLIP)
+    optimizer.step()
+    assert noise.step == 1
+
+
+ACTIONS = {"draw": 8, "step": 8, "again": 2, "old": 2, "break": 1, "resume": 1, "list": 1}
+
+
+@pytest.mark.parametrize("workers, sequences", [(0, 40), (2, 4)])
+def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, sequences):
+    """Random loops that draw, drop, step, use batches again or old ones, break, resume: every release is of its step's batch."""
+    refused = made_steps = finished = 0
+    for seed in range(sequences):
+        chosen, loop, held, old = random.Random(seed), Loop(plan, workers), None, []
+        for action in chosen.choices(list(ACTIONS), list(ACTIONS.values()), k=90):
+            try:
+                if action == "draw" and held is None or action == "draw" and chosen.random() < 0.2:
+                    held = next(loop.batches, None)
+                    finished += held is None
+                    old += [] if held is None else [held]
+                elif action == "step" and held is not None:
+                    loop.step(held)
+                    held = None if chosen.random() < 0.9 else held
+                elif action in ("again", "old") and old:
+                    loop.step(old[-1] if action == "again" else chosen.choice(old))
+                elif action in ("break", "resume"):
+                    loop = loop if action == "break" else Loop(plan, workers, loop.state())
+                    loop.batches, held = iter(loop.loader), None
+                elif action == "list" and loop.noise.step < STEPS - 1:
+                    list(loop.loader)
+                    raise AssertionError("a list of batches")
+            except (RuntimeError, ValueError):
+                refused += 1
+                loop.noise.forget()
+        assert loop.used == whole_of(plan)[: loop.noise.step] and schema_holds(loop.used)
+        made_steps += loop.noise.step
+    assert refused > 3 * sequences and made_steps > 8 * sequences and (finished > 0 or workers > 0)
+
+
+def test_the_guard_itself_refuses_what_a_sampler_gets_wrong(plan, monkeypatch):
+    """Batches of a sampler that forgets who had been there: the participations, not the sampler, say so."""
+    loop = Loop(plan)
+    for _ in range(5):
+        loop.step(next(loop.batches))
+    wrong = type("Wrong", (), {"at": lambda self, step: an.Batches(plan, key()).at(step % 5)})()
+    monkeypatch.setattr(loop.noise, "_batches", wrong)
+    batch = next(loop.batches)
+    with pytest.raises(ValueError, match="batch of step 5 is with an example that took part too often, too few steps ago or in another group's step"):
+        loop.step(batch)
+    assert loop.noise.step == 5
+
+
+def test_participations_are_restored_and_held_against_the_batches(plan):
+    loop = Loop(plan)
+    for _ in range(13):
+        loop.step(next(loop.batches))
+    state = loop.noise.state_dict()
+    taken = state["participations"]
+    assert an.Participations.from_bytes(plan, taken.numpy().tobytes()).next_step == 13 and len(taken) == 8 * 241
+    for at, value in ((0, 12), (8, 1), (8 + 4, 5), (len(taken) - 8, 0)):
+        altered = taken.clone()
+        altered[at] = value + (altered[at] == value)
+        with pytest.raises(ValueError, match="participations"):
+            Loop(plan, state=(state | {"participations": altered}, []))
+    with pytest.raises(ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"):
+        Loop(plan, state=(state | {"participations": taken[:8]}, []))
+    # A run whose batches came from elsewhere does not go on with the plan's.
+    elsewhere = made(plan)[2]
+    elsewhere.add_()
+    with pytest.raises(ValueError, match="participations of the state are others than of the 1 steps of its run"):
+        made(plan, batches_from_elsewhere=False)[2].load_state_dict(elsewhere.state_dict())
+
+
+def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named(plan):
+    model, optimizer, noise = made(plan)
+    batches = whole_of(plan)
+
+    def step(noise, optimizer, model, examples):
+        if examples is not None:
+            noise.set_batch(examples)
+        clipped_sum_(model, loss, *[part[batches[0]] for part in data()], CLIP)
+        optimizer.step()
+
+    for at in range(12):
+        step(noise, optimizer, model, batches[at])
+    for wrong, message in (
+        (batches[3], "batch of step 12 is with an example that took part too often, too few steps ago or in another group's step"),
+        (batches[0][:19] + batches[0][:1], "batch of step 12 is with an example twice"),
+        (batches[0][:19], "batch of step 12 is of 20 examples but must be the plan's, of 19"),
+        (batches[0][:19] + [240], "batch of step 12 is with a number of no example but must be of examples below 240"),
+        (batches[0][:19] + [-1], "batch is with a negative number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            step(noise, optimizer, model, wrong)
+    with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
+        step(noise, optimizer, model, None)
+    other_model, other_optimizer, other = made(plan)
+    other.load_state_dict(noise.state_dict())
+    with pytest.raises(ValueError, match="took part too often"):
+        step(other, other_optimizer, other_model, batches[11])
+    step(other, other_optimizer, other_model, batches[0])
+    assert other.step == 13
+    model, optimizer, noise = made(plan)
+    step(noise, optimizer, model, None)
+    with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
+        step(noise, optimizer, model, batches[1])
+    with pytest.raises(ValueError, match="batch is given but must be left to the plan, unless batches_from_elsewhere=True"):
+        made(plan, batches_from_elsewhere=False)[2].set_batch([1])
+
+
+def test_users_who_come_by_themselves_are_held_against_the_plan():
+    plan = small_plan(dim=100, setting="federated", min_sep=6, max_participations=2)
+    model, optimizer, noise = made(plan, sums_in_grad=True)
+
+    def step(users):
+        noise.set_batch(np.array(users))
+        totals = {name: torch.ones(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}
+        leave_sums(model, totals, len(users), plan.clip_norm, unit="user")
+        optimizer.step()
+
+    step([1, 2, 3])
+    with pytest.raises(ValueError, match="at most 2 steps, any two of them at least 6 steps apart"):
+        step([3, 4])
+    for _ in range(5):
+        step([])
+    step([1])
+    for _ in range(6):
+        step([])
+    with pytest.raises(ValueError, match="took part too often"):
+        step([1])
+    step([2])
+    assert noise.step == 14
+
+
+def test_what_the_plan_says_is_not_given(plan):
+    noise, rows = made(plan, batches_from_elsewhere=False)[2], TensorDataset(*data())
+    for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order"):
+        with pytest.raises(ValueError, match=f"{name} is given but must be left out: the plan says which examples make a batch"):
+            noise.loader(rows, **{name: None})
+    with pytest.raises(ValueError, match="data set of the loader is of 200 examples but must be of the plan's 240"):
+        noise.loader(torch.utils.data.Subset(rows, range(200)))
+
+
+def test_sampled_batches_may_be_empty_in_a_loader():
+    plan = small_plan(dim=100, clip_norm=CLIP, setting="poisson", mechanism="identity", batch_size=2, epochs=None, steps=30)
+    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    sizes = []
+    for x, y in noise.loader(TensorDataset(*data()), num_workers=1):
+        clipped_sum_(model, loss, x, y, CLIP)
+        optimizer.step()
+        sizes.append(len(x))
+    assert sizes == [len(batch) for batch in an.Batches(plan, key())] and 0 in sizes
 
 
 def test_an_empty_batch_is_a_batch(plan):

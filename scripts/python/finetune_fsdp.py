@@ -33,10 +33,10 @@ from finetune import ALPHABET, WAYS, asked, best_rate, drawn, noise_of, parts, p
 from torch import Tensor, multiprocessing, nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import TensorDataset
 
 import antinoise as an
-from antinoise.torch import CollateEmpty, CorrelatedNoise, clipped_sum_
+from antinoise.torch import CorrelatedNoise, clipped_sum_
 
 PROCESSES, FIRST_RATE = 2, 0.25
 
@@ -156,9 +156,7 @@ def steps_of(
     optimizer.register_step_pre_hook(lambda *_: stamps.append(time.perf_counter()))
     noise.attach(optimizer)
     optimizer.register_step_pre_hook(lambda *_: stamps.append(time.perf_counter()))
-    batches = noise.batch_sampler()
-    loader = DataLoader(data, batch_sampler=batches, collate_fn=CollateEmpty(data))
-    for x, y in loader:
+    for x, y in noise.loader(data):
         start = time.perf_counter()
         clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=16, norms="ghost")
         optimizer.step()
@@ -168,7 +166,7 @@ def steps_of(
             times.clipping.append(before - start)
             times.noise.append(after - before)
             times.whole.append(time.perf_counter() - start)
-        yield f"next step {noise.step} of the run {batches.token[:16]}"
+        yield f"next step {noise.step} of the run {noise.token[:16]}"
 
 
 def tune(task: Task, way: str, rate: float, seed: int, data: TensorDataset, times: Times, middle: bool = False) -> nn.Module:

@@ -7,7 +7,7 @@
 //! - [`by_bands`]: the loss by number of bands, with and without amplification by sampling;
 //! - [`Plan`]: the numbers that are saved as TOML; [`VerifiedPlan`]: a plan whose claim was recomputed. Only verified plans are run and stated;
 //! - [`compose`]: the privacy of several models from the same data together;
-//! - [`Sampler`]: which examples take part in a step;
+//! - [`Sampler`]: which examples take part in a step; [`Participations`]: that they did so as the plan says;
 //! - [`Release`]: how a noisy sum is released, on a grid or in plain floating point.
 //!
 //! Training and accounting use the same value, so they cannot disagree.
@@ -24,6 +24,7 @@
 //! request, plan: what is wanted; what is stated
 //! turns: whether the sampler keeps the schema
 //! verify: that it follows from its numbers
+//! participations: each example's steps, held against the schema while a run goes on
 //! saved, make, words: plans in files, from requests, in words
 //! statement: the claim of one plan, and of several
 //! by_step: the claim of a run's first steps
@@ -46,6 +47,7 @@ mod file;
 mod make;
 mod min_sep;
 mod observed;
+mod participations;
 mod plan;
 mod range;
 mod release;
@@ -68,6 +70,7 @@ pub use claim::{Accountant, Privacy};
 pub use error::{Error, Figure, Result};
 pub use file::write_atomically;
 pub use observed::ObservedPrivacy;
+pub use participations::Participations;
 pub use plan::Plan;
 pub use release::{Release, ReleaseKind, SUM_ALLOWANCE, dim_for_spacing};
 pub use request::{Length, Request, Setting};

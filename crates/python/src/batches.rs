@@ -37,6 +37,13 @@ impl Batches {
         let sampled = py.detach(|| Sampled::new(sampler, examples, batch_size, steps, &mut rng))?;
         Ok(Self { sampled, steps, plan: digest, source, run })
     }
+
+    /// The examples of step `step`.
+    pub fn examples(&self, step: usize) -> Result<Vec<usize>> {
+        between("step", step, 0, self.steps - 1, "steps - 1")?;
+        let mut rng = self.source.rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
+        Ok(self.sampled.at(step, &mut rng))
+    }
 }
 
 impl Source {
@@ -72,10 +79,7 @@ impl Batches {
 
     /// The examples of step `step`, from 0.
     fn at<'py>(&self, py: Python<'py>, step: usize) -> Result<Bound<'py, PyArray1<i64>>> {
-        between("step", step, 0, self.steps - 1, "steps - 1")?;
-        let mut rng = self.source.rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
-        let batch = self.sampled.at(step, &mut rng);
-        let numbers: Vec<i64> = batch.into_iter().map(|example| example as i64).collect();
+        let numbers: Vec<i64> = self.examples(step)?.into_iter().map(|example| example as i64).collect();
         Ok(numbers.to_pyarray(py))
     }
 

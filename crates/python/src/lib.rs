@@ -16,6 +16,7 @@
 //! stream: the noise
 //! saved: a state that is to be checked
 //! batches, arrow: the examples of each step; tables of others
+//! participations: which examples took part when
 //! events: rows of events in Python's hands
 //! counts: running counts
 //! ```
@@ -31,6 +32,7 @@ mod design;
 mod errors;
 mod events;
 mod key;
+mod participations;
 mod plan;
 mod process;
 mod rows;
@@ -60,6 +62,8 @@ mod _antinoise {
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
     use crate::key::Key;
+    #[pymodule_export]
+    use crate::participations::Participations;
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

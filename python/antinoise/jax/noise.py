@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Batches, Key, NoiseStream, Plan
+from .. import Key, NoiseStream, Plan
 from .._once import NotCopied
 from .._relied import relied
 from .._sealed import content_of, new_sealed
 from .._sums import IN_SINGLE, check_batch, refuse_single
 from .clipping import ClippedSum, Tracer
+from .handed import HandedOut
 from .layout import Layout
 
 process_allgather: Callable[[Any], Any] = relied("jax", "jax.experimental.multihost_utils", "process_allgather")
@@ -41,6 +42,9 @@ class Noise(NotCopied):
 
     `release` makes a step's noisy mean of a sum of clipped gradients; for plans whose release is `plain`, `next` makes a row of noise to be
     added elsewhere. Each is one step, of the plan's `steps`. `key` is not kept. `threads` changes speed and no bit.
+
+    Each step takes the batch that `batches()` hands out for it: the statement holds for the plan's batches alone, each in its own step.
+    `batches_from_elsewhere=True` says that the caller sees to that: only their sizes are then compared.
     """
 
     _layout: Layout
@@ -55,10 +59,18 @@ class Noise(NotCopied):
         run: str | None = None,
         threads: int | None = None,
         trust_float32_sums: bool = False,
+        batches_from_elsewhere: bool = False,
     ) -> None:
         self._plan, self._trusted, self._layout = plan, trust_float32_sums, Layout(params)
-        self._stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
+        stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
+        self._use(stream, batches_from_elsewhere)
+
+    def _use(self, stream: NoiseStream, batches_from_elsewhere: bool) -> None:
+        self._stream = stream
         self._agree()
+        self._handed: HandedOut | None = None
+        if not batches_from_elsewhere and self._plan.sampler["kind"] != "external":
+            self._handed = HandedOut(self._plan, stream)
 
     def _agree(self) -> None:
         """Refuses, in all processes, to make parts of noises that are not one: what several hold would be released with several noises, or a
@@ -95,8 +107,10 @@ class Noise(NotCopied):
             must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
             raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
         _refuse_in_trace()
+        batch = self._own_batch()
         row = self._layout.row()
         self._stream.next_into(row)
+        self._use_up(batch)
         return self._layout.arrays(row, as_params=False)
 
     def release(self, sums: ClippedSum | Any) -> Any:
@@ -123,6 +137,9 @@ class Noise(NotCopied):
             if sums.clip_norm > self._plan.clip_norm:
                 raise ValueError(f"clip_norm of the sum is {sums.clip_norm} but must be the plan's, {self._plan.clip_norm}")
             check_batch(self._plan, self.step, sums.examples)
+            batch = self._own_batch()
+            if batch is not None and sums.examples != len(batch):
+                raise ValueError(f"batch of step {self.step} is of {sums.examples} examples but must be the plan's, of {len(batch)}")
             sums = sums.total
         leaves = self._layout.check("sums", sums)
         for leaf in leaves:
@@ -133,14 +150,25 @@ class Noise(NotCopied):
         parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
         if not all(np.isfinite(part).all() for part in parts):
             raise ValueError("sum is not finite but must be one of clipped gradients")
+        batch = self._own_batch()
         self._stream.release(parts, row)
+        self._use_up(batch)
+
+    def _own_batch(self) -> NDArray[np.int64] | None:
+        """The batch of the step that comes next, which must be in the loop's hands, where batches are the plan's."""
+        return None if self._handed is None or self.step == self._plan.steps else self._handed.own_batch()
+
+    def _use_up(self, batch: NDArray[np.int64] | None) -> None:
+        if self._handed is not None and batch is not None:
+            self._handed.use_up(batch)
 
     def batches(self) -> Iterator[NDArray[np.int64]]:
         """The examples of the run's batches, from the step that comes next on: also of a run that is resumed, whose key nobody else has. Each is
-        that of the step which then comes next, so that one that is dropped comes again."""
-        batches = Batches.of_noise(self._plan, self._stream)
-        while self.step < self._plan.steps:
-            yield batches.at(self.step)
+        that of the step which then comes next; one that is dropped comes again, once. A step takes the one that was handed out last, and none is
+        used again."""
+        if self._handed is None:
+            raise ValueError("batches are from elsewhere but must be the plan's, for batches() to hand them out")
+        return self._handed.handed_out()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
@@ -166,6 +194,7 @@ class Noise(NotCopied):
         run: str | None = None,
         threads: int | None = None,
         trust_float32_sums: bool = False,
+        batches_from_elsewhere: bool = False,
     ) -> Noise:
         """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings. RuntimeError where a file of it was
         altered, or is another checkpoint's."""
@@ -175,10 +204,10 @@ class Noise(NotCopied):
         if shapes != noise._layout.shapes():
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
-        noise._stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
-        if noise._stream.commitment != commitment:
+        stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
+        if stream.commitment != commitment:
             raise RuntimeError(f"noise in {folder} is not what was saved with its layout: files of several checkpoints were mixed. Use another one")
-        noise._agree()
+        noise._use(stream, batches_from_elsewhere)
         return noise
 
 

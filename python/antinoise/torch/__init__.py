@@ -1,8 +1,7 @@
 """Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
 
     noise = CorrelatedNoise(model, plan, key).attach(optimizer)
-    loader = DataLoader(data, batch_sampler=noise.batch_sampler())
-    for x, y in loader:
+    for x, y in noise.loader(data):
         clipped_sum_(model, loss, x, y, plan.clip_norm)
         optimizer.step()
         optimizer.zero_grad()

@@ -1,8 +1,9 @@
-"""Which examples make a batch."""
+"""Which examples make a batch, and which batch is in the loop's hands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from torch import Tensor
@@ -10,109 +11,145 @@ from torch.utils.data import Sampler, default_collate
 
 from .. import Batches, Key, NoiseStream, Plan
 from .processes import rank_and_world
+from .sources import Source, mark
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The plan's batches, for `DataLoader(data, batch_sampler=...)`, whose data must be the plan's examples, in one order. Where processes train
-    together, each gets its share of every batch.
+    """The plan's batches, for a `DataLoader` whose data are the plan's examples, in one order. Where processes train together, each gets
+    its share of every batch.
 
-    `start` is the first step, for a run that is resumed. `CorrelatedNoise.batch_sampler()` makes one that follows the noise.
+    `CorrelatedNoise.loader` makes a loader of them, `CorrelatedNoise.batch_sampler()` the batches alone; one that was made of the key serves a
+    run once `attach` is given it. From then on each pass begins with the step that comes next, and a batch is handed out when its step comes
+    next, not before: by the loader where it hands it to the loop, else where it is drawn, which leaves no room for workers. Before that,
+    passes begin with step `start` and nothing is checked.
     """
 
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
         if not 0 <= start <= plan.steps:
             raise ValueError(f"start is {start} but must be from 0 to {plan.steps}, the plan's steps")
-        self._batches: Batches | None = Batches(plan, key, run=run)
-        self._start = start
-        self._begin(start)
-        # Of the noise that is followed: the step that comes next.
-        self._step: Callable[[], int] | None = None
+        self._wait()
+        self._batches, self._of_key, self._start = Batches(plan, key, run=run), True, start
 
     @classmethod
     def following(cls) -> BatchSampler:
-        """Batches of the noise that `follow` tells of; each pass over them begins at the step that comes next there."""
+        """Batches of the noise that `follow` names."""
         made = cls.__new__(cls)
         made._wait()
         return made
 
     def _wait(self) -> None:
         """These are nobody's batches until there is noise to follow."""
-        self._batches, self._start, self._step = None, 0, None
-        self._begin(0)
+        self._batches = None
+        self._of_key, self._start = False, 0
+        # What batches that were handed out are known by: the run's token.
+        self._name = ""
+        # Of the noise that is followed: the step that comes next.
+        self._step: Callable[[], int] | None = None
+        # Whether the pass that begins now is a loader's, which hands out by itself what its workers draw ahead.
+        self._by_loader = False
+        self._begin()
 
-    def _begin(self, step: int) -> None:
-        """A pass begins with this step: nothing of it is drawn, nothing is taken."""
-        self._drawn = self._taken = step
-        # How many batches a loader has drawn when one is taken: as many at the next ones, or up to what it is known to.
-        self._ahead, self._pass = 0, object()
+    def _begin(self) -> object:
+        """A new pass, the only one from now on: nothing of it is handed out."""
+        self._pass, self._handed = object(), None
+        return self._pass
 
-    # What a loader with its one batch and those of its workers draws at most, where that is known.
-    most: int | None = None
-    # One that cuts batches into parts draws now more, now fewer.
-    evenly = True
+    _batches: Batches | None
+    # The step whose batch is in the loop's hands.
+    _handed: int | None
 
     def check(self, noise: NoiseStream) -> None:
         """Refuses to be the batches of another run's noise, where they were made of a key."""
-        if self._batches is not None and self._step is None and self._batches.token != noise.token:
+        if self._of_key and self.token != noise.token:
             raise ValueError("batches are of another run or key but must be those of the noise")
 
     def follow(self, plan: Plan, noise: NoiseStream, step: Callable[[], int]) -> None:
-        """From now on these are the batches of `noise`, if they were not made of a key."""
-        if self._batches is None or self._step is not None:
-            self._batches, self._step = Batches.of_noise(plan, noise), step
-            # What a loader drew before is of another run.
-            self._begin(step())
+        """From now on these are the batches of `noise`, whose next step is `step()`. Earlier passes are over."""
+        if not self._of_key:
+            self._batches = Batches.of_noise(plan, noise)
+        self._step, self._name = step, noise.token
+        self._begin()
 
     @property
     def token(self) -> str:
         """A name for the run and its key."""
         return self._made().token
 
-    def check_drawn(self, step: int) -> None:
-        """Refuses a step whose batch was not drawn, and one after a batch that was dropped: all after it would be used a step too early, and their
-        examples take part closer to each other than the plan says. A loader may draw ahead of what it hands out, by as many batches at each
-        step: there are more of them where one was dropped.
-        """
-        if self._drawn <= step:
-            raise ValueError(f"batch of step {step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
-        if step != self._taken:
-            raise ValueError(f"batch of step {step} is that of {self._taken} in its pass but must be its own: begin another pass, at this step")
-        ahead = self._drawn - step
-        limits = [self._ahead if self.evenly and self._ahead else ahead, ahead if self.most is None else self.most]
-        if ahead > min(limits):
-            must_be = "used each in its step: begin another pass, which draws this step's again"
-            raise ValueError(f"batches before step {step} are drawn and dropped but must be {must_be}")
-        self._ahead = self._ahead or ahead
+    def check_handed(self, step: int, clipped: Collection[Source]) -> None:
+        """Refuses a step whose own batch is not in the loop's hands: one of an earlier step, which would be used twice, or from elsewhere; and sums
+        that are known to be of another step's batch."""
+        if self._handed != step:
+            found = "no batch was handed out since the last step" if self._handed is None else f"the last one handed out was of step {self._handed}"
+            raise RuntimeError(
+                f"Step {step} has no batch of its own: {found}. Each step of the optimizer takes one batch of the plan, from noise.loader(dataset) or "
+                "a loader of noise.batch_sampler(), and none is used again."
+            )
+        others = sorted(of for name, of in clipped if name == self._name and of != step)
+        if others:
+            raise RuntimeError(f"The sums of step {step} are of the batch of step {others[0]}, which would be used twice: clip the batch that was handed out last.")
 
-    def take(self, step: int) -> None:
-        """Says that the batch of this step is used up."""
-        self._taken = step + 1
+    def use(self) -> None:
+        """Says that the step of the batch in the loop's hands is made."""
+        self._handed = None
+
+    def handed_out(self, begin: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+        """The batches of a pass that `begin` begins over a loader of these, each when the loop asks for it and its step comes next."""
+        mine, step, self._by_loader = self._begin(), self._next_step(), True
+        try:
+            batches = iter(begin())
+            found = list(islice(batches, 1))
+        finally:
+            self._by_loader = False
+        while found:
+            self._handed = step
+            mark(found, (self._name, step))
+            yield found.pop()
+            step += 1
+            self._check_turn(step, mine, "Each batch is one step; a batch to look at is drawn in a pass of its own")
+            found = list(islice(batches, 1))
+
+    def _check_turn(self, step: int, mine: object, advice: str) -> None:
+        if self._pass is not mine:
+            raise RuntimeError("This pass over the batches is over: another one was begun, or the noise is of another state. Draw from a new pass.")
+        now = self._next_step()
+        if now != step:
+            raise RuntimeError(
+                f"The batch of step {step} is asked for where step {now} comes next, so that a batch would be dropped. {advice}: iter(loader) begins "
+                f"with the batch of step {now} again."
+            )
 
     def _made(self) -> Batches:
         if self._batches is None:
-            raise ValueError("noise of the batches is not there yet but must be: it is made before they are drawn")
+            raise RuntimeError("There is no noise yet whose batches these are: it is made before they are drawn.")
         return self._batches
 
-    def _first(self) -> int:
+    def _next_step(self) -> int:
         return self._start if self._step is None else self._step()
 
     def _shares(self, first: int, last: int) -> Iterator[list[int]]:
         """This process's share of the batches of steps `first` to `last` - 1."""
+        if self._step is None or self._by_loader:
+            return map(self._share, range(first, last))
+        return self._drawn(first, last, self._begin())
+
+    def _share(self, step: int) -> list[int]:
         rank, world = rank_and_world()
-        self._begin(first)
-        mine = self._pass
+        batch = self._made().at(step)
+        mine: list[int] = batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()
+        return mine
+
+    def _drawn(self, first: int, last: int, mine: object) -> Iterator[list[int]]:
+        """Those that are handed out where they are drawn."""
         for step in range(first, last):
-            if self._pass is not mine:
-                raise ValueError("pass is an earlier one, or of another run, but must be the last that was begun: batches would be used twice")
-            batch = self._made().at(step)
-            self._drawn = step + 1
-            yield batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()
+            self._check_turn(step, mine, "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the loader; else")
+            self._handed = step
+            yield self._share(step)
 
     def __iter__(self) -> Iterator[list[int]]:
-        return self._shares(self._first(), len(self._made()))
+        return self._shares(self._next_step(), len(self._made()))
 
     def __len__(self) -> int:
-        return len(self._made()) - self._first()
+        return len(self._made()) - self._next_step()
 
 
 class CollateEmpty:

@@ -22,6 +22,7 @@ from .layout import is_sharded
 from .models import check_clipping, unchanged_buffers
 from .processes import all_make
 from .sharded import reshard, sharded_sums
+from .sources import clips
 from .sums import leave, trainable
 
 # Those of which it was said that their norms cannot be found without gradients.
@@ -96,6 +97,7 @@ def clipped_sum_(
             else:
                 sums, losses = _ghosts_or_each(model, norms, by_ghosts, each)
         leave(parameters, sums, len(x), clip_norm, spacing)
+    clips(parameters.values(), (x, y))
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 

@@ -19,6 +19,7 @@ from .models import check_clipping, unchanged_buffers
 from .processes import all_make
 from .relied import tree_leaves, tree_map
 from .sharded import reduced, reshard, whole
+from .sources import clips
 from .sums import leave, trainable
 
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
@@ -73,6 +74,7 @@ def clipped_sum_of_(
             count, grouped, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
             sums, losses = each_sums(model, loss, batch, count, grouped, micro_batch, spacing)
         leave(parameters, sums, count, clip_norm, spacing)
+    clips(parameters.values(), batch)
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
 
 

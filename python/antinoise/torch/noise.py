@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ReferenceType, ref
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
-from .. import Batches, Key, NoiseStream, Plan, SavedState
+from .. import Batches, Key, NoiseStream, Participations, Plan, SavedState
 from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
 from .batches import BatchSampler
 from .collected import Collected, among_processes, collect, report
 from .failures import await_sums
 from .layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
+from .loaders import loader_of
 from .optimizers import guard, has_hook, mark_noisy
+from .participations import StepExamples
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
 from .sharded import reshard
+from .sources import sources_of
 from .state import as_tensor, extra_of, readable, total_of, words_of
 from .sums import drop_sums, trainable
 
@@ -38,8 +43,9 @@ class CorrelatedNoise(NotCopied):
     the sums over their own examples; sums in `.grad` must be reduced, and laid out as their parameters are. The key is each process's own, from one
     file, or that of rank 0, which the others get by one broadcast; without a key one is drawn from the operating system.
 
-    Each step's batch must be drawn from `batch_sampler()`, or from a `BatchSampler` of the same key that `attach` is told of: the statement holds
-    for the plan's batches alone. `batches_from_elsewhere=True` says that the caller sees to that: only their sizes are then compared.
+    Each step takes the batch that `loader(dataset)` hands out for it, or one drawn from `batch_sampler()` or from a `BatchSampler` of the same key
+    that `attach` is given: the statement holds for the plan's batches alone, each in its own step. `batches_from_elsewhere=True` says that the caller
+    sees to that: only their sizes are then compared, and the examples that `set_batch` names with the plan's schema.
 
     With `ahead` the noise of the next step is made on a thread of its own while the model works, and waits in the host's memory (pinned where the model
     is on an accelerator, which then adds it to the sum). Its bits are the same.
@@ -81,6 +87,8 @@ class CorrelatedNoise(NotCopied):
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
+        self._examples = StepExamples(plan, self._from_elsewhere)
+        agree("batches_from_elsewhere", self._from_elsewhere)
         how: dict[str, Any] = dict(run=run, shard=self._shard, threads=threads, state_in_memory=True)
         # A key that has served before is one process's: the others have copies of it.
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
@@ -128,11 +136,22 @@ class CorrelatedNoise(NotCopied):
         return len(self._stream)
 
     def batch_sampler(self) -> BatchSampler:
-        """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)`, or this process's share of them. They follow
-        the run when it is resumed; a step whose batch was not drawn here is refused."""
+        """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)` without workers, or this process's share of
+        them. They follow the run when it is resumed; a step whose batch was not drawn here is refused."""
         sampler = BatchSampler.following()
         self.draw_from(sampler)
         return sampler
+
+    def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
+        """Loads the batches of this run from its next step on, of `dataset`, the plan's examples in one order, or this process's share of them; `how`
+        are further arguments of `DataLoader`, workers among them. Each batch is handed out once, when its step comes next: another one before that
+        step is made is refused, and a new pass begins with the step that comes next, also when the run is resumed."""
+        return loader_of(dataset, self._plan, self.batch_sampler(), **how)
+
+    def set_batch(self, examples: Sequence[int] | NDArray[np.int64]) -> None:
+        """Names the examples (or users) of the next step's batch, where batches are from elsewhere: those of this process, by number below the plan's
+        `examples`. The step refuses them where the plan's schema does not hold for them. Either every step of a run has this, or none."""
+        self._examples.name(examples)
 
     def draw_from(self, batches: BatchSampler) -> None:
         """From now on each step's batch must be drawn from these."""
@@ -202,7 +221,7 @@ class CorrelatedNoise(NotCopied):
 
     @torch.no_grad()
     def _add(self, error: Exception | None, optimizer: torch.optim.Optimizer | None) -> None:
-        found = None
+        found, named = None, self._examples.take_named()
         try:
             if error is None:
                 if optimizer is not None:
@@ -219,15 +238,18 @@ class CorrelatedNoise(NotCopied):
             # Nobody clipped anything.
             examples = examples or 0
         assert found is not None
-        self._check_batch(examples, found.spacing)
+        batch = self._examples.of_step(self.step, self._batches, named)
+        self._check_batch(examples, found.spacing, batch)
         for part in self._parts:
             part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
         step = self.step
         self._rows.release()
+        if batch is not None:
+            self._examples.record(step, batch)
         if self._sampler is not None:
-            self._sampler.take(step)
+            self._sampler.use()
         for part in self._parts:
             for name, row in zip(part.names, part.hand_out()):
                 p = self._parameters[name]
@@ -240,10 +262,11 @@ class CorrelatedNoise(NotCopied):
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
+        clipped = sources_of(self._parameters.values())
         if not self._from_elsewhere and self.step < self._plan.steps:
             if self._sampler is None:
-                raise ValueError(f"batch of step {self.step} is from elsewhere but must be drawn from batch_sampler(), or attach()'s batches")
-            self._sampler.check_drawn(self.step)
+                raise ValueError(f"batch of step {self.step} is from elsewhere but must be from loader(dataset), batch_sampler() or attach()'s batches")
+            self._sampler.check_handed(self.step, clipped)
         return found
 
     def _check_trained(self) -> None:
@@ -260,13 +283,15 @@ class CorrelatedNoise(NotCopied):
         for name, what in switched.items():
             raise RuntimeError(f"parameter {name} was {what} after the noise was made: freeze parameters before, or make noise for a run of its own")
 
-    def _check_batch(self, examples: int | None, spacing: float | None) -> None:
+    def _check_batch(self, examples: int | None, spacing: float | None, batch: NDArray[np.int64] | None) -> None:
         if examples is None or self.step == self._plan.steps:
             return
         if spacing is not None and examples * (self._plan.clip_norm / spacing + 1) > 2**51:
             raise ValueError(f"batch of step {self.step} is of {examples} examples but must be smaller, for whole points to be added exactly")
         check_terms(self._plan, self.step, examples)
-        if self._batches is not None and examples != (wanted := len(self._batches.at(self.step))):
+        if batch is None and self._batches is not None:
+            batch = self._batches.at(self.step)
+        if batch is not None and examples != (wanted := len(batch)):
             raise ValueError(f"batch of step {self.step} is of {examples} examples but must be the plan's, of {wanted}")
 
     def state_dict(self) -> dict[str, Any]:
@@ -291,6 +316,7 @@ class CorrelatedNoise(NotCopied):
             "run_key": torch.from_numpy(run_key),
             "plan": as_tensor(bytes.fromhex(self._plan.digest)),
             "layout": as_tensor(bytes.fromhex(self._digest)),
+            "participations": self._examples.saved(),
             "past": past,
         }
         # See state.py for how to bind more to the state.
@@ -302,9 +328,10 @@ class CorrelatedNoise(NotCopied):
         together of several (RuntimeError), and an earlier step of the same run, whose noise would be added to other gradients."""
         saved, words = all_make(lambda: self._saved(state))
         total = total_of(saved.sum)
-        stream, waiting = all_make(lambda: self._checked(saved, words, total, state))
+        stream, waiting, participations = all_make(lambda: self._checked(saved, words, total, state))
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
+        self._examples.resume(participations)
 
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
         """This process's part of the state, which is still to be checked."""
@@ -321,7 +348,7 @@ class CorrelatedNoise(NotCopied):
             how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads)
             return SavedState(words.numpy(), (first, made), run_key, self._plan, self._dim, **how), words
 
-    def _checked(self, saved: SavedState, words: Tensor, total: int, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None]:
+    def _checked(self, saved: SavedState, words: Tensor, total: int, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None, Participations]:
         with readable():
             stream = saved.resume(state["commitment"].cpu().numpy().tobytes(), total=total, extra=extra_of(state))
         has_row = bool(state["steps"][2])
@@ -330,4 +357,4 @@ class CorrelatedNoise(NotCopied):
         step = stream.step - has_row
         if stream.token == self._stream.token and step < self.step:
             raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
-        return stream, words[-1] if has_row else None
+        return stream, words[-1] if has_row else None, self._examples.restored(state["participations"], stream, step)

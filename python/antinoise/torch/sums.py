@@ -9,6 +9,7 @@ from typing import Literal
 from torch import Tensor, float64, int64, nn
 
 from .relied import WeakTensorKeyDictionary
+from .sources import drop_sources
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +123,4 @@ def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
     """Takes away what was left for them: it is not for another step."""
     for p in parameters:
         _held.pop(p, None)
+        drop_sources(p)

@@ -6,7 +6,6 @@ mod run;
 mod saved;
 mod setup;
 mod steps;
-mod turns;
 
 pub use checkpoint::{Checkpoints, Committed, Finished, FolderLock};
 #[cfg(feature = "federated")]

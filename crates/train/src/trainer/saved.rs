@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use antinoise_input::hex;
-use antinoise_noise::{AnyStream, Grid, RunId, StreamBuilder};
+use antinoise_noise::{AnyStream, Grid, Purpose, RunId, StreamBuilder};
+use antinoise_plan::Participations;
 
 use super::checkpoint::{
     Checkpoints, Identity, Lineage, Manifest, Training, read_training, refuse, write_training,
@@ -11,7 +12,6 @@ use super::checkpoint::{
 use super::history::History;
 use super::setup::Setup;
 use super::steps::{Buffers, Trainer};
-use super::turns::Turns;
 use crate::Error;
 use crate::date::utc_day;
 use crate::optimizer::{Optimizer, Recipe};
@@ -123,8 +123,10 @@ impl<'a> Trainer<'a> {
         let Restored { lineage, noise, optimizer, parameters, history } =
             Restored::read(setup.identity(), (setup.recipe, setup.plan.steps), checkpoints, noise, check)?;
         let batches = setup.batches(&noise)?;
-        let turns = Turns::before(setup.plan, &batches, &noise)?;
+        let batch = |step| batches.at(step, &mut noise.rng(Purpose::BatchSampling, step as u64));
+        let participations =
+            Participations::of_steps(setup.plan, noise.step(), |step| Ok::<_, Error>(batch(step)))?;
         let buffers = Buffers::new(setup.released());
-        Ok(Self { setup, batches, turns, noise, optimizer, parameters, buffers, history, lineage })
+        Ok(Self { setup, batches, participations, noise, optimizer, parameters, buffers, history, lineage })
     }
 }

@@ -1,12 +1,11 @@
 use std::time::Instant;
 
 use antinoise_noise::{AnyStream, Key, Purpose, RunId};
-use antinoise_plan::Batches;
+use antinoise_plan::{Batches, Participations};
 
 use super::checkpoint::Lineage;
 use super::history::History;
 use super::setup::Setup;
-use super::turns::Turns;
 use crate::Error;
 use crate::optimizer::Optimizer;
 
@@ -32,7 +31,7 @@ use crate::optimizer::Optimizer;
 pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
     pub(super) batches: Batches,
-    pub(super) turns: Turns,
+    pub(super) participations: Participations,
     pub(super) noise: AnyStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
@@ -66,10 +65,20 @@ impl<'a> Trainer<'a> {
         let noise = builder.build_any(grid, key)?;
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
-        let (batches, turns) = (setup.batches(&noise)?, Turns::none(setup.plan));
+        let (batches, participations) = (setup.batches(&noise)?, Participations::none(setup.plan));
         let buffers = Buffers::new(setup.released());
         let history = History::default();
-        Ok(Self { setup, batches, turns, noise, optimizer, parameters: start, buffers, history, lineage })
+        Ok(Self {
+            setup,
+            batches,
+            participations,
+            noise,
+            optimizer,
+            parameters: start,
+            buffers,
+            history,
+            lineage,
+        })
     }
 
     /// Steps done.
@@ -102,7 +111,7 @@ impl<'a> Trainer<'a> {
     /// One step: the clipped sum, noise on the sum, the mean, the optimiser.
     ///
     /// # Errors
-    /// When all steps of the plan are done, or an example of the batch has had the turns that the plan accounts for: nothing of the batch is then used.
+    /// When all steps of the plan are done, or an example of the batch took part as often as the plan accounts for: nothing of the batch is then used.
     pub fn step(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         let Setup { plan, model, dataset, .. } = self.setup;
@@ -111,7 +120,7 @@ impl<'a> Trainer<'a> {
             return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
-        self.turns.take(step, &batch)?;
+        self.participations.record(step, &batch)?;
         let scales = self.optimizer.scales();
         let contribution = self.setup.contribution(scales.as_deref());
         let (parameters, examples) = (&self.parameters, &dataset.train);

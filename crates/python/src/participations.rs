@@ -1,0 +1,84 @@
+//! Which examples took part when.
+
+use std::sync::{Mutex, MutexGuard};
+
+use antinoise_input::InvalidParameter;
+use antinoise_plan::Participations as Recorded;
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::batches::Batches;
+use crate::errors::{Raised, Result};
+use crate::plan::Plan;
+
+/// How often each example of a run took part, and in which step last, held against the plan at every step. Where sampling amplifies
+/// privacy it is as secret as the key.
+#[pyclass(frozen, module = "antinoise")]
+pub struct Participations {
+    recorded: Mutex<Recorded>,
+}
+
+impl Participations {
+    fn of(recorded: Recorded) -> Self {
+        Self { recorded: Mutex::new(recorded) }
+    }
+
+    fn locked(&self) -> Result<MutexGuard<'_, Recorded>> {
+        self.recorded.lock().map_err(|_| Raised::failed("an earlier call failed half way"))
+    }
+}
+
+fn numbers(examples: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
+    let number = |&example: &i64| usize::try_from(example);
+    examples.as_array().iter().map(number).collect::<std::result::Result<_, _>>().map_err(|_| {
+        InvalidParameter::new("batch", "with a negative number", "of numbers of examples, from 0").into()
+    })
+}
+
+#[pymethods]
+impl Participations {
+    /// Nobody took part yet.
+    #[new]
+    fn new(plan: &Plan) -> Self {
+        Self::of(Recorded::none(plan.verified()))
+    }
+
+    /// Those of the first `steps` steps of these batches.
+    #[staticmethod]
+    fn of_batches(py: Python<'_>, plan: &Plan, batches: &Batches, steps: usize) -> Result<Self> {
+        let plan = plan.verified();
+        Ok(Self::of(py.detach(|| Recorded::of_steps(plan, steps, |step| batches.examples(step)))?))
+    }
+
+    /// Those that `to_bytes` wrote.
+    #[staticmethod]
+    fn from_bytes(plan: &Plan, bytes: &[u8]) -> Result<Self> {
+        Ok(Self::of(Recorded::from_bytes(plan.verified(), bytes)?))
+    }
+
+    /// The step after the last one that was recorded; 0 where there is none.
+    #[getter]
+    fn next_step(&self) -> Result<usize> {
+        Ok(self.locked()?.next_step())
+    }
+
+    /// Refuses a batch that the plan does not account for at this step, and records nothing.
+    fn check(&self, step: usize, batch: PyReadonlyArray1<'_, i64>) -> Result<()> {
+        Ok(self.locked()?.check(step, &numbers(&batch)?)?)
+    }
+
+    /// Records that the examples of this batch take part in this step; nothing of it where `check` refuses it.
+    fn record(&self, step: usize, batch: PyReadonlyArray1<'_, i64>) -> Result<()> {
+        Ok(self.locked()?.record(step, &numbers(&batch)?)?)
+    }
+
+    /// 8 bytes, and 8 for each example.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.locked()?.to_bytes()))
+    }
+
+    fn __repr__(&self) -> Result<String> {
+        Ok(format!("Participations(next_step={})", self.locked()?.next_step()))
+    }
+}

@@ -1,0 +1,59 @@
+"""Which batch is in the loop's hands, and which examples took part before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Batches, NoiseStream, Participations, Plan
+
+
+class HandedOut:
+    """The plan's batches of a run, each handed out for its own step, and its examples' participations, held against the plan."""
+
+    def __init__(self, plan: Plan, stream: NoiseStream) -> None:
+        self._stream, self._batches = stream, Batches.of_noise(plan, stream)
+        self._recorded = Participations.of_batches(plan, self._batches, stream.step)
+        self._pass: object = None
+        # The batch in the loop's hands, and its step.
+        self._handed: tuple[int, NDArray[np.int64]] | None = None
+
+    def handed_out(self) -> Iterator[NDArray[np.int64]]:
+        """The batches of a pass, from the step that comes next on; one that is dropped comes again, once."""
+        mine = self._pass = object()
+        times: dict[int, int] = {}
+        while (step := self._next_step()) < len(self._batches):
+            if self._pass is not mine:
+                raise RuntimeError("This pass over the batches is over: another one was begun. Take batches from that one.")
+            times = {step: times.get(step, 0) + 1}
+            if times[step] > 2:
+                raise RuntimeError(
+                    f"The batch of step {step} was handed out twice, and another one is asked for before the step is made. Each batch is one step; to "
+                    "look at batches, use Batches. batches() begins again with this one."
+                )
+            self._handed = (step, self._batches.at(step))
+            yield self._handed[1].copy()
+
+    def _next_step(self) -> int:
+        # A step within a jitted function is made by a callback, for which the loop does not wait.
+        jax.effects_barrier()  # type: ignore[no-untyped-call]
+        return self._stream.step
+
+    def own_batch(self) -> NDArray[np.int64]:
+        """The batch of the step that comes next; refused where another one is in the loop's hands, or the plan does not account for it."""
+        step = self._stream.step
+        if self._handed is None or self._handed[0] != step:
+            raise RuntimeError(
+                f"Step {step} has no batch of its own: none was handed out since the last step. Each step takes one batch from batches(), and none is "
+                "used again; batches_from_elsewhere=True says that they are the plan's all the same."
+            )
+        self._recorded.check(step, self._handed[1])
+        return self._handed[1]
+
+    def use_up(self, batch: NDArray[np.int64]) -> None:
+        """Says that the step of this batch is made."""
+        self._recorded.record(self._stream.step - 1, batch)
+        self._handed = None

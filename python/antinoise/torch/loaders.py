@@ -1,0 +1,79 @@
+"""Loaders that hand out each batch of the plan once, when its step comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils import data
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+
+from .. import Plan
+from .batches import BatchSampler, CollateEmpty
+
+# Of what a `DataLoader` is told, what a plan says.
+_PLANNED = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order")
+_KEPT = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers")
+
+
+class PlannedLoader(DataLoader[Any]):
+    """A loader whose passes hand out the batches that its `BatchSampler` draws. Its workers are beneath, and may draw ahead."""
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return _handed_out(self.batch_sampler, super().__iter__)
+
+
+class HandingOut:
+    """Another's loader over a `BatchSampler`, which may fetch ahead, with passes that hand out; in all else it is that loader."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[Any]:
+        return _handed_out(self._loader.batch_sampler, self._loader.__iter__)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+def _handed_out(sampler: Any, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    made: BatchSampler = sampler
+    return made.handed_out(begin)
+
+
+def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how: Any) -> DataLoader[Any]:
+    """A loader of the plan's batches of `dataset`; `how` are further arguments of `DataLoader`."""
+    _check_examples(dataset, plan)
+    for name in _PLANNED:
+        if name in how:
+            raise ValueError(f"{name} is given but must be left out: the plan says which examples make a batch")
+    if plan.sampler["kind"] in ("poisson", "balls-in-bins", "b-min-sep"):
+        collate = how.get("collate_fn")
+        how["collate_fn"] = CollateEmpty(dataset) if collate is None else CollateEmpty(dataset, collate)
+    return PlannedLoader(dataset, batch_sampler=sampler, **how)
+
+
+def _check_examples(dataset: Any, plan: Plan) -> None:
+    if isinstance(dataset, IterableDataset):
+        raise ValueError(f"data set of the loader is a {type(dataset).__name__} but must be one whose examples have numbers")
+    if len(dataset) != plan.examples:
+        raise ValueError(f"data set of the loader is of {len(dataset)} examples but must be of the plan's {plan.examples}")
+
+
+def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1) -> DataLoader[Any]:
+    """`loader` with the plan's batches in place of its own: the same data set, workers and memory. `batches` are the loader's own, where
+    something wraps them; they are one of so many `shares` of the plan's."""
+    _check_examples(loader.dataset, plan)
+    batches = batches or loader.batch_sampler
+    if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):
+        found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
+        raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
+    wanted = -(-plan.batch_size // shares)
+    if batches.batch_size != wanted:
+        must_be = f"the plan's, {wanted}" if shares == 1 else f"{wanted}, a process's share of the plan's, {plan.batch_size}"
+        raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be {must_be}")
+    kept = {name: getattr(loader, name) for name in _KEPT}
+    return loader_of(loader.dataset, plan, sampler, collate_fn=loader.collate_fn, **kept)

@@ -1,0 +1,154 @@
+"""Each sampler's law, through `Batches`: who takes part in which step, alone and with others, against the sampler's definition.
+
+Of many runs with keys of their own, counted is in how many an example takes part in a step, and in how many any two (example, step) do. A run's law
+gives each count's probability p; of n runs, a share k / n as far from p or farther has probability 2 exp(-n KL(k / n, p)) at most. Tested at ALPHA
+over the number of counts (Bonferroni). Seeds are the runs' numbers: with others, a correct sampler fails in one of 10^6 of these tests.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import small_plan
+
+import antinoise as an
+
+ALPHA = 1e-6
+EXAMPLES, SIZE, STEPS, RUNS = 12, 3, 12, 10_000
+
+
+def plan_of(kind):
+    if kind in ("poisson", "block-cyclic poisson"):
+        how = dict(setting="poisson", mechanism="identity" if kind == "poisson" else "banded-toeplitz:3", epochs=None, steps=STEPS)
+    elif kind == "b-min-sep":
+        how = dict(setting="b-min-sep", mechanism="banded-toeplitz:3", epochs=None, steps=STEPS)
+    else:
+        how = dict(mechanism="banded-toeplitz:3")
+    plan = small_plan(**(dict(examples=EXAMPLES, batch_size=SIZE, epochs=3, dim=5) | how))
+    if kind == "balls in bins":
+        plan = an.Plan.loads(re.sub(r'kind = "cyclic"\ngroups', 'kind = "balls-in-bins"\nbins', plan.to_toml()))
+    return plan
+
+
+def spread(of_group, groups):
+    """Joint probabilities of (step, example) pairs where step t is of group t mod groups, from those of (group, example) pairs."""
+    at = np.arange(STEPS) % groups
+    return of_group.reshape(groups, EXAMPLES, groups, EXAMPLES)[at][:, :, at]
+
+
+def grouped(groups):
+    """A uniform order, cut into groups."""
+    sizes = np.diff([g * EXAMPLES // groups for g in range(groups + 1)])
+    same, eye = np.eye(groups), np.eye(EXAMPLES)
+    alone = same * sizes / EXAMPLES
+    two = (np.outer(sizes, sizes) - np.diag(sizes)) / (EXAMPLES * (EXAMPLES - 1))
+    return alone[:, None, :, None] * eye[None, :, None, :] + two[:, None, :, None] * (1 - eye)[None, :, None, :]
+
+
+def coins(groups):
+    """Each example of the step's group with one probability, at each step anew."""
+    q = SIZE * groups / EXAMPLES
+    same = np.eye(STEPS)[:, None, :, None] * np.eye(EXAMPLES)[None, :, None, :]
+    return spread(grouped(groups), groups) * np.where(same == 1, q, q * q)
+
+
+def bins(count):
+    same, eye = np.eye(count), np.eye(EXAMPLES)
+    return spread(same[:, None, :, None] / count * eye[None, :, None, :] + (1 - eye)[None, :, None, :] / count**2, count)
+
+
+def waits(apart):
+    """Each example by itself: a wait, then coins, and a pause after each time that it takes part."""
+    q = SIZE / (EXAMPLES - (apart - 1) * SIZE)
+    first = np.array([1 - (apart - 1) * SIZE / EXAMPLES] + [SIZE / EXAMPLES] * (apart - 1))
+
+    def chances(free):
+        """Of taking part at each step, where `free` says from which step on coins are tossed."""
+        found, free = np.zeros(STEPS), np.concatenate([free, np.zeros(2 * STEPS)])
+        tossing = 0.0
+        for step in range(STEPS):
+            tossing += free[step]
+            found[step] = tossing * q
+            tossing -= found[step]
+            free[step + apart] += found[step]
+        return found
+
+    alone = chances(first)
+    joint = np.zeros((STEPS, STEPS))
+    for step in range(STEPS):
+        then = np.zeros(STEPS)
+        then[step + apart :] = chances(np.ones(1))[: max(STEPS - step - apart, 0)]
+        joint[step] = alone[step] * then
+    joint += joint.T + np.diag(alone)
+    eye = np.eye(EXAMPLES)
+    return joint[:, None, :, None] * eye[None, :, None, :] + np.outer(alone, alone)[:, None, :, None] * (1 - eye)[None, :, None, :]
+
+
+LAWS = {
+    "cyclic": lambda: spread(grouped(4), 4),
+    "poisson": lambda: coins(1),
+    "block-cyclic poisson": lambda: coins(3),
+    "balls in bins": lambda: bins(4),
+    "b-min-sep": lambda: waits(3),
+}
+
+
+def drawn(plan, runs=RUNS):
+    """Whether each example is in each batch, of many runs."""
+    found = np.zeros((runs, STEPS, EXAMPLES), np.float32)
+    for run in range(runs):
+        batches = an.Batches(plan, an.Key.from_seed_insecure(run))
+        for step in range(STEPS):
+            found[run, step, batches.at(step)] = 1
+    return found
+
+
+def departures(found, law):
+    """The (step, example) pairs whose joint count departs from the law, and how many were tested."""
+    runs, p = len(found), law.reshape(STEPS * EXAMPLES, -1)
+    flat = found.reshape(runs, -1)
+    upper = np.triu_indices(len(p))
+    share, p = ((flat.T @ flat) / runs)[upper].astype(float), p[upper].round(15)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [np.where(a > 0, a * np.log(a / b), 0.0) for a, b in ((share, p), (1 - share, 1 - p))]
+    far = 2 * np.exp(-runs * sum(terms)) < ALPHA / len(p)
+    return int(far.sum()), len(p)
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_law_is_the_definition(kind):
+    plan, law = plan_of(kind), LAWS[kind]()
+    assert plan.steps == STEPS and (plan.examples, plan.batch_size) == (EXAMPLES, SIZE) and plan.sampler["kind"] in kind.replace(" ", "-")
+    assert np.allclose(np.einsum("tete->t", law), SIZE) and np.all((law >= 0) & (law <= 1))
+    found = drawn(plan)
+    assert found.size >= 1e6 and departures(found, law) == (0, 144 * 145 // 2)
+    # Other laws are not the definition: one batch early, each step's batch thinned, or half of a run from another one.
+    others = np.roll(found, 1, 0)
+    mixed = np.concatenate([found[:, : STEPS // 2], others[:, STEPS // 2 :]], 1)
+    thinned = found * (np.random.default_rng(0).random(found.shape) < 0.93)
+    twice = found.copy()
+    twice[:, 1] = twice[:, 0]
+    for wrong in (thinned, twice) if kind == "poisson" else (thinned, twice, mixed):
+        assert departures(wrong, law)[0] > 0
+
+
+def test_a_stream_is_its_examples_in_their_order():
+    plan = small_plan(examples=EXAMPLES, batch_size=SIZE, epochs=1, setting="stream", dim=5)
+    for run in range(200):
+        found = np.concatenate([*an.Batches(plan, an.Key.from_seed_insecure(run))])
+        assert np.array_equal(found, np.arange(EXAMPLES))
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_batches_of_a_resumed_run_are_those_of_the_whole_run(kind, tmp_path):
+    """So that the law before a resumption is that after it."""
+    plan, cuts = plan_of(kind), np.random.default_rng(1)
+    for run in range(100):
+        whole = [batch.tolist() for batch in an.Batches(plan, an.Key.from_seed_insecure(run))]
+        stream, row, cut = an.NoiseStream(plan, 5, an.Key.from_seed_insecure(run)), np.empty(5, np.float32), cuts.integers(0, STEPS)
+        for _ in range(cut):
+            stream.release(np.zeros(5), row)
+        stream.save(tmp_path / str(run))
+        del stream
+        resumed = an.Batches.of_noise(plan, an.NoiseStream.resume(tmp_path / str(run), plan, 5))
+        assert [resumed.at(step).tolist() for step in range(STEPS)] == whole
