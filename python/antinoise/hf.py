@@ -51,7 +51,7 @@ class PrivateTrainer(Trainer):
     then rank 0 draws one.
 
     Checkpoints hold `noise.pt`, which is **as secret as the key** until the plan's last step is made, in a file of mode 0600. What is
-    published is what `save_model` writes. A trainer serves one run.
+    published is what `save_model` writes. A trainer serves one run. `reuse_noise_unprotected` is `CorrelatedNoise`'s.
     """
 
     def __init__(
@@ -65,12 +65,14 @@ class PrivateTrainer(Trainer):
         groups: Asked = None,
         exact: bool = False,
         report_losses_unprotected: bool = False,
+        reuse_noise_unprotected: bool = False,
         **kwargs: Any,
     ) -> None:
         for name in _OVERRIDDEN:
             relied("transformers", Trainer, name)
         super().__init__(*args, **kwargs)
-        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+        self._plan, self._key = plan, key
+        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
         self._micro_batch, self._groups, self._report = micro_batch, groups, report_losses_unprotected
         self._rounding: dict[str, Any] = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
         self._noise: CorrelatedNoise | None = None
@@ -126,7 +128,7 @@ class PrivateTrainer(Trainer):
         optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self._noise is None:
             trained: Any = self.model
-            noise = CorrelatedNoise(trained, self._plan, self._key, run=self._run, threads=self._threads)
+            noise = CorrelatedNoise(trained, self._plan, self._key, **self._how)
             self._noise = noise.attach(optimizer, self._sampler)
             del self._key
         return optimizer

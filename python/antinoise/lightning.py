@@ -41,10 +41,20 @@ class PrivateTraining(Callback):
     The training step calls `clipped_sum_` and returns what it returns, which has no gradient; or takes the optimizer's step itself, in
     manual optimization. Checkpoints hold the noise: they are **as secret as the key** until the plan's last step is made, and files of mode
     0600. What is published is `model.state_dict()`. A callback serves one model and one run.
+    `reuse_noise_unprotected` is `CorrelatedNoise`'s.
     """
 
-    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
-        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+    def __init__(
+        self,
+        plan: Plan,
+        key: Key | None = None,
+        *,
+        run: str | None = None,
+        threads: int | None = None,
+        reuse_noise_unprotected: bool = False,
+    ) -> None:
+        self._plan, self._key = plan, key
+        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
         self._sampler = EpochSampler(plan, lambda: self.noise.forget())
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
@@ -81,7 +91,7 @@ class PrivateTraining(Callback):
         all_make(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
         if self._noise is None:
-            self._noise = CorrelatedNoise(pl_module, self._plan, self._key, run=self._run, threads=self._threads)
+            self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.draw_from(self._sampler)
             self._module = pl_module
             del self._key

@@ -48,15 +48,24 @@ def _check_processes(module: nn.Module, mode: str) -> None:
 class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
     """`opacus.PrivacyEngine` whose noise, clip norm and batches are a plan's.
 
-    `key` is not kept beyond `make_private`, which serves one model.
+    `key` is not kept beyond `make_private`, which serves one model. `reuse_noise_unprotected` is `CorrelatedNoise`'s.
     """
 
-    def __init__(self, plan: Plan, key: Key | None = None, *, run: str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        key: Key | None = None,
+        *,
+        run: str | None = None,
+        threads: int | None = None,
+        reuse_noise_unprotected: bool = False,
+    ) -> None:
         with warnings.catch_warnings():
             # Opacus warns of its generator, which is never asked for a number.
             warnings.simplefilter("ignore")
             super().__init__(accountant="rdp")
-        self._plan, self._key, self._run, self._threads = plan, key, run, threads
+        self._plan, self._key = plan, key
+        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
         self._noise: CorrelatedNoise | None = None
         self._steps: Steps | None = None
         self._assumed = ""
@@ -122,7 +131,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         try:
             inner = relied("opacus", hooks, "_module")
             inner = inner.module if isinstance(inner, DPDDP) else inner
-            noise = CorrelatedNoise(inner, self._plan, self._key, run=self._run, threads=self._threads)
+            noise = CorrelatedNoise(inner, self._plan, self._key, **self._how)
             groups: Asked = "layer" if clipping == "per_layer" else None
             self._steps = Steps(self._plan, private, hooks, inner, noise, sampler, grad_sample_mode, groups)
         except (ValueError, RuntimeError):

@@ -102,6 +102,66 @@ def test_a_run_does_not_go_back(plan):
     assert (noise.step, other.step) == (2, 1)
 
 
+@pytest.mark.parametrize("kind", ["grid", "plain"])
+@pytest.mark.parametrize("first, then", [(False, False), (True, True), (True, False), (False, True)])
+def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
+    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, release=kind), data()
+    saved = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
+    saved.add_()
+    state = saved.state_dict()
+
+    def resumed(ahead, some, **how):
+        model = small_model()
+        noise = CorrelatedNoise(model, plan, batches_from_elsewhere=True, ahead=ahead, **how)
+        noise.load_state_dict(state)
+        clipped_sum_(model, loss, x[some], y[some], CLIP)
+        noise.add_()
+        return model[0].weight.grad, noise
+
+    grad, _ = resumed(first, slice(0, 20))
+    with pytest.raises(RuntimeError, match="the noise of step 1 hides a sum that was released in this process"):
+        resumed(then, slice(20, 40))
+    again, noise = resumed(then, slice(0, 20))
+    assert torch.equal(grad, again) and noise.step == 2
+    other, _ = resumed(then, slice(20, 40), reuse_noise_unprotected=True)
+    assert not torch.equal(other, grad)
+
+
+@pytest.mark.parametrize("wild", [1e300, -1e300, 2.0**60])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_sums_that_are_too_large_for_whole_points_are_refused_before_their_step_is_used(plan, ahead, wild):
+    model, optimizer, noise = made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead)
+    calm = made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead)
+    for step in range(3):
+        for p in model.parameters():
+            p.grad = torch.full_like(p, wild)
+        with pytest.raises(ValueError, match="sum is not finite, or beyond what a release can hold"):
+            optimizer.step()
+        assert noise.step == step
+        for own, others in zip(model.parameters(), calm[0].parameters()):
+            own.grad, others.grad = torch.ones_like(own), torch.ones_like(own)
+        optimizer.step()
+        calm[1].step()
+        assert all(torch.equal(p, q) for p, q in zip(model.parameters(), calm[0].parameters()))
+
+
+def test_a_release_that_is_made_ahead_has_the_digest_of_any():
+    from antinoise.torch.digest import digest_of_release
+
+    plain, compared = small_plan(dim=9000, release="plain", clip_norm=CLIP), 0
+    for sizes in ([5000], [1, 1023, 4000], [1500, 2048, 0, 77], [3, 1021, 1, 4096]):
+        by_rust = an.NoiseStream(plain, sum(sizes), an.Key.from_os())
+        row = torch.empty(sum(sizes))
+        by_rust.release(torch.randn(sum(sizes), dtype=torch.float64), row)
+        digest = digest_of_release(row.split(sizes))
+        # The same use of the step, and no other.
+        by_rust._release_made(0, digest)
+        with pytest.raises(RuntimeError, match="the noise of step 0 hides a sum"):
+            by_rust._release_made(0, digest ^ 1)
+        compared += 1
+    assert compared == 4
+
+
 def test_noise_is_not_copied(plan):
     noise = made(plan)[2]
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
+use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result, StateAt};
 
 /// A stream of noise, plain or on a grid.
 ///
@@ -66,7 +66,39 @@ impl AnyStream {
     /// # Errors
     /// Those of that method.
     pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
-        either!(self, stream => stream.release_places(sum, out))
+        self.release_places_if(sum, out, |_| Ok(()))
+    }
+
+    /// The same if `accept` accepts a digest of the release, which nobody has seen before it does: for a caller that lets each step release
+    /// one sum. Another sum of the same step has the same digest with probability 2^-32, wherever it was not looked for.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Error, Key, NoiseStream};
+    /// let builder = NoiseStream::builder(Recursion::Independent, 10, 3, 1.0);
+    /// let mut stream = builder.build_any(None, &Key::from_os()?)?;
+    /// let (mut known, mut out) = (0, [0.0; 3]);
+    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
+    ///     known = digest;
+    ///     Ok::<(), Error>(())
+    /// })?;
+    /// stream.seek(0)?;
+    /// let once = |digest| if digest == known { Ok(()) } else { Err(Error::Exhausted { steps: 1 }) };
+    /// assert!(stream.release_places_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
+    /// assert_eq!((stream.step(), out), (0, [0.0; 3]));
+    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::release`], and what `accept` refuses: `out` is then zeros, and the step still to come.
+    pub fn release_places_if<E: From<Error>>(
+        &mut self,
+        sum: &[&[f64]],
+        out: &mut [&mut [f32]],
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        either!(self, stream => stream.release_places_if(sum, out, accept))
     }
 
     /// Makes `step` the next one; see [`NoiseStream::seek`].

@@ -4,7 +4,7 @@ use antinoise_mechanism::Grid;
 
 use crate::by_coordinate::{StateAt, copy_in, copy_out, words};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
-use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, slot};
+use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, Seen, SeenByAll, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
 use crate::parts::{Parts, each_tile};
@@ -162,8 +162,12 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Returns the next row.
-    pub(crate) fn hand_out<O: Copy + Send + Sync>(&mut self, out: Places<'_, '_, O>, target: Target<'_, M, O>)
+    /// Returns the next row, and what is seen of it.
+    pub(crate) fn hand_out<O: Copy + Send + Sync>(
+        &mut self,
+        out: Places<'_, '_, O>,
+        target: Target<'_, M, O>,
+    ) -> Seen
     where
         M: HandsOut<O>,
     {
@@ -175,14 +179,16 @@ impl<M: Mode> Engine<M> {
         let large = is_large::<O>(self.tiles.outputs);
         let source = self.source(step);
         let Self { mode, kernel, stored, past, ahead, window, scratch, tiles, stagger, .. } = self;
-        let (mode, past_vectors) = (*mode, stored.0);
+        let (mode, past_vectors, seen) = (*mode, stored.0, SeenByAll::default());
         let work = |scratch: &mut ScratchOf<M>,
                     tile: Tile<'_>,
                     parts: Parts<'_, M, (Places<'_, '_, O>, Target<'_, M, O>)>| {
             let Parts { past, ahead, out, following } = parts;
             let Some(coordinates) = tile.coordinates else {
-                return each_piece(out, tile.len, |_, (out, target)| {
-                    <M as HandsOut<O>>::hand_out_padding(target, out.first());
+                return each_piece(out, tile.len, |at, (out, target)| {
+                    let out = out.first();
+                    <M as HandsOut<O>>::hand_out_padding(target, out);
+                    seen.add(<M as HandsOut<O>>::see(scratch.isa, &target, tile.output + at, out));
                 });
             };
             if stagger.made(tile.number, step) == step {
@@ -202,10 +208,12 @@ impl<M: Mode> Engine<M> {
                         mode.hand_out_row(isa, how, &ahead[slot * tile.len + at..][..len], out);
                     }
                 }
+                seen.add(<M as HandsOut<O>>::see(isa, &target, tile.output + at, out));
             });
         };
         each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, (out, target)), *stored, &work);
         self.stagger.next = step + 1;
+        seen.all()
     }
 
     /// Where the row of `step` is once it is made.

@@ -109,7 +109,7 @@ pub use any::AnyStream;
 pub use builder::StreamBuilder;
 pub use by_coordinate::StateAt;
 pub use error::{Error, Result};
-pub use kernel::{Mode, OnGrid, Plain};
+pub use kernel::{BLOCK_WEIGHTS, Mode, OnGrid, Plain, block_factor};
 pub use key::{Key, RunId};
 pub use keystream::{Cipher, KeyedRng, Purpose};
 pub use normal::SeedNoise;

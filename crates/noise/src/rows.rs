@@ -33,7 +33,7 @@ impl<M: Mode> Stream<M> {
     /// # Errors
     /// As [`Self::next_into`], for slices whose lengths do not add up to the shard's.
     pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
-        self.hand_out(out, <M as HandsOut<f32>>::Target::default())
+        self.hand_out(out, <M as HandsOut<f32>>::Target::default(), |_| Ok(()))
     }
 
     fn check_length(&self, name: &'static str, places: impl Iterator<Item = usize>) -> Result<()> {
@@ -43,24 +43,32 @@ impl<M: Mode> Stream<M> {
         }
     }
 
-    fn hand_out<O: Copy + Send + Sync>(
+    /// Where the output is not finite, or `accept` refuses its digest, it is wiped and the step is still to come.
+    fn hand_out<O: Copy + Default + Send + Sync, E: From<Error>>(
         &mut self,
         out: &mut [&mut [O]],
         target: <M as HandsOut<O>>::Target<'_>,
-    ) -> Result<()>
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E>
     where
         M: HandsOut<O>,
     {
         self.check_length("output length", out.iter().map(|place| place.len()))?;
-        if self.step() == self.spec.steps {
-            return Err(Error::Exhausted { steps: self.spec.steps });
+        let step = self.step();
+        if step == self.spec.steps {
+            return Err(Error::Exhausted { steps: self.spec.steps }.into());
         }
         let engine = &mut self.engine;
-        match &self.pool {
+        let seen = match &self.pool {
             Some(pool) => pool.install(|| engine.hand_out(Places::all(out), target)),
             None => engine.hand_out(Places::all(out), target),
+        };
+        let accepted = if seen.finite { accept(seen.digest) } else { Err(wild().into()) };
+        if accepted.is_err() {
+            out.iter_mut().for_each(|place| place.fill(O::default()));
+            self.seek(step)?;
         }
-        Ok(())
+        accepted
     }
 }
 
@@ -69,7 +77,8 @@ impl Stream<Plain> {
     ///
     /// # Errors
     /// As [`Self::next_into`], and [`Error::Invalid`] for a `scale` that is not finite, or that
-    /// leaves the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100.
+    /// leaves the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a `gradient` that is not finite,
+    /// which is then zeros: the step is still to come, and its noise is made again, which may take as long as a [seek](Self::seek).
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         self.add_next_into_places(&mut [gradient], scale)
     }
@@ -79,14 +88,32 @@ impl Stream<Plain> {
     /// # Errors
     /// As [`Self::add_next_into`].
     pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
-        range::scale(scale, self.spec.noise_std)?;
-        self.hand_out(gradient, Target::Add(scale))
+        self.add_next_into_places_if(gradient, scale, |_| Ok(()))
+    }
+
+    /// The same if `accept` accepts a digest of what would be released; see [`AnyStream::release_places_if`](crate::AnyStream::release_places_if).
+    ///
+    /// # Errors
+    /// As [`Self::add_next_into`], and what `accept` refuses: `gradient` is then zeros, and the step still to come.
+    pub fn add_next_into_places_if<E: From<Error>>(
+        &mut self,
+        gradient: &mut [&mut [f32]],
+        scale: f32,
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        range::scale(scale, self.spec.noise_std).map_err(Error::from)?;
+        self.hand_out(gradient, Target::Add(scale), accept)
     }
 
     /// Writes `sum` and the next row, added in double precision.
-    pub(crate) fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+    pub(crate) fn release_places_if<E: From<Error>>(
+        &mut self,
+        sum: &[&[f64]],
+        out: &mut [&mut [f32]],
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.hand_out(out, Target::Release(Given::all(sum)))
+        self.hand_out(out, Target::Release(Given::all(sum)), accept)
     }
 }
 
@@ -95,11 +122,11 @@ impl Stream<OnGrid> {
     /// rounded to single precision (a function of the whole number alone).
     ///
     /// The sum is rounded to the grid here, from double precision: if it had been rounded to single precision before, two sums that
-    /// differ by a clip norm could move further apart. A coordinate beyond +-2^51 grid steps is clamped to that bound, and NaN
-    /// to the lower bound.
+    /// differ by a clip norm could move further apart.
     ///
     /// # Errors
-    /// As [`Self::next_into`], and for a `sum` of another length.
+    /// As [`Self::next_into`], and for a `sum` of another length, or of which a coordinate is not finite or is beyond +-2^51 grid steps: `out` is
+    /// then zeros. The step is still to come, and its noise is made again, which may take as long as a [seek](Self::seek).
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
         self.release_places(&[sum], &mut [out])
     }
@@ -109,8 +136,17 @@ impl Stream<OnGrid> {
     /// # Errors
     /// As [`Self::release`].
     pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.release_places_if(sum, out, |_| Ok(()))
+    }
+
+    pub(crate) fn release_places_if<E: From<Error>>(
+        &mut self,
+        sum: &[&[f64]],
+        out: &mut [&mut [f32]],
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.hand_out(out, Some(Given::all(sum)))
+        self.hand_out(out, Some(Given::all(sum)), accept)
     }
 
     /// Writes the next row in whole points of the grid into `out`: for a caller that rounds a sum to the grid, adds the points and multiplies by the
@@ -141,6 +177,11 @@ impl Stream<OnGrid> {
             let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
             return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
         }
-        self.hand_out(&mut [out], ())
+        self.hand_out(&mut [out], (), |_| Ok(()))
     }
+}
+
+fn wild() -> Error {
+    let must_be = "a sum of clipped gradients: nothing was released, and the step is still to come";
+    Error::input("sum", "not finite, or beyond what a release can hold,", must_be)
 }

@@ -117,6 +117,29 @@ fn adding_is_the_fused_sum() {
     }
 }
 
+/// A gradient that is not finite is refused before its step is used, and what comes then has the bits that it would have had.
+#[test]
+fn noise_is_not_added_to_a_gradient_that_is_not_finite() {
+    let mut refused = 0;
+    for (name, recursion) in cases() {
+        let build = || builder(&recursion).build(key()).unwrap();
+        let (mut calm, mut stream) = (build(), build());
+        for step in 0..STEPS {
+            let mut gradient = vec![1.0; DIM];
+            gradient[step * 97 % DIM] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][step % 3];
+            let message = stream.add_next_into(&mut gradient, 0.5).unwrap_err().to_string();
+            assert!(message.starts_with("sum is not finite"), "{message}");
+            assert!(stream.step() == step && gradient.iter().all(|&x| x == 0.0), "{name}");
+            let (mut expected, mut found) = (vec![1.0; DIM], vec![1.0; DIM]);
+            calm.add_next_into(&mut expected, 0.5).unwrap();
+            stream.add_next_into(&mut found, 0.5).unwrap();
+            assert_eq!(found, expected, "{name}: step {step}");
+            refused += 1;
+        }
+    }
+    assert!(refused >= 10 * STEPS, "{refused}");
+}
+
 #[test]
 fn a_stream_stops_after_its_last_step_and_leaves_the_output_alone() {
     let mut stream = NoiseStream::new(Recursion::Independent, 2, 3, 1.0, key()).unwrap();

@@ -24,6 +24,8 @@ use crate::rows::Arrays;
 #[pyclass(frozen, module = "antinoise")]
 pub struct Key {
     secret: Secret,
+    /// It was made from a number.
+    guessable: bool,
     served: Mutex<HashMap<RunId, Served>>,
     owner: Owner,
 }
@@ -37,7 +39,12 @@ struct Served {
 
 impl Key {
     fn of(secret: Secret) -> Self {
-        Self { secret, served: Mutex::default(), owner: Owner::this() }
+        Self { secret, guessable: false, served: Mutex::default(), owner: Owner::this() }
+    }
+
+    /// Whether anyone can guess it, so that it hides nothing.
+    pub fn is_guessable(&self) -> bool {
+        self.guessable
     }
 
     /// Random numbers for a sampler of this plan's run.
@@ -147,10 +154,11 @@ impl Key {
         Ok(Self::of(Secret::from_file(path)?))
     }
 
-    /// A key that anyone can guess from a number: for tests and examples, never for privacy.
+    /// A key that anyone can guess from a number: for tests and examples, never for privacy. Each stream that is made of it forgets what was released
+    /// before with its noise.
     #[staticmethod]
     fn from_seed_insecure(seed: u64) -> Self {
-        Self::of(Secret::from_seed_insecure(seed))
+        Self { guessable: true, ..Self::of(Secret::from_seed_insecure(seed)) }
     }
 
     /// One key for processes that make parts of the same noise: each process calls `exchange(bytes)` with 32 bytes: the key's own bytes in the

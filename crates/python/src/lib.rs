@@ -12,7 +12,7 @@
 //! candidate: the description of a candidate
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
 //! choose: the choice of a plan
-//! wanted: the options of a stream
+//! wanted, released: the options of a stream; which of its steps are in use
 //! stream: the noise
 //! saved: a state that is to be checked
 //! batches, arrow: the examples of each step; tables of others
@@ -35,6 +35,7 @@ mod key;
 mod participations;
 mod plan;
 mod process;
+mod released;
 mod rows;
 mod saved;
 mod stream;

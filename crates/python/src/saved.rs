@@ -1,5 +1,6 @@
 //! A state by coordinate that was saved, before it is known whether it is whole.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use antinoise_input::InvalidParameter;
@@ -11,7 +12,7 @@ use crate::key::secret_in;
 use crate::plan::Plan;
 use crate::process::{Owner, threaded};
 use crate::rows::Arrays;
-use crate::stream::NoiseStream;
+use crate::stream::{Made, NoiseStream};
 use crate::wanted::{Speed, Wanted};
 
 /// A state that `NoiseStream.state` wrote, of which `resume` makes a stream, in the same sharding or another.
@@ -24,6 +25,7 @@ pub struct SavedState {
     sum: u128,
     plan: Py<Plan>,
     run: RunId,
+    coordinates: Vec<Range<u64>>,
     own_threads: bool,
     owner: Owner,
 }
@@ -45,7 +47,7 @@ impl SavedState {
         look_ahead: Option<usize>,
     ) -> Result<Self> {
         let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
-        let Wanted { builder, run, own_threads, .. } = Wanted::new(plan.get(), dim, run, shard, speed)?;
+        let Wanted { builder, coordinates, run, own_threads } = Wanted::new(plan.get(), dim, run, shard, speed)?;
         let grid = plan.get().verified().release.grid()?;
         let words = Arrays::<i32>::one("words", words)?;
         let words = words.as_slice().map_err(Raised::failed)?;
@@ -53,7 +55,8 @@ impl SavedState {
         let secret = secret_in("run_key", run_key)?;
         let restored = threaded(own_threads, || builder.resume_any_state(grid, secret, at, words))??;
         let sum = restored.sum();
-        Ok(Self { restored: Mutex::new(Some(restored)), sum, plan, run, own_threads, owner: Owner::this() })
+        let (restored, owner) = (Mutex::new(Some(restored)), Owner::this());
+        Ok(Self { restored, sum, plan, run, coordinates, own_threads, owner })
     }
 
     /// The keyed sum of these words. Processes that have parts of a state add up their sums, modulo 2^128.
@@ -79,6 +82,8 @@ impl SavedState {
             return Err(InvalidParameter::new("call of resume", "another one", must_be).into());
         };
         let noise = restored.checked(total.unwrap_or(self.sum), extra, commitment)?;
-        Ok(NoiseStream::of(noise, self.plan.bind(py).get(), self.run.clone(), self.own_threads))
+        let (run, coordinates) = (self.run.clone(), self.coordinates.clone());
+        let made = Made { run, coordinates, own_threads: self.own_threads, guessable: false };
+        Ok(NoiseStream::of(noise, self.plan.bind(py).get(), made))
     }
 }

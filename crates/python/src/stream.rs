@@ -1,11 +1,16 @@
 //! The noise of a plan, row by row. One file, and a long one: the methods of a class of Python are one block.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use antinoise_input::{InvalidParameter, hex};
-use antinoise_noise::{AnyStream, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt};
+use antinoise_noise::{
+    AnyStream, BLOCK_WEIGHTS, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt,
+    block_factor,
+};
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -13,6 +18,7 @@ use crate::errors::{Raised, Result};
 use crate::key::{Key, bytes_to_write, no_copy, token};
 use crate::plan::Plan;
 use crate::process::{Owner, threaded};
+use crate::released::{Released, Use};
 use crate::rows::{Arrays, refuse_overlap};
 use crate::wanted::{Speed, Wanted};
 
@@ -28,6 +34,7 @@ pub struct NoiseStream {
     noise: Mutex<AnyStream>,
     own_threads: bool,
     owner: Owner,
+    released: Released,
     run: RunId,
     steps: usize,
     len: usize,
@@ -36,15 +43,28 @@ pub struct NoiseStream {
     plan: [u8; 32],
 }
 
+type Longs<'py> = Bound<'py, PyArray1<i64>>;
+
+/// What a stream is of, apart from its noise.
+pub struct Made {
+    pub run: RunId,
+    pub coordinates: Vec<Range<u64>>,
+    pub own_threads: bool,
+    /// Its key hides nothing.
+    pub guessable: bool,
+}
+
 impl NoiseStream {
     /// A stream that was made in this process.
-    pub fn of(noise: AnyStream, plan: &Plan, run: RunId, own_threads: bool) -> Self {
+    pub fn of(noise: AnyStream, plan: &Plan, Made { run, coordinates, own_threads, guessable }: Made) -> Self {
+        let same = (token(noise.rng(Purpose::Token, 0)), noise.description());
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());
         Self {
             noise: Mutex::new(noise),
             own_threads,
             owner: Owner::this(),
+            released: Released::of(same, coordinates, guessable),
             run,
             steps,
             len,
@@ -58,13 +78,18 @@ impl NoiseStream {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut AnyStream) -> antinoise_noise::Result<T> + Send,
+        work: impl FnOnce(&mut AnyStream) -> Result<T> + Send,
     ) -> Result<T> {
         self.owner.check("NoiseStream")?;
         py.detach(|| {
             let noise = &mut *self.locked()?;
-            Ok(threaded(self.own_threads, || work(noise))??)
+            threaded(self.own_threads, || work(noise))?
         })
+    }
+
+    /// Takes the next row, which the caller gets as it is.
+    fn take_row(&self, noise: &AnyStream) -> Result<()> {
+        if noise.step() == self.steps { Ok(()) } else { self.released.take(noise.step(), Use::HandedOut) }
     }
 
     /// Refuses another plan than the one that this is the noise of.
@@ -103,12 +128,32 @@ impl NoiseStream {
             .into())
     }
 
+    /// Writes the next row in whole points, if `before` lets it.
+    fn points_into(
+        &self,
+        out: &Bound<'_, PyAny>,
+        before: impl FnOnce(&AnyStream) -> Result<()> + Send,
+    ) -> Result<()> {
+        let mut points = Arrays::<i32>::one_to_write("out", out)?;
+        let points = points.as_slice_mut().map_err(Raised::failed)?;
+        self.check_length("out", points.len())?;
+        self.with(out.py(), |noise| {
+            if let AnyStream::Plain(_) = noise {
+                let must_be = "grid: plain noise has no points";
+                return Err(InvalidParameter::new("release of the plan", "plain", must_be).into());
+            }
+            before(noise)?;
+            let AnyStream::OnGrid(stream) = noise else { unreachable!("plain streams were refused") };
+            Ok(stream.next_points_into(points)?)
+        })
+    }
+
     /// Hands the caller's places for a row to `work`.
     fn fill(
         &self,
         out: &Bound<'_, PyAny>,
         name: &'static str,
-        work: impl FnOnce(&mut AnyStream, &mut [&mut [f32]]) -> antinoise_noise::Result<()> + Send,
+        work: impl FnOnce(&mut AnyStream, &mut [&mut [f32]]) -> Result<()> + Send,
     ) -> Result<()> {
         let arrays = Arrays::<f32>::of(name, out)?;
         refuse_overlap(name, arrays.spans())?;
@@ -148,9 +193,9 @@ impl NoiseStream {
         let digest = plan.digest_bytes();
         let Wanted { builder, coordinates, run, own_threads } = wanted;
         let build = |secret: &Secret| threaded(own_threads, || builder.build_any(grid, secret));
-        let noise =
-            py.detach(|| key.make_noise(&run, digest, (dim, coordinates), |secret| Ok(build(secret)??)))?;
-        Ok(Self::of(noise, plan, run, own_threads))
+        let made = (dim, coordinates.clone());
+        let noise = py.detach(|| key.make_noise(&run, digest, made, |secret| Ok(build(secret)??)))?;
+        Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: key.is_guessable() }))
     }
 
     /// The stream as it was when `save` wrote `path`, which holds its key; the other arguments must be those that it was made with.
@@ -171,9 +216,9 @@ impl NoiseStream {
         let speed = Speed { threads, memory, look_ahead, state_in_memory: false };
         let wanted = Wanted::new(plan, dim, run, shard, speed)?;
         let grid = plan.verified().release.grid()?;
-        let Wanted { builder, run, own_threads, .. } = wanted;
+        let Wanted { builder, coordinates, run, own_threads } = wanted;
         let noise = py.detach(|| threaded(own_threads, || builder.resume_any(grid, path)))??;
-        Ok(Self::of(noise, plan, run, own_threads))
+        Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: false }))
     }
 
     /// Numbers of 4 bytes that `state` has for each coordinate.
@@ -237,32 +282,58 @@ impl NoiseStream {
         self.with(py, |noise| Ok(token(noise.rng(Purpose::Token, 0))))
     }
 
-    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
+    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros. What it is added to is not known here, so that
+    /// the same row is not handed out again in this process.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        self.fill(out, "out", AnyStream::next_into_places)
-    }
-
-    /// Writes the next row in whole points of the plan's grid into `out`, int32: for a caller that rounds a sum to the grid, adds the points in
-    /// int64 and multiplies by `grid_spacing` itself, on another device say. `release` does the same.
-    fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        let mut points = Arrays::<i32>::one_to_write("out", out)?;
-        let points = points.as_slice_mut().map_err(Raised::failed)?;
-        self.check_length("out", points.len())?;
-        self.with(out.py(), |noise| match noise {
-            AnyStream::OnGrid(stream) => stream.next_points_into(points),
-            AnyStream::Plain(_) => {
-                let must_be = "grid: plain noise has no points";
-                Err(InvalidParameter::new("release of the plan", "plain", must_be).into())
-            }
+        self.fill(out, "out", |noise, places| {
+            self.take_row(noise)?;
+            Ok(noise.next_into_places(places)?)
         })
     }
 
+    /// The next row, which the caller does not use before `_release_made` took its release.
+    fn _make_ahead_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
+        if self.with(out.py(), |noise| Ok(matches!(noise, AnyStream::Plain(_))))? {
+            return self.fill(out, "out", |noise, places| Ok(noise.next_into_places(places)?));
+        }
+        self.points_into(out, |_| Ok(()))
+    }
+
+    /// Says that this is the digest of the release of a step whose row was made ahead; refused where the row is in use.
+    fn _release_made(&self, step: usize, digest: u64) -> Result<()> {
+        self.owner.check("NoiseStream")?;
+        self.released.take(step, Use::Released(digest))
+    }
+
+    /// Forgets what was released from `step` on, as `seek` does where it is asked to.
+    fn _forget_released(&self, step: usize) {
+        self.released.forget(step);
+    }
+
+    /// For digests that are made elsewhere: the weight of each output of a block, and what the sums of the blocks `first` to `last` - 1 are
+    /// multiplied by.
+    #[staticmethod]
+    fn _digest_numbers(py: Python<'_>, first: usize, last: usize) -> (Longs<'_>, Longs<'_>) {
+        let factors: Vec<i64> = (first..last).map(|block| block_factor(block).cast_signed()).collect();
+        (BLOCK_WEIGHTS.map(i64::from).to_pyarray(py), factors.to_pyarray(py))
+    }
+
+    /// Writes the next row in whole points of the plan's grid into `out`, int32: for a caller that rounds a sum to the grid, adds the points in
+    /// int64 and multiplies by `grid_spacing` itself, on another device say. `release` does the same. The same row is not handed out again in this process.
+    fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
+        self.points_into(out, |noise| self.take_row(noise))
+    }
+
     /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
-    /// `release`.
+    /// `release`. A gradient that is refused, since it is not finite or the step's noise is in use, is zeros then.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
         self.fill(gradient, "gradient", move |noise, places| match noise {
-            AnyStream::Plain(stream) => stream.add_next_into_places(places, scale),
+            AnyStream::Plain(stream) => {
+                let step = stream.step();
+                let accept = |digest| self.released.take(step, Use::Released(digest));
+                stream.add_next_into_places_if(places, scale, accept)
+            }
             AnyStream::OnGrid(_) => {
                 let must_be =
                     "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
@@ -273,6 +344,9 @@ impl NoiseStream {
 
     /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid sum and noise are rounded to it and added in whole
     /// numbers; a plain sum is added in double precision. Divide the result by the expected batch size.
+    ///
+    /// A step releases one sum: another one is refused in this process, by this stream or another that makes the same noise. So is a sum that is not finite, or too
+    /// large for the grid. `out` is zeros then, and the step still to come.
     fn release(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
         let sums = Arrays::<f64>::of("sum", sum)?;
         refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
@@ -280,26 +354,42 @@ impl NoiseStream {
         let sums =
             sums.iter().map(|array| array.as_slice().map_err(Raised::failed)).collect::<Result<Vec<_>>>()?;
         self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
-        self.fill(out, "out", move |noise, places| noise.release_places(&sums, places))
+        self.fill(out, "out", move |noise, places| {
+            let step = noise.step();
+            noise.release_places_if(&sums, places, |digest| self.released.take(step, Use::Released(digest)))
+        })
     }
 
     /// Makes `step` the next one. Ctrl-C stops it on the way, at the step that `step` then tells; `progress(step, of)` is called
     /// now and then.
     ///
-    /// Seeking backwards makes noise again that was already returned. Released with another gradient, it would void the privacy of both releases.
-    #[pyo3(signature = (step, *, progress=None))]
-    fn seek(&self, py: Python<'_>, step: usize, progress: Option<&Bound<'_, PyAny>>) -> Result<()> {
+    /// Seeking backwards makes noise again that was already returned. Released with another sum, it would void the privacy of both releases: that is
+    /// refused, in this process, unless `reuse_noise_unprotected` is True, which forgets what was released from `step` on. It is for releases that nobody saw.
+    #[pyo3(signature = (step, *, progress=None, reuse_noise_unprotected=false))]
+    fn seek(
+        &self,
+        py: Python<'_>,
+        step: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        reuse_noise_unprotected: bool,
+    ) -> Result<()> {
         let mut at = self.with(py, |noise| Ok(noise.sought_from(step)))?;
         // The first part goes to where the past begins, and refuses a step that there is not.
         let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
         loop {
             let start = Instant::now();
-            at = self.with(py, |noise| noise.seek(next).map(|()| noise.step()))?;
+            at = self.with(py, |noise| {
+                noise.seek(next)?;
+                Ok(noise.step())
+            })?;
             py.check_signals()?;
             if let Some(progress) = progress {
                 progress.call1((at, step))?;
             }
             if at == step {
+                if reuse_noise_unprotected {
+                    self.released.forget(step);
+                }
                 return Ok(());
             }
             let took = start.elapsed();
@@ -311,7 +401,7 @@ impl NoiseStream {
     /// Saves the run's key, the step and the state to a file that only its owner can read, whole or not at all; what was there is
     /// replaced. Whoever reads the file knows all noise of the run.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
-        self.with(py, |noise| noise.save(path))
+        self.with(py, |noise| Ok(noise.save(path)?))
     }
 
     /// The step that comes next, from 0; after the last it is `steps`.

@@ -173,8 +173,8 @@ class CorrelatedNoise(NotCopied, Strategy):
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
                 raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
-            # Behind by what was released when the last server died.
-            stream.seek(self.step)
+            # Behind by what was released when the last server died. What an attempt released that is not in the ledger was handed on to nobody.
+            stream.seek(self.step, reuse_noise_unprotected=True)
         # Noise of another key would not cancel what was released.
         self._ledger.bind("token", stream.token)
         self._stream, self._key = stream, None

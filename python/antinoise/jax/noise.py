@@ -148,8 +148,6 @@ class Noise(NotCopied):
 
     def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
         parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
-        if not all(np.isfinite(part).all() for part in parts):
-            raise ValueError("sum is not finite but must be one of clipped gradients")
         batch = self._own_batch()
         self._stream.release(parts, row)
         self._use_up(batch)
@@ -195,9 +193,14 @@ class Noise(NotCopied):
         threads: int | None = None,
         trust_float32_sums: bool = False,
         batches_from_elsewhere: bool = False,
+        reuse_noise_unprotected: bool = False,
     ) -> Noise:
         """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings. RuntimeError where a file of it was
-        altered, or is another checkpoint's."""
+        altered, or is another checkpoint's.
+
+        Two processes that continue from one folder use the same noise twice, and nothing can notice it. In one process the noise of a step that was
+        used after `save` is refused to another sum, unless `reuse_noise_unprotected` says that nobody sees what it was used for.
+        """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
         commitment, shapes = json.loads(content_of(_layout_file(Path(folder))))
@@ -207,6 +210,8 @@ class Noise(NotCopied):
         stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
         if stream.commitment != commitment:
             raise RuntimeError(f"noise in {folder} is not what was saved with its layout: files of several checkpoints were mixed. Use another one")
+        if reuse_noise_unprotected:
+            stream._forget_released(stream.step)
         noise._use(stream, batches_from_elsewhere)
         return noise
 

@@ -50,6 +50,9 @@ class CorrelatedNoise(NotCopied):
     With `ahead` the noise of the next step is made on a thread of its own while the model works, and waits in the host's memory (pinned where the model
     is on an accelerator, which then adds it to the sum). Its bits are the same.
 
+    Two processes that go on from one state add the same noise to different sums, whose difference then has none, and nothing can notice it. In one process the
+    second sum of a step is refused, unless `reuse_noise_unprotected=True` says, before a state is loaded, that nobody sees what was released after it.
+
     `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as secret as it.
     """
 
@@ -65,9 +68,10 @@ class CorrelatedNoise(NotCopied):
         batches_from_elsewhere: bool = False,
         ahead: bool = False,
         trust_float32_sums: bool = False,
+        reuse_noise_unprotected: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
-        self._ahead, self._trusted = ahead, trust_float32_sums
+        self._ahead, self._trusted, self._reuse = ahead, trust_float32_sums, reuse_noise_unprotected
         # Nobody here deals out what an external sampler draws.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         reshard(model)
@@ -245,7 +249,7 @@ class CorrelatedNoise(NotCopied):
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
         step = self.step
-        self._rows.release()
+        all_make(self._rows.release)
         if batch is not None:
             self._examples.record(step, batch)
         if self._sampler is not None:
@@ -332,6 +336,8 @@ class CorrelatedNoise(NotCopied):
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
         self._examples.resume(participations)
+        if self._reuse:
+            stream._forget_released(self.step)
 
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
         """This process's part of the state, which is still to be checked."""

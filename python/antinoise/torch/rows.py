@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from .. import NoiseStream
+from .digest import digest_of_release
 from .release import Part
 
-# Whole points up to this are added exactly; what is beyond counts as it.
+# Whole points up to this are added exactly.
 _BOUND = 2.0**51
 
 
@@ -46,8 +47,7 @@ class Rows:
         if self._stream.step == self._stream.steps:
             return
         self._row = row = self._empty() if self._row is None else self._row
-        make = self._stream.next_into if self._spacing is None else self._stream.next_points_into
-        self._coming = self._thread.submit(make, row.numpy())
+        self._coming = self._thread.submit(self._stream._make_ahead_into, row.numpy())
 
     def waiting(self) -> Tensor | None:
         """The bits of the row that was made ahead, if there is one: as secret as the noise."""
@@ -69,8 +69,12 @@ class Rows:
             self._stream.release(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
             return
         assert self._row is not None
-        for part, row in zip(self._parts, self._row.split([part.size_of_share for part in self._parts])):
-            part.row.copy_(self._released(part.sum, row.to(part.sum.device, non_blocking=True)))
+        rows = self._row.split([part.size_of_share for part in self._parts])
+        released = [self._released(part.sum, row.to(part.sum.device, non_blocking=True)) for part, row in zip(self._parts, rows)]
+        # Where it is refused, the row waits for the sum that it is for.
+        self._stream._release_made(self.step, digest_of_release(released))
+        for part, release in zip(self._parts, released):
+            part.row.copy_(release)
         # What is copied from is not written over before it was read.
         if bits.is_pinned():
             torch.cuda.synchronize()
@@ -80,10 +84,9 @@ class Rows:
             self._begin()
 
     def _released(self, sum: Tensor, row: Tensor) -> Tensor:
-        """What `NoiseStream.release` writes, on the sum's device."""
+        """What `NoiseStream.release` writes, on the sum's device; NaN where the sum is too large for whole points."""
         if self._spacing is None:
             return (sum + row).to(torch.float32)
         points = torch.round(sum / self._spacing)
-        # What is not a number counts as the lower bound.
-        points = torch.where(points > -_BOUND, points, -_BOUND).clamp(max=_BOUND)
+        points = torch.where(points.abs() <= _BOUND, points, torch.nan)
         return ((points + row) * self._spacing).to(torch.float32)

@@ -184,7 +184,7 @@ fn release_each<N: Copy>(
     }
 }
 
-/// spacing (given / spacing, rounded, + noise), where noise is in whole points.
+/// spacing (given / spacing, rounded, + noise), where noise is in whole points; NaN where what is given is too large for that.
 #[inline(always)]
 fn released(spacing: f64, given: f64, noise: f64) -> f32 {
     /// Sums of two whole numbers up to this are exact.
@@ -192,9 +192,7 @@ fn released(spacing: f64, given: f64, noise: f64) -> f32 {
     // Exact: the spacing is a power of two.
     let per_spacing = 1.0 / spacing;
     let points = (given * per_spacing).round_ties_even();
-    // Not `clamp`, which would let NaN through.
-    let points = if points > -BOUND { points } else { -BOUND };
-    let points = if points < BOUND { points } else { BOUND };
+    let points = if points.abs() <= BOUND { points } else { f64::NAN };
     ((points + noise) * spacing) as f32
 }
 

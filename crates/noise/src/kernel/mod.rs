@@ -15,6 +15,7 @@ mod plain;
 mod retained;
 mod ring;
 mod scratch;
+mod seen;
 mod step;
 mod sum;
 
@@ -26,5 +27,7 @@ pub use on_grid::OnGrid;
 pub use plain::Plain;
 pub(crate) use plain::Target;
 pub(crate) use scratch::Scratch;
+pub(crate) use seen::SeenByAll;
+pub use seen::{BLOCK_WEIGHTS, Seen, block_factor};
 pub(crate) use step::Kernel;
 pub(crate) use sum::Term;

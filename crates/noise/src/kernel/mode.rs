@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::{Kernel, LookAhead, Scratch};
+use super::{Kernel, LookAhead, Scratch, Seen};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
@@ -67,6 +67,9 @@ pub trait HandsOut<O>: Steps {
 
     /// Hands out a row that was stored.
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
+
+    /// What is seen of the outputs from `first` on; nothing where they are noise alone.
+    fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[O]) -> Option<Seen>;
 }
 
 /// What a thread of this mode works in.

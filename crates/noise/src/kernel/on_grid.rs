@@ -4,7 +4,7 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
 use super::{
-    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, blt_on_grid, past_sum,
+    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, blt_on_grid, past_sum,
     past_sum_on_grid, store_rows,
 };
 use crate::error::Result;
@@ -124,6 +124,10 @@ impl HandsOut<f32> for OnGrid {
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
         release_points(isa, self.grid.spacing(), how.target.map(Given::first), row, out);
     }
+
+    fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {
+        target.map(|_| Seen::of(isa, first, out))
+    }
 }
 
 /// The noise alone in whole points, all of which must fit.
@@ -140,6 +144,10 @@ impl HandsOut<i32> for OnGrid {
 
     fn hand_out_row(self, _: Isa, _: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [i32]) {
         out.copy_from_slice(row);
+    }
+
+    fn see(_: Isa, (): &Self::Target<'_>, _: usize, _: &[i32]) -> Option<Seen> {
+        None
     }
 }
 

@@ -4,7 +4,7 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::output::{add_scaled, release_scaled, write_scaled};
 use super::sum::accumulate;
-use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Steps, TileSteps, store_rows};
+use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, store_rows};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::places::{Given, Pieces};
@@ -105,5 +105,12 @@ impl HandsOut<f32> for Plain {
 
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[f32], out: &mut [f32]) {
         self.hand_out(isa, how, row, out);
+    }
+
+    fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {
+        match target {
+            Target::Overwrite => None,
+            Target::Add(_) | Target::Release(_) => Some(Seen::of(isa, first, out)),
+        }
     }
 }
