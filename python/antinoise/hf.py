@@ -31,6 +31,8 @@ from .torch.processes import all_make
 from .torch.secret import go_on, load_secret, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
+# Arguments that make the updates; a checkpoint's optimizer and schedule would take the place of others without a word.
+_UPDATES = ("learning_rate", "weight_decay", "optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_type")
 
 # Of the Trainer: what is called or replaced here.
 _OVERRIDDEN = (
@@ -169,6 +171,8 @@ class PrivateTrainer(Trainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         state = state_of(self.noise, self._plan)
+        if "finished" not in state:
+            state["arguments"] = self._arguments()
         if self.args.should_save:
             save_secret(state, os.path.join(output_dir, NOISE_NAME))
 
@@ -184,4 +188,15 @@ class PrivateTrainer(Trainer):
         if self.noise.step > 0:
             raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
         state: dict[str, Any] = load_secret(path)
+        now = self._arguments()
+        was = state.pop("arguments", now)
+        changed = [f"{name} is {now[name]} and was {was[name]}" for name in now if now[name] != was[name]]
+        if changed and not self._how["reuse_noise_unprotected"]:
+            raise RuntimeError(
+                f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise that the run before has used. Give the same "
+                "arguments, or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
+            )
         return state
+
+    def _arguments(self) -> dict[str, str]:
+        return {name: str(getattr(self.args, name, None)) for name in _UPDATES}

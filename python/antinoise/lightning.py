@@ -93,6 +93,8 @@ class PrivateTraining(Callback):
         if self._noise is None:
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.draw_from(self._sampler)
+            # Schedules by epoch move on after an epoch's checkpoint is saved; the checkpoint's rates take the place of others.
+            self._noise.compare_rates = False
             self._module = pl_module
             del self._key
             if state is not None:

@@ -191,6 +191,40 @@ def test_layers_are_clipped_apart_where_that_is_said(tmp_path):
     assert all(torch.allclose(held.total, total, rtol=1e-4, atol=1e-6) for held, total in zip(made.noise_sums, wanted, strict=True))
 
 
+def resumed_otherwise(plan, folder, message, how=None, change=None, **arguments):
+    """Four steps, and what goes on with their checkpoint otherwise, which is refused before anything is released."""
+    trainer(plan, folder, save_strategy="steps", save_steps=4, max_steps=4).train()
+    checkpoint = folder / "checkpoint-4"
+    if change:
+        change(checkpoint)
+    made = trainer(plan, folder, how=how, **arguments)
+    with pytest.raises(RuntimeError, match=message):
+        made.train(resume_from_checkpoint=str(checkpoint))
+    assert not made.seen and made.noise.step in (0, 4)
+    trainer(plan, folder, how=(how or {}) | dict(reuse_noise_unprotected=True), **arguments).train(resume_from_checkpoint=str(checkpoint))
+
+
+def test_a_checkpoint_is_not_gone_on_with_at_another_learning_rate(plan, tmp_path):
+    resumed_otherwise(plan, tmp_path, "learning_rate is 0.01 and was 5e-05 when the checkpoint was saved", learning_rate=0.01)
+
+
+def test_a_checkpoint_is_not_gone_on_with_on_other_data(plan, tmp_path):
+    rows = data()
+    rows[17]["input_ids"][0] = 1 + rows[17]["input_ids"][0] % 28
+    resumed_otherwise(plan, tmp_path, "data set are not as when the state of step 4 was saved", how=dict(train_dataset=rows))
+
+
+def test_a_checkpoint_is_not_gone_on_with_from_other_weights(plan, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    def change(checkpoint):
+        path = checkpoint / "adapter_model.safetensors"
+        weights = load_file(path)
+        save_file({name: weight + 0.01 for name, weight in weights.items()}, path)
+
+    resumed_otherwise(plan, tmp_path, "weights are not as when the state of step 4 was saved", change=change)
+
+
 REFUSALS = [
     (dict(max_grad_norm=1.0), {}, "max_grad_norm is 1.0 but must be 0: the plan clips"),
     (dict(gradient_accumulation_steps=2), {}, "gradient_accumulation_steps is 2 but must be 1"),

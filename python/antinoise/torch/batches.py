@@ -57,6 +57,8 @@ class BatchSampler(Sampler[list[int]]):
     _batches: Batches | None
     # The step whose batch is in the loop's hands.
     _handed: int | None
+    # What they are the batches of, where a loader says it.
+    dataset: Any = None
 
     def check(self, noise: NoiseStream) -> None:
         """Refuses to be the batches of another run's noise, where they were made of a key."""

@@ -53,6 +53,7 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
     if plan.sampler["kind"] in ("poisson", "balls-in-bins", "b-min-sep"):
         collate = how.get("collate_fn")
         how["collate_fn"] = CollateEmpty(dataset) if collate is None else CollateEmpty(dataset, collate)
+    sampler.dataset = dataset
     return PlannedLoader(dataset, batch_sampler=sampler, **how)
 
 

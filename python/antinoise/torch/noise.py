@@ -21,6 +21,7 @@ from .failures import await_sums
 from .layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
 from .loaders import loader_of
 from .optimizers import guard, has_hook, mark_noisy
+from .origin import ORIGIN, UNKNOWN, Origin, differences, digest_of_data, origin_of
 from .participations import StepExamples
 from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
@@ -93,6 +94,10 @@ class CorrelatedNoise(NotCopied):
         self._sampler: BatchSampler | None = None
         self._examples = StepExamples(plan, self._from_elsewhere)
         agree("batches_from_elsewhere", self._from_elsewhere)
+        self._steps_made_by: ReferenceType[torch.optim.Optimizer] | None = None
+        self._dataset: tuple[int, str, Tensor] = (0, "", UNKNOWN)
+        # Of a state, until its first step was compared with it.
+        self._origin: Origin | None = None
         how: dict[str, Any] = dict(run=run, shard=self._shard, threads=threads, state_in_memory=True)
         # A key that has served before is one process's: the others have copies of it.
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
@@ -185,6 +190,7 @@ class CorrelatedNoise(NotCopied):
         if self._handle is not None:
             raise ValueError("optimizer is a second one but must be the only one: detach() the first")
         self.check_optimizer(optimizer)
+        self._steps_made_by = ref(optimizer)
         if batches is not None:
             self.draw_from(batches)
 
@@ -226,7 +232,10 @@ class CorrelatedNoise(NotCopied):
     @torch.no_grad()
     def _add(self, error: Exception | None, optimizer: torch.optim.Optimizer | None) -> None:
         found, named = None, self._examples.take_named()
+        if optimizer is not None:
+            self._steps_made_by = ref(optimizer)
         try:
+            self._check_origin()
             if error is None:
                 if optimizer is not None:
                     self.check_optimizer(optimizer)
@@ -260,6 +269,32 @@ class CorrelatedNoise(NotCopied):
                 mean = row.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
                 mark_noisy(p.grad)
+
+    # Whether a state's learning rates are compared: not where a schedule moves on between its saving and its next step.
+    compare_rates = True
+
+    def _origin_now(self) -> Origin:
+        dataset = None if self._sampler is None else self._sampler.dataset
+        if self._dataset[:2] != (id(dataset), self.token):
+            self._dataset = id(dataset), self.token, digest_of_data(dataset, self.token)
+        optimizer = None if self._steps_made_by is None else self._steps_made_by()
+        now = origin_of(self._parameters, self._parts, optimizer, self._dataset[2])
+        return now if self.compare_rates else now | {"learning rate": UNKNOWN.clone()}
+
+    def _check_origin(self) -> None:
+        """Refuses to go on with a state where its next step would release another sum than the run that saved it."""
+        if self._origin is None:
+            return
+        changed = differences(self._origin, self._origin_now())
+        error = None
+        if changed:
+            error = RuntimeError(
+                f"{' and '.join(changed)} are not as when the state of step {self.step} was saved: another sum would be released under the noise of the run that "
+                "saved it, and the difference of both has none. Nothing was released. Load model, optimizer and noise of one checkpoint and give it the same data, "
+                "or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
+            )
+        together(error)
+        self._origin = None
 
     def _found(self) -> Collected:
         if self._layout_now() != self._layout:
@@ -322,6 +357,7 @@ class CorrelatedNoise(NotCopied):
             "layout": as_tensor(bytes.fromhex(self._digest)),
             "participations": self._examples.saved(),
             "past": past,
+            **self._origin_now(),
         }
         # See state.py for how to bind more to the state.
         commitment = self._stream.state_commitment(steps, total_of(sum_of_mine), extra=extra_of(state))
@@ -336,7 +372,9 @@ class CorrelatedNoise(NotCopied):
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
         self._examples.resume(participations)
+        self._origin = {name: state[name].clone() for name in ORIGIN}
         if self._reuse:
+            self._origin = None
             stream._forget_released(self.step)
 
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
