@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Columns, Handling, Late, Query, Release, Settings, Status, published, query_while};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use serde::Serialize;
@@ -136,7 +136,11 @@ impl RunningCounts {
     /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date (no datetime). `events` is a table with
     /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
     /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
-    /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. An error leaves nothing behind.
+    /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. A
+    /// user is text or a whole number, which is one user however it is written (7, 7.0, "7"); names that
+    /// differ from another
+    /// only in case, spaces or Unicode form are users of their own, and a UserWarning names some. An error
+    /// leaves nothing behind.
     ///
     /// Returns a dict of exact numbers, which are not private: they are for whoever runs the release.
     #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse"))]
@@ -160,6 +164,12 @@ impl RunningCounts {
             let found = events::read(events, &columns, handling, &mut freezing)?;
             // Whoever made the rows may have forked: only the parent goes on.
             self.owner.check("RunningCounts")?;
+            // Whole, and not shared: another thread may be given it.
+            let read = &mut freezing;
+            if let Some(warning) = py.detach(move || read.similar_users())?.warning() {
+                let message = std::ffi::CString::new(warning.replace('\0', " ")).map_err(Raised::failed)?;
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
+            }
             py.detach(|| freezing.commit())?;
             Ok(found)
         })?;

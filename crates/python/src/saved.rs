@@ -47,7 +47,8 @@ impl SavedState {
         look_ahead: Option<usize>,
     ) -> Result<Self> {
         let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
-        let Wanted { builder, coordinates, run, own_threads } = Wanted::new(plan.get(), dim, run, shard, speed)?;
+        let Wanted { builder, coordinates, run, own_threads } =
+            Wanted::new(plan.get(), dim, run, shard, speed)?;
         let grid = plan.get().verified().release.grid()?;
         let words = Arrays::<i32>::one("words", words)?;
         let words = words.as_slice().map_err(Raised::failed)?;

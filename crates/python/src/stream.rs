@@ -56,7 +56,11 @@ pub struct Made {
 
 impl NoiseStream {
     /// A stream that was made in this process.
-    pub fn of(noise: AnyStream, plan: &Plan, Made { run, coordinates, own_threads, guessable }: Made) -> Self {
+    pub fn of(
+        noise: AnyStream,
+        plan: &Plan,
+        Made { run, coordinates, own_threads, guessable }: Made,
+    ) -> Self {
         let same = (token(noise.rng(Purpose::Token, 0)), noise.description());
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());

@@ -3,7 +3,7 @@
 use antinoise_input::InvalidParameter;
 use antinoise_release::Period;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyFloat, PyString};
 
 use crate::errors::{Raised, Result};
 
@@ -46,10 +46,41 @@ pub fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     if let Ok(is_true) = cell.extract::<bool>() {
         return Ok(is_true.to_string());
     }
+    if what == "user" {
+        return user(row, cell);
+    }
     match cell.extract::<i64>() {
         Ok(number) if !is_truth_or_span(cell) => Ok(number.to_string()),
         _ => Err(refused(what, row, kind(cell), "text, a whole number, or true or false")),
     }
+}
+
+/// A user that is a number, as `antinoise_input::table::user_name` reads it: with digits alone if it was
+/// exact.
+fn user(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
+    let must_be = "text, a whole number, or true or false";
+    if is_truth_or_span(cell) || is_named(cell, "datetime64") {
+        return Err(refused("user", row, kind(cell), must_be));
+    }
+    if let Ok(number) = cell.py().import("operator")?.call_method1("index", (cell,)) {
+        return Ok(number.str()?.to_cow()?.into_owned());
+    }
+    let is_real = cell.is_instance_of::<PyFloat>()
+        || ["float64", "float32", "float16"].iter().any(|name| is_named(cell, name));
+    let number: f64 =
+        cell.extract().ok().filter(|_| is_real).ok_or_else(|| refused("user", row, kind(cell), must_be))?;
+    let exact = if is_named(cell, "float16") {
+        11
+    } else if is_named(cell, "float32") {
+        24
+    } else {
+        53
+    };
+    if number.abs() >= f64::from(exact).exp2() {
+        let must_be = format!("below 2^{exact}: larger ones may have been rounded, and be several users");
+        return Err(InvalidParameter::new(format!("user of an event (row {row})"), number, must_be).into());
+    }
+    Ok(format!("{number:?}"))
 }
 
 /// A time that is no text.
