@@ -133,7 +133,11 @@ fn resumed(recursion: &Recursion, grid: Option<Grid>, bytes: &[u8]) -> Result<An
         return Err(Error::AlteredState);
     }
     let words: Vec<i32> = words.iter().map(|word| i32::from_le_bytes(*word)).collect();
-    let key = Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(&head[16..48]))).unwrap();
+    let copied = |key: &mut [u8]| {
+        key.copy_from_slice(&head[16..48]);
+        Ok::<_, ()>(())
+    };
+    let key = Key::from_reader(copied).unwrap();
     let at = StateAt { step: number(0), made: number(8) };
     // Only the label is of another run.
     let restored = builder(recursion, 3).resume_any_state(grid, key, at, &words)?;

@@ -315,7 +315,12 @@ fn parts(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<StreamBuild
 
 /// The key of a stream's run, as a state keeps it.
 fn run_key(stream: &AnyStream) -> Key {
-    let copied = |lent: &[u8; 32]| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(lent)));
+    let copied = |lent: &[u8; 32]| {
+        Key::from_reader(|key| {
+            key.copy_from_slice(lent);
+            Ok::<_, ()>(())
+        })
+    };
     stream.lend_run_key(copied).unwrap()
 }
 
