@@ -255,7 +255,7 @@ impl NoiseStream {
     fn sum_of_words(&self, py: Python<'_>, purpose: &str, words: &Bound<'_, PyAny>) -> Result<u128> {
         let words = Arrays::<i32>::one("words", words)?;
         let words = words.as_slice().map_err(Raised::failed)?;
-        self.with(py, |noise| noise.sum_of_words(purpose, words))
+        self.with(py, |noise| Ok(noise.sum_of_words(purpose, words)?))
     }
 
     /// The 32 bytes by which `SavedState.resume` knows a state: a digest, keyed by the run's key, of plan, steps, the `total` of the sums of

@@ -39,7 +39,7 @@ fn numbers_are_one_user_however_csv_and_json_write_them() {
     let mut numbers: Vec<u64> = vec![0, 7, (1 << 53) - 1, (1 << 53) + 1, u64::MAX];
     numbers.extend((0..2000).map(|_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> (state >> 33) % 60
+        state >> ((state >> 33) % 60)
     }));
     numbers.sort_unstable();
     numbers.dedup();
