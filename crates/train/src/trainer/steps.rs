@@ -205,8 +205,13 @@ mod tests {
                 let (batch, scales) = (trainer.turn(step).to_vec(), trainer.optimizer.scales());
                 let contribution = setup.contribution(scales.as_deref());
                 let parameters = &trainer.parameters;
-                let sum =
-                    model.contribution_sum(contribution, parameters, &dataset.train, &batch, plan.clip_norm);
+                let sum = setup.model.contribution_sum(
+                    contribution,
+                    parameters,
+                    &dataset.train,
+                    &batch,
+                    plan.clip_norm,
+                );
                 let sum = sum.unwrap().gradient;
                 trainer.step().unwrap();
                 own.next_points_into(&mut points).unwrap();
