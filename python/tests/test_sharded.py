@@ -54,7 +54,7 @@ def train(kinds, folder):
     for kind in kinds:
         model = arranged(kind, small_model())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-        noise, seen = CorrelatedNoise(model, plan, key_here()).attach(optimizer), []
+        noise, seen = CorrelatedNoise(model, plan, key_here(), reuse_noise_unprotected=True).attach(optimizer), []
         for x, y in DataLoader(rows(), batch_sampler=noise.batch_sampler()):
             how = dict(micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
             if noise.step % 2:

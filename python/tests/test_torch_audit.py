@@ -63,7 +63,7 @@ class Training:
             for p in self.model.parameters():
                 p.zero_()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE, momentum=MOMENTUM)
-        self.noise = CorrelatedNoise(self.model, self.plan, key, **self.how)
+        self.noise = CorrelatedNoise(self.model, self.plan, key, reuse_noise_unprotected=True, **self.how)
 
     def batches(self):
         return self.noise.batch_sampler()
@@ -157,7 +157,7 @@ class PastLost(Training):
     batches = NoiseOfAnotherRun.batches
 
     def restore(self, state):
-        self.noise = CorrelatedNoise(self.model, self.plan, self.key(), **self.how)
+        self.noise = CorrelatedNoise(self.model, self.plan, self.key(), reuse_noise_unprotected=True, **self.how)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
 
@@ -180,9 +180,11 @@ def shards_with_shared_counters(plan, key):
 
 def rows_of(plan, streams):
     rows = [[np.empty(size, np.float32) for size in sizes] for sizes in [[4, 5, DIM - 9]] * plan.steps]
-    for row in rows:
-        for stream, part in zip(streams, row):
-            stream.next_into(part)
+    for place, stream in enumerate(streams):
+        # The audit's trainings have released under the same noise.
+        stream.seek(0, reuse_noise_unprotected=True)
+        for row in rows:
+            stream.next_into(row[place])
     return np.array([np.concatenate(row) for row in rows])
 
 

@@ -1,5 +1,6 @@
 """Batches in PyTorch: each step has its own, handed out once; whatever a loop does, examples take part as the plan says or the run is refused."""
 
+import copy
 import random
 
 import numpy as np
@@ -83,8 +84,10 @@ class Loop:
             self.loader = self.noise.loader(Numbered(), num_workers=workers)
         self.used = []
         if state:
-            self.noise.load_state_dict(state[0])
-            self.used = list(state[1])
+            noise, self.used, model, optimizer = state
+            self.model.load_state_dict(model)
+            self.optimizer.load_state_dict(optimizer)
+            self.noise.load_state_dict(noise)
         self.batches = iter(self.loader)
 
     def step(self, batch):
@@ -94,7 +97,7 @@ class Loop:
         self.used.append(numbers.tolist())
 
     def state(self):
-        return self.noise.state_dict(), self.used
+        return self.noise.state_dict(), list(self.used), copy.deepcopy(self.model.state_dict()), self.optimizer.state_dict()
 
 
 def whole_of(plan):
@@ -277,16 +280,18 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
     loop = Loop(plan)
     for _ in range(13):
         loop.step(next(loop.batches))
-    state = loop.noise.state_dict()
+    state, *others = loop.state()
     taken = state["participations"]
     assert an.Participations.from_bytes(plan, taken.numpy().tobytes()).next_step == 13 and len(taken) == 8 * 241
     for at, value in ((0, 12), (8, 1), (8 + 4, 5), (len(taken) - 8, 0)):
         altered = taken.clone()
         altered[at] = value + (altered[at] == value)
+        with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
+            Loop(plan, state=(state | {"participations": altered}, *others))
         with pytest.raises(ValueError, match="participations"):
-            Loop(plan, state=(state | {"participations": altered}, []))
+            loop.noise._examples.restored(altered, loop.noise._stream, 13)
     with pytest.raises(ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"):
-        Loop(plan, state=(state | {"participations": taken[:8]}, []))
+        loop.noise._examples.restored(taken[:8], loop.noise._stream, 13)
     # A run whose batches came from elsewhere does not go on with the plan's.
     elsewhere = made(plan)[2]
     elsewhere.add_()
@@ -318,6 +323,7 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
     with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
         step(noise, optimizer, model, None)
     other_model, other_optimizer, other = made(plan)
+    other_model.load_state_dict(model.state_dict())
     other.load_state_dict(noise.state_dict())
     with pytest.raises(ValueError, match="took part too often"):
         step(other, other_optimizer, other_model, batches[11])

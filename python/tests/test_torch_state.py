@@ -225,9 +225,14 @@ def test_sums_go_with_their_parameters():
     assert len(sums._held) == before
 
 
+def wide_model():
+    torch.manual_seed(1)
+    return nn.Linear(40, 30)
+
+
 def wide(plan, steps, key, run=None, ahead=True):
     """The state of a run at this step, of more coordinates than a block of a file has bytes."""
-    model = nn.Linear(40, 30)
+    model = wide_model()
     noise = CorrelatedNoise(model, plan, key, run=run, ahead=ahead, batches_from_elsewhere=True)
     for _ in range(steps):
         noise.add_()
@@ -245,7 +250,7 @@ def states():
 
 def rest(plan, state):
     """The next rows of a run that goes on with a state."""
-    model = nn.Linear(40, 30)
+    model = wide_model()
     noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(9), batches_from_elsewhere=True)
     noise.load_state_dict(state)
     rows = []

@@ -51,8 +51,8 @@ class CorrelatedNoise(NotCopied):
     With `ahead` the noise of the next step is made on a thread of its own while the model works, and waits in the host's memory (pinned where the model
     is on an accelerator, which then adds it to the sum). Its bits are the same.
 
-    Two processes that go on from one state add the same noise to different sums, whose difference then has none, and nothing can notice it. In one process the
-    second sum of a step is refused, unless `reuse_noise_unprotected=True` says, before a state is loaded, that nobody sees what was released after it.
+    Two processes that resume one state add the same noise to different sums, whose difference then has none, and nothing can notice it. In one process the
+    second sum of a step is refused, unless `reuse_noise_unprotected=True` says that nobody sees what was released under this noise before.
 
     `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as secret as it.
     """
@@ -117,6 +117,8 @@ class CorrelatedNoise(NotCopied):
         return None
 
     def _use(self, stream: NoiseStream, waiting: Tensor | None = None) -> None:
+        if self._reuse:
+            stream._forget_released(stream.step - (waiting is not None))
         self._stream = stream
         self._rows = Rows(stream, self._parts, self._plan.grid_spacing, ahead=self._ahead, waiting=waiting)
         external = self._plan.sampler["kind"] == "external"
@@ -372,10 +374,7 @@ class CorrelatedNoise(NotCopied):
         agree("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
         self._examples.resume(participations)
-        self._origin = {name: state[name].clone() for name in ORIGIN}
-        if self._reuse:
-            self._origin = None
-            stream._forget_released(self.step)
+        self._origin = None if self._reuse else {name: state[name].clone() for name in ORIGIN}
 
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
         """This process's part of the state, which is still to be checked."""
