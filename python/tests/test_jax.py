@@ -437,7 +437,7 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
     of = [(2, key(), "a"), (3, key(), "a"), (2, key(), "b"), (2, an.Key.from_seed_insecure(6), "a")]
     folders = [tmp_path / str(number) for number in range(4)]
     for folder, (steps, secret, run) in zip(folders, of):
-        noise = Noise(params, PLAN, secret, run=run)
+        noise = Noise(params, PLAN, secret, run=run, batches_from_elsewhere=True)
         for _ in range(steps):
             noise.release({"w": np.zeros((8, 12)), "b": np.zeros(8)})
         noise.save(folder)

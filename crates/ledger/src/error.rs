@@ -63,6 +63,10 @@ impl Error {
             }
             Some(ErrorCode::NotADatabase) => Self::refused(path, "another file", "a ledger"),
             Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, &source),
+            Some(ErrorCode::ReadOnly) => {
+                let must_be = "a file that can be written, in a folder that can, with its first bytes as they were written";
+                Self::refused(path, "read-only", must_be)
+            }
             Some(_) => Self::Database { path: path.to_path_buf(), source },
             // A value of another type than the tables have.
             None => Self::damaged(path, &source),

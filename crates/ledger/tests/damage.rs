@@ -186,6 +186,18 @@ fn a_copy_of_the_file_alone_knows_every_round() {
     );
 }
 
+/// A byte of the header says that nobody may write: SQLite's own words, "attempt to write a readonly database", name no cause.
+#[test]
+fn a_header_that_forbids_writing_is_refused_in_words() {
+    let (_folder, path, plan) = copy_of_python();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[18] = 3;
+    std::fs::write(&path, bytes).unwrap();
+    let refused = looked_at(&path, &plan).unwrap_err();
+    assert!(refused.is_bad_input(), "{refused:?}");
+    assert!(refused.to_string().contains("is read-only but must be a file that can be written"), "{refused}");
+}
+
 /// SQLite has no more pages: the change is undone, the ledger says that it is not sure, and what is opened again has all
 /// that calls had returned for, and goes on.
 #[test]
