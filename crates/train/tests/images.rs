@@ -90,3 +90,18 @@ fn what_is_no_set_of_images_is_refused_by_name() {
         assert!(error.is_bad_input() && error.to_string().contains(named), "{named}: {error}");
     }
 }
+
+/// A file of 59 bytes asked for 2^40 bytes of memory, which ends the process.
+#[test]
+fn an_image_that_only_says_that_it_is_huge_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    for side in [1 << 14, 1 << 20] {
+        let file = File::create(folder.path().join("train/bee/0.png")).unwrap();
+        let mut started = Encoder::new(file, side, side).write_header().unwrap();
+        started.write_chunk(png::chunk::IDAT, &[0x78, 1]).unwrap();
+        drop(started);
+        let error = data::images(folder.path()).unwrap_err();
+        assert!(error.is_bad_input() && error.to_string().contains("too large but must be"), "{error}");
+    }
+}

@@ -12,6 +12,8 @@ use super::file::bad;
 use crate::Error;
 
 const WHITE: f32 = 255.0;
+/// Memory is taken for what an image's header says, before there are pixels.
+const MOST_BYTES: usize = 1 << 26;
 
 /// Images from `folder/train/CLASS/*.png` and `folder/test/CLASS/*.png`: grey or RGB, all of one size. Classes are the folders in
 /// `train`, in the order of their names, which are public; images are in the order of theirs.
@@ -123,8 +125,9 @@ fn decoded(path: &Path) -> Result<(ImageShape, Vec<f32>), Error> {
         ColorType::Rgb => 3,
         _ => return Err(bad(path, "an image with transparent pixels", "grey or RGB without transparency")),
     };
+    let size = reader.output_buffer_size().filter(|&size| size <= MOST_BYTES);
     let size =
-        reader.output_buffer_size().ok_or_else(|| bad(path, "too large", "an image that fits in memory"))?;
+        size.ok_or_else(|| bad(path, "too large", format!("an image of {MOST_BYTES} numbers at most")))?;
     let mut bytes = vec![0; size];
     let info = reader.next_frame(&mut bytes).map_err(unreadable)?;
     let shape = ImageShape { height: info.height as usize, width: info.width as usize, channels };
