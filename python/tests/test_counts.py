@@ -559,8 +559,8 @@ def test_a_whole_number_is_one_user_in_every_table(tmp_path):
     exact = [number for number in numbers if number < 2**53]
     one, words = dict(max_rows=1, max_periods=1, periods=20), dict(time="t", user="u", key="k")
 
-    def rows(users):
-        return [{"t": 0, "u": user, "k": "a"} for user in users]
+    def rows(users, period=0):
+        return [{"t": period, "u": user, "k": "a"} for user in users]
 
     with create(tmp_path / "rows", **one) as counts:
         assert counts.freeze(0, rows(cell for number in numbers for cell in spellings(number)), **words)["counted"] == len(numbers)
@@ -589,7 +589,7 @@ def test_a_whole_number_is_one_user_in_every_table(tmp_path):
             assert tally["counted"] == 0 and tally["beyond_max_periods"] >= len(exact), period
         for user in (7.5, float("inf"), 2.0**53, np.float32(2**24), "7.5", "1e30", "nan"):
             with pytest.raises(ValueError, match=r"user of an event .*row 0.* is "):
-                counts.freeze(15, rows([user]), **words)
+                counts.freeze(15, rows([user], 15), **words)
         assert counts.status()["frozen"] == 1 + len(tables)
 
 

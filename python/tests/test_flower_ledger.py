@@ -121,7 +121,7 @@ def test_a_ledger_is_whole_without_any_other_file(path, tmp_path):
     for rounds in (1, 2):
         train(strategy, FakeGrid(), 1)
         shutil.copy(path, tmp_path / "copy.db")
-        assert [file.name for file in path.parent.glob("ledger.db-*")] == []
+        assert [file.name for file in path.parent.glob("ledger.db-wal")] == []
         assert Ledger(tmp_path / "copy.db", PLAN).step == rounds
         (tmp_path / "copy.db").unlink()
     strategy.close()

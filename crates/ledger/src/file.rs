@@ -1,6 +1,5 @@
 //! The SQLite file: checks of its owner and of its tables, and the lock that keeps other processes out.
 
-use std::io::Read;
 use std::path::Path;
 
 use antinoise_input::{InvalidParameter, owner};
@@ -44,16 +43,20 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         {
             database.pragma_update(None, name, value)?;
         }
+        Ok(database)
+    };
+    let settle = |database: &Connection| -> rusqlite::Result<()> {
         // Where the file is new: a participant changes a page of the file, and small ones are written sooner.
         database.pragma_update(None, "page_size", PAGE)?;
         // Nothing is written ahead: the file alone holds every change whose call returned, and so does a copy
         // of it between two changes.
         database.pragma_update(None, "journal_mode", "DELETE")?;
         database.pragma_update(None, "synchronous", "EXTRA")?;
-        database.pragma_update(None, "cache_size", -CACHE_KIB)?;
-        Ok(database)
+        database.pragma_update(None, "cache_size", -CACHE_KIB)
     };
     let mut database = opened().map_err(Error::database(path))?;
+    refuse_written_ahead(path, &database)?;
+    settle(&database).map_err(Error::database(path))?;
     let change = exclusive(&mut database).map_err(Error::database(path))?;
     create_or_check(path, &change)?;
     change.commit().map_err(Error::database(path))?;
@@ -71,19 +74,19 @@ fn refuse_others(path: &Path) -> Result<()> {
     if !found.is_file() {
         return Err(Error::refused(path, "no regular file", "a ledger"));
     }
-    owner::check(path, &found)?;
-    if is_written_ahead(path).map_err(Error::io(path))? {
-        let must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing";
-        return Err(Error::refused(path, "in journal mode WAL", must_be));
-    }
-    Ok(())
+    Ok(owner::check(path, &found)?)
 }
 
-/// Whether the header says that changes are written into another file first.
-fn is_written_ahead(path: &Path) -> std::io::Result<bool> {
-    let mut header = Vec::new();
-    std::fs::File::open(path)?.take(20).read_to_end(&mut header)?;
-    Ok(header.starts_with(b"SQLite format 3\0") && header.iter().skip(18).any(|version| *version == 2))
+/// Refuses a file whose changes are written into another file first. SQLite says so: to open and close the file here
+/// would drop the lock that another connection of this process has on it (POSIX).
+fn refuse_written_ahead(path: &Path, database: &Connection) -> Result<()> {
+    let mode: String =
+        database.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(Error::database(path))?;
+    if mode != "wal" {
+        return Ok(());
+    }
+    let must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing";
+    Err(Error::refused(path, "in journal mode WAL", must_be))
 }
 
 fn create_or_check(path: &Path, database: &Connection) -> Result<()> {

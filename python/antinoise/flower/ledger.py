@@ -92,10 +92,9 @@ class Ledger:
             raise ValueError(f"ledger {self.path} is damaged ({what}) but must be as it was written")
         return users[self.step]
 
-    def _refuse_written_ahead(self) -> None:
-        with self.path.open("rb") as file:
-            header = file.read(20)
-        if header.startswith(b"SQLite format 3\0") and 2 in header[18:]:
+    def _refuse_written_ahead(self, database: sqlite3.Connection) -> None:
+        # Asked of SQLite: to open and close the file here would drop the lock that another connection of this process has on it (POSIX).
+        if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing"
             raise ValueError(f"ledger {self.path} is in journal mode WAL but must be {must_be}")
 
@@ -104,7 +103,6 @@ class Ledger:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             refuse_others(self.path)
-            self._refuse_written_ahead()
         # A server may run in another thread than the one that made its strategy; it is one at a time.
         database = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
@@ -112,6 +110,7 @@ class Ledger:
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA synchronous = EXTRA")
             database.execute("BEGIN EXCLUSIVE")
+            self._refuse_written_ahead(database)
             self._create_or_check(database)
             database.execute("COMMIT")
         except sqlite3.OperationalError as error:
