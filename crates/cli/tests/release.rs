@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -311,9 +311,12 @@ fn a_killed_release_publishes_the_same_bits() {
     // A copy from before anything was frozen, with the same key: what it publishes may not differ. It is adopted.
     copy(&folder.join("whole"), &folder.join("killed"));
     json(folder, &["release", "adopt", "killed"]);
+    let mut took = Duration::MAX;
     for period in ["0", "1", "2", "3", "4", "5"] {
+        let begun = Instant::now();
         freeze(folder, "whole", period);
         json(folder, &["release", "publish", "whole"]);
+        took = took.min(begun.elapsed() / 2);
     }
     let all = |dir: &str| json(folder, &["release", "query", dir, "SELECT * FROM published"])["rows"].clone();
     let wanted = all("whole");
@@ -321,7 +324,8 @@ fn a_killed_release_publishes_the_same_bits() {
     for period in &mut periods {
         for _ in 0..KILLS / 6 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let after = Duration::from_micros(500 + (random >> 33) % 30_000);
+            // Moments from the first to a fifth beyond what a command takes here.
+            let after = took.mul_f64(1.2 * (random >> 33) as f64 / 2f64.powi(31));
             let status = json(folder, &["release", "status", "killed"]);
             let done = status["frozen"].as_u64().unwrap() > period.parse::<u64>().unwrap();
             let arguments = match done {
