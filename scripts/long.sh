@@ -48,7 +48,7 @@ fuzz_target() {
 mutants=(
     "accounting|crates/accounting/src|--lib --test=gdp --test=others --test=sampled"
     "mechanism|crates/mechanism/src/sensitivity|--lib --test=laws --test=forms --test=extremes"
-    "plan|crates/plan/src/{verify,sampler,turns,min_sep,bins}.rs|--lib --test=altered --test=claims --test=bins --test=b_min_sep"
+    "plan|crates/plan/src/{verify,sampler,turns,participations,min_sep,bins}.rs|--lib --test=altered --test=claims --test=bins --test=b_min_sep"
     "noise|crates/noise/src/{key/*,stream}.rs|--lib --test=key_file --test=keys --test=checkpoint --test=stream"
     "train|crates/train/src/clip|--lib --test=clipping --test=contributions --test=sensitivity"
     "release|crates/release/src/{freeze,publish}.rs|--lib --test=bad_input --test=streams --test=values --test=links"

@@ -246,3 +246,14 @@ fn bytes_are_the_same_in_any_portions() {
     parts.chunks_mut(7).for_each(|part| rng.fill_bytes(part));
     assert_eq!(whole, parts);
 }
+
+/// Two names that were read as one would share all noise.
+#[test]
+fn names_of_runs_are_read_as_they_are_written() {
+    for name in ["0", "1", "a", " a", "A", "a b", "\u{e9}", "e\u{301}"] {
+        let read: RunId = name.parse().unwrap();
+        assert_eq!((read.as_str(), &read), (name, &RunId::new(name).unwrap()));
+        assert_eq!(read == RunId::default(), name == "0");
+    }
+    assert!("".parse::<RunId>().is_err() && "a\n".parse::<RunId>().is_err());
+}

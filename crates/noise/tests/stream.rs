@@ -200,3 +200,35 @@ fn bad_parameters_are_named() {
     assert!(stream.seek(STEPS + 1).unwrap_err().to_string().starts_with("step is 14"));
     assert!(builder(&Recursion::Independent).threads(0).build(key()).is_err());
 }
+
+/// Processes that make parts of one stream agree by its description: whatever the noise depends on, apart from key and
+/// run, changes it, and nothing else does.
+#[test]
+fn descriptions_differ_where_the_noise_does() {
+    let (_, recursion) = cases().swap_remove(0);
+    let of = |builder: StreamBuilder| builder.build(key()).unwrap().description();
+    let described = of(builder(&recursion));
+    let sharded = builder(&recursion).shard(Shard::of_range(3..7)).build(Key::from_seed_insecure(6)).unwrap();
+    assert_eq!(sharded.description(), described);
+    let mut others: Vec<_> =
+        cases().into_iter().skip(1).map(|(_, recursion)| of(builder(&recursion))).collect();
+    others.extend([
+        of(builder(&recursion).cipher(Cipher::ChaCha20)),
+        of(NoiseStream::builder(recursion.clone(), STEPS - 1, DIM, NOISE_STD)),
+        of(NoiseStream::builder(recursion.clone(), STEPS, DIM + 1, NOISE_STD)),
+        of(NoiseStream::builder(recursion.clone(), STEPS, DIM, 2.0 * NOISE_STD)),
+    ]);
+    let compared = others.len();
+    others.push(described);
+    others.sort_unstable();
+    others.dedup();
+    assert!(compared > 8 && others.len() == compared + 1, "{compared} {}", others.len());
+}
+
+#[test]
+fn a_shard_is_empty_where_it_has_no_coordinate() {
+    let (_, recursion) = cases().swap_remove(0);
+    let of = |range| builder(&recursion).shard(Shard::of_range(range)).build(key()).unwrap();
+    let (none, some) = (of(5..5), of(5..6));
+    assert_eq!([(none.is_empty(), none.len()), (some.is_empty(), some.len())], [(true, 0), (false, 1)]);
+}
