@@ -93,7 +93,7 @@ fn changes(leaf: &Value) -> Vec<Value> {
             FLOATS.into_iter().chain(near).map(Value::Float).collect()
         }
         Value::Integer(x) => {
-            let near = [x / 2, x - 1, x + 1, 2 * x];
+            let near = [x / 2, x.wrapping_sub(1), x.wrapping_add(1), x.wrapping_mul(2)];
             WHOLE.into_iter().chain(near).map(Value::Integer).chain([Value::Float(f64::NAN)]).collect()
         }
         Value::String(_) => WORDS.iter().map(|word| Value::String((*word).into())).collect(),
