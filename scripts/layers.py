@@ -11,11 +11,11 @@ A crate declares its layers in the first page of its lib.rs, from the ground up;
     //! simd: uses the lines above
     //! ```
 
-A file may use what lies on a line above its own, and inside its directory whatever is no circle; nothing may use what its
-own mod.rs or lib.rs defines, since these use their files. Tests may use everything.
+A file may use what lies on a line above its own, and inside its directory whatever is no circle; nothing may
+use what its own mod.rs or lib.rs defines, since these use their files. Tests may use everything.
 
-Seen are `use` and paths that start with crate, super or self; a name that a mod.rs or lib.rs passes on is looked up where
-it comes from.
+Seen are `use` and paths that start with crate, super or self; a name that a mod.rs or lib.rs passes on is
+looked up where it comes from.
 """
 import re
 import sys
@@ -73,7 +73,7 @@ class Crate:
             if not path:
                 self.layers = declared(text) or self.layers
             code, files = without_tests(without_comments(text))
-            # A program beside its library is one more part of the root.
+            # A program next to its library (main.rs) is one more part of the root.
             self.code[path] = self.code.get(path, "") + code
             tests.update(path + (name,) for name in files)
         for path in [p for p in self.code if any(p[: len(t)] == t for t in tests)]:

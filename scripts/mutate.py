@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and the tests that should notice it.
+"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and
+the tests that should notice it.
 
     scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/sums.py -- COMMAND...
 
-Files are named within the package. COMMAND must succeed without a mutant, and takes so long that half as much again, and a minute, is a hang. One line for each
-mutant, killed or survived; the file is as it was when that line is printed.
+Files are named within the package. COMMAND must succeed without a mutant, and takes so long that half as much
+again, and a minute, is a hang. One line for each mutant, killed or survived; the file is as it was when that
+line is printed.
 """
 import argparse
 import ast

@@ -6,8 +6,9 @@
     python3 scripts/overflow_checks.py target/release/antinoise with                   processor time, in nine alternating rounds
     python3 scripts/overflow_checks.py target/release/antinoise with --instructions    instructions executed, by valgrind
 
-Times are the median over rounds of the ratio of the second build to the first, and the ratio of the least. Instructions do not depend on what else
-the machine does; a check that never fails is one or two of those that cost least, so that their ratio is above that of the times.
+Times are the median over rounds of the ratio of the second build to the first, and the ratio of the least.
+Instructions do not depend on what else the machine does; a check that never fails is one or two of those that
+cost least, so that their ratio is above that of the times.
 """
 import argparse
 import os

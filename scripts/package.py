@@ -4,10 +4,11 @@
     python3 scripts/package.py           packs every crate, looks into the packages, checks and runs what they hold
     python3 scripts/package.py --list    packs and looks, and compiles nothing
 
-Packages are unpacked into target/packed, a workspace of their own in which they stand for one another: nothing there can
-reach a file of this checkout. All their targets are checked and the examples of their pages run; then a project in a
-temporary folder, which knows of three of them alone, calibrates a noise multiplier and makes a step of noise.
-Compiled dependencies are those of this checkout. Python's standard library suffices.
+Packages are unpacked into target/packed, a workspace of their own in which they stand for one another:
+nothing there can reach a file of this checkout. All their targets are checked and the examples of their pages
+run; then a project in a temporary folder, which knows of three of them alone, calibrates a noise multiplier
+and makes a step of noise. Compiled dependencies are those of this checkout. Python's standard library
+suffices.
 """
 import json
 import os
@@ -21,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PACKED = TARGET / "packed"
-# What every package must hold beside its code.
+# What every package must hold in addition to its code.
 PAGES = {name: (ROOT / name).read_bytes() for name in ["LICENSE-MIT", "LICENSE-APACHE"]}
 MOST_BYTES = 1_000_000
 KEYS = ["description", "license", "repository", "readme", "rust-version", "keywords", "categories"]
@@ -53,7 +54,7 @@ def versions():
     """Name and version of every crate that a registry gets, and the names of the others."""
     found = run(["cargo", "metadata", "--no-deps", "--format-version=1"], stdout=subprocess.PIPE)
     packages = json.loads(found.stdout)["packages"]
-    # What a crate may be published to is told where it is not every registry: nowhere, an empty list.
+    # `publish` lists the registries a crate may go to: None is every registry, an empty list is none.
     published = {package["name"]: package["version"] for package in packages if package["publish"] is None}
     return published, sorted({package["name"] for package in packages} - set(published))
 
@@ -87,7 +88,8 @@ def look_into(archive):
 
 
 def unpack(files, folder):
-    """Writes what differs: cargo tells by its date whether a file is new, and all dates in packages are the same."""
+    """Writes what differs: cargo tells by its date whether a file is new, and all dates in packages are the
+    same."""
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         if str(path.relative_to(folder)) not in files:
             path.unlink()
@@ -140,7 +142,8 @@ def downstream(names):
         command = ["cargo", "run", "--quiet", "--release", "--target-dir", str(TARGET)]
         printed = run(command, folder, stdout=subprocess.PIPE, text=True).stdout
     sigma, epsilon, deviation = map(float, printed.split())
-    # Calibrated to epsilon 2 at delta 1e-6; the deviation of 10,000 normals is within 5 of its standard errors of 0.7%.
+    # Calibrated to epsilon 2 at delta 1e-6; the deviation of 10,000 normals is within 5 of its standard
+    # errors of 0.7%.
     if not (2.2304 < sigma < 2.2306 and 1.999 < epsilon <= 2.0 and abs(deviation / sigma - 1.0) < 0.036):
         sys.exit(f"a project that uses the packages prints {printed}")
     print(f"a project that uses the packages finds sigma {sigma:.6g}, epsilon {epsilon:.6g}, noise of {deviation:.4g}")

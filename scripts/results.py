@@ -5,8 +5,8 @@
     scripts/results.py max-loss blt       these sections; the others keep what they measured last
     scripts/results.py --all              every section, fashion-mnist among them (hours on small machines)
 
-Each section runs `antinoise` (built first), keeps what it printed in docs/results/SECTION.json, and the page is
-written anew from all of them. Python's standard library suffices.
+Each section runs `antinoise` (built first), keeps what it printed in docs/results/SECTION.json, and the page
+is written anew from all of them. Python's standard library suffices.
 """
 import json
 import math

@@ -1,12 +1,14 @@
-"""epsilon of many Poisson-sampled Gaussian steps by contour integration: an oracle that shares no code or method of
-discretisation with the crate. Not certified, but good to about 1e-9 where the characteristic function decays.
+"""epsilon of many Poisson-sampled Gaussian steps by contour integration: an oracle that shares no code or
+method of discretisation with the crate. Not certified, but good to about 1e-9 where the characteristic
+function decays.
 
     delta(epsilon) = 1/(2 pi) integral over w of M(z)^T e^{-z epsilon} / (z (1 + z)), z = theta + i w,
 
-for any theta > 0, with M(z) = E_P e^{z L} the moment generating function of one step's loss. Both integrals are of
-analytic functions, for which the trapezoid rule converges geometrically; theta is the saddle point.
+for any theta > 0, with M(z) = E_P e^{z L} the moment generating function of one step's loss. Both integrals
+are of analytic functions, for which the trapezoid rule converges geometrically; theta is the saddle point.
 
-Writes crates/accounting/tests/golden/composed_epsilon.csv. Needs numpy: `python3 scripts/accounting/bromwich.py`.
+Writes crates/accounting/tests/golden/composed_epsilon.csv. Needs numpy:
+`python3 scripts/accounting/bromwich.py`.
 """
 
 from pathlib import Path

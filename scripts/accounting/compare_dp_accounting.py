@@ -2,8 +2,8 @@
 
 Makes a virtual environment in target/accounting-venv, installs dp-accounting there, runs the example binary
 `epsilon` of this crate and dp-accounting's privacy loss distributions on the same settings, one after the
-other, and prints every setting where they differ by more than 0.1%, or where dp-accounting's figure is below our lower
-bound, then a summary. Contour integration (bromwich.py) decides who is right.
+other, and prints every setting where they differ by more than 0.1%, or where dp-accounting's figure is below
+our lower bound, then a summary. Contour integration (bromwich.py) decides who is right.
 
     python3 scripts/accounting/compare_dp_accounting.py [--quick]
 """

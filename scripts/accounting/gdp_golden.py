@@ -1,4 +1,5 @@
-"""Golden values of Gaussian differential privacy, in 60-digit arithmetic (400 where delta may be 1 less a tiny number).
+"""Golden values of Gaussian differential privacy, in 60-digit arithmetic (400 where delta may be 1 less a
+tiny number).
 
 Writes crates/accounting/tests/golden/gdp_delta.csv (mu, epsilon, ln delta) and gdp_epsilon.csv (mu, delta,
 epsilon). Needs mpmath: `pip install mpmath`, then `python3 scripts/accounting/gdp_golden.py`.

@@ -1,8 +1,9 @@
 """Golden values of two sampled Gaussian steps, by quadrature in 25-digit arithmetic.
 
-Writes crates/accounting/tests/golden/sampled_delta.csv: sigma and rate of both steps, epsilon, and delta of their
-composition (the worse direction of add-or-remove). delta = E over the first loss of the second step's curve,
-which is closed form. Needs mpmath: `pip install mpmath`, then `python3 scripts/accounting/sampled_golden.py`.
+Writes crates/accounting/tests/golden/sampled_delta.csv: sigma and rate of both steps, epsilon, and delta of
+their composition (the worse direction of add-or-remove). delta = E over the first loss of the second step's
+curve, which is closed form. Needs mpmath: `pip install mpmath`, then
+`python3 scripts/accounting/sampled_golden.py`.
 """
 
 from pathlib import Path

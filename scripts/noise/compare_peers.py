@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times antinoise's noise beside torch, numpy and jax-privacy, in one run on the same cores.
+"""Times antinoise's noise compared with torch, numpy and jax-privacy, in one run on the same cores.
 
     python3 scripts/noise/compare_peers.py [--dim 10000000] [--threads 1] [--rounds 3]
 

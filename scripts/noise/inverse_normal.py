@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes crates/noise/src/normal/single_table.rs (needs mpmath): the inverse normal distribution, piece by piece.
+"""Writes crates/noise/src/normal/single_table.rs (needs mpmath): the inverse normal distribution, piece by
+piece.
 
-A word w, as a signed number, becomes s = (w (1 - 2^-24) + 1/2) 2^-16; the normal is the sign of s times z(p), where
-p = (|w + 1/2|) 2^-32 and z(p) is the point beyond which a standard normal lies with probability p. Pieces are halves
-of the octaves of |s| from 2 up; in each, z is a polynomial in the mantissa's offset t from the piece's middle, by
-interpolation at Chebyshev nodes in 40 digits.
+A word w, as a signed number, becomes s = (w (1 - 2^-24) + 1/2) 2^-16; the normal is the sign of s times z(p),
+where p = (|w + 1/2|) 2^-32 and z(p) is the point beyond which a standard normal lies with probability p.
+Pieces are halves of the octaves of |s| from 2 up; in each, z is a polynomial in the mantissa's offset t from
+the piece's middle, by interpolation at Chebyshev nodes in 40 digits.
 
 The tail (|s| < 2) is z = r - Q(1 / r), r = sqrt(-2 ln p), with Q fitted for p from 2^-97 to 2^-15.
 """

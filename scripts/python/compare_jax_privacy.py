@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times rows of correlated noise for JAX: antinoise.jax beside jax-privacy, both BLTs of order 4, on the same cores.
+"""Times rows of correlated noise for JAX: antinoise.jax compared with jax-privacy, both BLTs of order 4, on
+the same cores.
 
     python scripts/python/compare_jax_privacy.py [--dim 10000000] [--threads 1] [--rounds 9]
 
-Run it with a Python that has antinoise, jax, optax and jax-privacy. Each contestant has a process of its own, bound to the same `--threads`
-cores; they take turns, a row of each in every round, while the others wait, so that a busy moment of the machine harms all alike. Printed
-are the median and the least and greatest time of a row, in nanoseconds a coordinate, and the median of the rounds' ratios.
+Run it with a Python that has antinoise, jax, optax and jax-privacy. Each contestant has a process of its own,
+bound to the same `--threads` cores; they take turns, a row of each in every round, while the others wait, so
+that a busy moment of the machine harms all alike. Printed are the median and the least and greatest time of a
+row, in nanoseconds a coordinate, and the median of the rounds' ratios.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times rows of noise for PyTorch: antinoise into a tensor, beside PyTorch's own normals and antinoise's Rust, on the same cores.
+"""Times rows of noise for PyTorch: antinoise into a tensor, compared with PyTorch's own normals and
+antinoise's Rust, on the same cores.
 
     python scripts/python/compare_torch.py [--dim 10000000] [--threads 1] [--rounds 9]
 
-Run it with a Python that has antinoise and torch, best on a quiet machine. PyTorch and tensors take turns, a row of each in every round; Rust is timed
-before and after them by `antinoise bench noise`, which runs the same code. Printed are the median and the least and greatest time of a row, in
-nanoseconds a coordinate.
+Run it with a Python that has antinoise and torch, best on a quiet machine. PyTorch and tensors take turns, a
+row of each in every round; Rust is timed before and after them by `antinoise bench noise`, which runs the
+same code. Printed are the median and the least and greatest time of a row, in nanoseconds a coordinate.
 """
 
 import argparse

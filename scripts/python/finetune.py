@@ -1,4 +1,5 @@
-"""What the scripts that fine-tune have in common: text as sequences of characters, the plans that are compared, the search for a rate."""
+"""What the scripts that fine-tune have in common: text as sequences of characters, the plans that are
+compared, the search for a rate."""
 
 import random
 import statistics
@@ -36,8 +37,9 @@ def sequences(text: str, length: int) -> Tensor:
 
 
 def parts(text: str, length: int, examples: int, held_out: int, capitals: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The first half, which is public; of the second half, private examples, those that rates are chosen by, and those that are tested.
-    With `capitals` the second half is in them: text that is written otherwise than what the model knows."""
+    """The first half, which is public; of the second half, private examples, those that rates are chosen by,
+    and those that are tested. With `capitals` the second half is in them: text that is written otherwise than
+    what the model knows."""
     half = len(text) // 2
     rest = sequences(text[half:].upper() if capitals else text[half:], length)
     if len(rest) < examples + 2 * held_out:
@@ -63,7 +65,8 @@ def plan_of(way: str, examples: int, batch: int, steps: int, epsilon: float, dim
 
 
 def noise_of(plan: an.Plan) -> float:
-    """The plan's own measure of its noise: the root of the mean square of what the noise adds up to, over all steps."""
+    """The plan's own measure of its noise: the root of the mean square of what the noise adds up to, over all
+    steps."""
     return next(c["rms_loss"] for c in plan.candidates if c["chosen"])
 
 

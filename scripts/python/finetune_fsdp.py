@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Fine-tunes a character transformer of 10.8 million parameters privately, sharded by FSDP2 over two processes.
+"""Fine-tunes a character transformer of 10.8 million parameters privately, sharded by FSDP2 over two
+processes.
 
     python scripts/python/finetune_fsdp.py TEXT [--capitals] [--cache pretrained.pt] [--epsilon 8] [--steps 32] [--batch 32] [--seeds 3]
     python scripts/python/finetune_fsdp.py --smoke
 
-Run it with a Python that has antinoise and PyTorch. The first half of TEXT is public: on it the model is trained without privacy, and
-cached. Of the second half (with --capitals: put in capitals, so that it is unlike the public text) steps x batch examples of 65
-characters are private: on them it is fine-tuned in one epoch, once with correlated noise without amplification and once with independent
-noise amplified by Poisson sampling, at the same epsilon. For each, rates are tried on seed 0, doubled and halved until neither neighbour
-is better, or --rates are tried, by text that is held out for that; losses are of other text that is held out. Rates are chosen by looking
-at private text, which the statement does not cover.
+Run it with a Python that has antinoise and PyTorch. The first half of TEXT is public: on it the model is
+trained without privacy, and cached. Of the second half (with --capitals: put in capitals, so that it is
+unlike the public text) steps x batch examples of 65 characters are private: on them it is fine-tuned in one
+epoch, once with correlated noise without amplification and once with independent noise amplified by Poisson
+sampling, at the same epsilon. For each, rates are tried on seed 0, doubled and halved until neither neighbour
+is better, or --rates are tried, by text that is held out for that; losses are of other text that is held out.
+Rates are chosen by looking at private text, which the statement does not cover.
 
 Then a checkpoint that two processes saved in the middle is resumed by one.
 """
@@ -74,7 +76,7 @@ def loss(output: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """All that a process is told."""
+    """The arguments of one process."""
 
     width: int
     layers: int
@@ -170,14 +172,15 @@ def steps_of(
 
 
 def tune(task: Task, way: str, rate: float, seed: int, data: TensorDataset, times: Times, middle: bool = False) -> nn.Module:
-    """A whole private run. Where `middle` says so, it leaves a checkpoint there, and the model one step later."""
+    """A whole private run. Where `middle` says so, it leaves a checkpoint there, and the model one step
+    later."""
     torch.manual_seed(seed)
     model, plan = task.tuned(), task.plan(way)
     for block in model.blocks:
         fully_shard(block)
     fully_shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    # Such a key is for tables that can be made again: without one, rank 0 draws it from the operating system.
+    # A key from a seed makes the table reproducible; without one, rank 0 draws it from the operating system.
     noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(seed), run=f"{way} {rate}")
     times.coordinates = noise.coordinates
     for where in steps_of(noise, model, data, optimizer, plan, times):

@@ -4,12 +4,14 @@
     python scripts/python/finetune_lora.py TEXT [--capitals] [--epsilon 8] [--steps 64] [--batch 64] [--seeds 3]
     python scripts/python/finetune_lora.py --smoke
 
-Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT is public: on it the model
-is trained without privacy, all of it. Of the second half (with --capitals: put in capitals, so that it is unlike the public text) steps x
-batch examples of 65 characters are private: on them LoRA's adapters are trained in one epoch, once with correlated noise without
-amplification and once with independent noise amplified by Poisson sampling, at the same epsilon. For each, rates are tried on seed 0,
-doubled and halved until neither neighbour is better, or five are tried, by text that is held out for that; losses are of other text that
-is held out. Rates are chosen by looking at private text, which the statement does not cover.
+Run it with a Python that has antinoise, transformers and peft; nothing is downloaded. The first half of TEXT
+is public: on it the model is trained without privacy, all of it. Of the second half (with --capitals: put in
+capitals, so that it is unlike the public text) steps x batch examples of 65 characters are private: on them
+LoRA's adapters are trained in one epoch, once with correlated noise without amplification and once with
+independent noise amplified by Poisson sampling, at the same epsilon. For each, rates are tried on seed 0,
+doubled and halved until neither neighbour is better, or five are tried, by text that is held out for that;
+losses are of other text that is held out. Rates are chosen by looking at private text, which the statement
+does not cover.
 """
 
 import argparse
@@ -97,7 +99,8 @@ def trainer_of(model: Any, plan: an.Plan, rate: float, seed: int, sizes: Sizes, 
         disable_tqdm=True,
         seed=seed,
     )
-    # Such a key is for tables that can be made again: others come from the operating system, an.Key.from_os().
+    # A key from a seed makes the table reproducible. Real runs take theirs from the operating system:
+    # an.Key.from_os().
     key = an.Key.from_seed_insecure(seed)
     run = f"{plan.strategy} {rate}"
     trainer = PrivateTrainer(model=model, args=args, train_dataset=examples_of(private), plan=plan, key=key, run=run, micro_batch=16)

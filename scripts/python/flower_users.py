@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Federated training of 1,000 users on Flower's simulation: kills, restarts, and correlated beside independent noise.
+"""Federated training of 1,000 users on Flower's simulation: kills, restarts, and correlated
+compared with independent noise.
 
     python scripts/python/flower_users.py [--rounds 200] [--users 1000] [--seeds 3]
 
-Run it with a Python that has antinoise and flwr[simulation]. Users have a few examples each of a logistic regression; five nodes hold 200
-of them each, so that a node is not a user. For each seed one run has the noise that the plan chooses and one has independent noise, at the
-same epsilon; the server of the first run of all is killed twice (SIGKILL), wherever it is when a third and two thirds of the rounds are
-done, and started again.
+Run it with a Python that has antinoise and flwr[simulation]. Users have a few examples each of a logistic
+regression; five nodes hold 200 of them each, so that a node is not a user. For each seed one run has the
+noise that the plan chooses and one has independent noise, at the same epsilon; the server of the first run of
+all is killed twice (SIGKILL), wherever it is when a third and two thirds of the rounds are done, and started
+again.
 
-Printed are what the ledger holds of every run (users, least separation, most steps of a user), the test loss before and after, and how many
-noise steps were released: one for each round, kills or not.
+Printed are what the ledger holds of every run (users, least separation, most steps of a user), the test loss
+before and after, and how many noise steps were released: one for each round, kills or not.
 """
 
 import argparse
@@ -130,7 +132,8 @@ def progress(folder: Path) -> dict[str, float]:
 
 
 def run(folder: Path, mechanism: str, seed: int, options: argparse.Namespace, kills: list[int]) -> int:
-    """Serves until the run is done; a server is killed once it has made each of `kills` steps. Tells how many servers died so."""
+    """Serves until the run is done; a server is killed once it has made each of `kills` steps. Tells how many
+    servers died so."""
     folder.mkdir()
     died = 0
     while not (folder / "done").exists():

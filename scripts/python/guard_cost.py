@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times what it costs to see to it that each step takes its own batch, and its examples take part as the plan says.
+"""Times what it costs to see to it that each step takes its own batch, and its examples take part as the plan
+says.
 
     python scripts/python/guard_cost.py [--batch 64] [--rounds 9] [--workers 0]
 
-Run it with a Python that has antinoise and torch. A multilayer perceptron (64-64-10) trains on as many examples as the digits have (1,437 of 64
-numbers), for four epochs a round; the calls of the guard are timed within the steps that they are part of, in processor time of the one thread. Printed
-are the median, the least and the greatest share of a round's time, and microseconds of a step.
+Run it with a Python that has antinoise and torch. A multilayer perceptron (64-64-10) trains on as many
+examples as the digits have (1,437 of 64 numbers), for four epochs a round; the calls of the guard are timed
+within the steps that they are part of, in processor time of the one thread. Printed are the median, the least
+and the greatest share of a round's time, and microseconds of a step.
 """
 
 import argparse

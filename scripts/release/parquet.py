@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes crates/release/tests/data/events.parquet, as other programs write such files, and the same rows as CSV.
+"""Makes crates/release/tests/data/events.parquet, as other programs write such files, and the same rows as
+CSV.
 
     pip install pyarrow && python3 scripts/release/parquet.py
 """

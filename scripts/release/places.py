@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes docs/places.csv, a small generated example of points in a stream: where people are picked up in a town, on 30 days.
+"""Writes docs/places.csv, a small generated example of points in a stream: where people are picked up in a
+town, on 30 days.
 
     python3 scripts/release/places.py
 
-Columns: day (a number from 1), person, town (one alone), x and y (km from the south-western corner of a square of 10 km). The same file every time. Python's standard
-library suffices.
+Columns: day (a number from 1), person, town (one alone), x and y (km from the south-western corner of a
+square of 10 km). The same file every time. Python's standard library suffices.
 """
 import random
 from pathlib import Path

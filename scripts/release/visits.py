@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes docs/visits.csv, the small generated example of a stream: visits of people to four branches on 60 days.
+"""Writes docs/visits.csv, the small generated example of a stream: visits of people to four branches on 60
+days.
 
     python3 scripts/release/visits.py
 
-Columns: day (a number from 1), person, branch, minutes. The same file every time. Python's standard library suffices.
+Columns: day (a number from 1), person, branch, minutes. The same file every time. Python's standard library
+suffices.
 """
 import random
 from pathlib import Path

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Adam under privacy: where its second moments come from, beside SGD with momentum.
+"""Adam under privacy: where its second moments come from, compared with SGD with momentum.
 
     cargo build --release
     python3 scripts/train/adaptive.py [--data digits] [--epsilon 1,4] [--repeats 5]
 
-The same plan for each optimizer: batches that come round, the dense mechanism, clip norm 1, delta 1e-5. Learning rates are doubled and halved
-until the best is not on an edge. Each result is kept in docs/results/adaptive.json and not made again. A quarter of an hour for the digits on
-two idle cores; noise is made from seeds, on public data. Writes docs/results/adaptive.md.
+The same plan for each optimizer: batches that come round, the dense mechanism, clip norm 1, delta 1e-5.
+Learning rates are doubled and halved until the best is not on an edge. Each result is kept in
+docs/results/adaptive.json and not repeated. A quarter of an hour for the digits on two idle cores; noise is
+made from seeds, on public data. Writes docs/results/adaptive.md.
 """
 import argparse
 import json
@@ -45,7 +46,8 @@ def accuracies(options, optimizer, rate):
 
 
 def further(found):
-    """The learning rate that is to be tried next: beyond the best one, if that is the least or the largest."""
+    """The learning rate that is to be tried next: beyond the best one, if that is the least or the
+    largest."""
     rates = sorted(found, key=float)
     best = max(rates, key=lambda rate: statistics.mean(found[rate]))
     if best == rates[0]:

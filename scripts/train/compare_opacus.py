@@ -4,8 +4,8 @@
     python3 scripts/train/compare_opacus.py [--threads 2] [--rounds 5] [--steps 20]
 
 The model is `Model::cnn` on 28x28 images: 26,010 parameters. torch and opacus are installed from PyPI into
-.venv/opacus (git ignores it) on the first run. Rounds take turns; each gives the median of its steps. What counts is the
-median of the rounds, beside the least and the largest.
+.venv/opacus (git ignores it) on the first run. Rounds take turns; each gives the median of its steps. What
+counts is the median of the rounds, with the smallest and the largest.
 """
 import argparse
 import os

@@ -4,10 +4,11 @@
     apt install dataset-fashion-mnist && cargo build --release
     python3 scripts/train/epsilons.py [--epsilon 1,2,4,8] [--epochs 10] [--repeats 3]
 
-The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an edge. Two comparisons at each
-epsilon: batches that are sampled (DP-SGD and what planning chooses there) and batches that come round (independent noise, banded, BLT, dense).
-Hours on two cores. Each finished comparison is kept in docs/results/epsilons.json and not made again; one that was stopped goes on from its
-folder. Writes docs/results/fashion-mnist.md.
+The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an
+edge. Two comparisons at each epsilon: batches that are sampled (DP-SGD and what planning chooses there) and
+batches that come round (independent noise, banded, BLT, dense). Hours on two cores. Each finished comparison
+is kept in docs/results/epsilons.json and not repeated; one that was stopped resumes from its folder. Writes
+docs/results/fashion-mnist.md.
 """
 import argparse
 import json
@@ -24,13 +25,15 @@ DEBIAN_FOLDER = "/usr/share/datasets/fashion-mnist"
 BATCH = 500
 EXAMPLES = 60_000
 BANDS = EXAMPLES // BATCH
-# Planning names the mechanism of sampled batches; those of cyclic ones are named here, since it would choose one alone.
+# Planning names the mechanism of sampled batches; those of cyclic ones are named here, since it would choose
+# one alone.
 CYCLIC = ["identity", f"banded-toeplitz:{BANDS}", "blt:4", "dense"]
 SETTINGS = {"sampled": ["--setting", "poisson"], "cyclic": ["--setting", "cyclic", *(word for name in CYCLIC for word in ("--mechanism", name))]}
 
 
 def compared(folder, name, epsilon, options, with_reference):
-    """The rows of one comparison, trained as far as it was not. Training without noise is left out where the folder of the data is named."""
+    """The rows of one comparison, trained as far as it was not. Training without noise is left out where the
+    folder of the data is named."""
     data = "fashion-mnist" if with_reference else f"fashion-mnist:{DEBIAN_FOLDER}"
     arguments = ["--data", data, "--epochs", options.epochs, "--batch-size", BATCH, "--repeats", options.repeats, "--epsilon", epsilon]
     go_on = ["--resume", folder] if folder.exists() else [*arguments, *SETTINGS[name], "--out", folder]

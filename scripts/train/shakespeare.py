@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Compares mechanisms for DP-FedAvg of a character model on plays by speaker, and writes docs/results/shakespeare.md.
+"""Compares mechanisms for DP-FedAvg of a character model on plays by speaker, and writes
+docs/results/shakespeare.md.
 
     python3 scripts/train/shakespeare.py ../shared/data/shakespeare.txt
     python3 scripts/train/shakespeare.py PLAYS --program target/release/examples/fedavg --out /tmp/shakespeare.md
 
-PLAYS is a text in which a line NAME: opens a speech and an empty line ends it: tiny Shakespeare, in the public domain.
+PLAYS is a text in which a line NAME: opens a speech and an empty line ends it: tiny Shakespeare, in the
+public domain.
 
-For each mechanism the server's learning rate is searched by halves and doubles, with the first seed, until the least loss on the
-validation speakers is on no edge; then all seeds run at that rate. A mechanism that is designed is designed anew for more and more weight
-decay beside the momentum, by doubles, until more of it raises the mean validation loss; the test speakers are reported for the least. The
-setting (model, cohort, rounds, clip norm, local steps) was chosen by training without privacy and with independent noise, before any
-correlated noise ran.
+For each mechanism the server's learning rate is searched by halves and doubles, with the first seed, until
+the least loss on the validation speakers is on no edge; then all seeds run at that rate. A mechanism that is
+designed is designed anew for more and more weight decay in addition to the momentum, by doubles, until more
+of it raises the mean validation loss; the test speakers are reported for the least. The setting (model,
+cohort, rounds, clip norm, local steps) was chosen by training without privacy and with independent noise,
+before any correlated noise ran.
 """
 import argparse
 import json

@@ -3,9 +3,10 @@
 
     cargo build --release && python3 scripts/train/texts.py [--epsilon 1,4] [--features 2048] [--epochs 10] [--repeats 3]
 
-The data are the one-line descriptions of Debian's packages (`apt-cache dumpavail`, of a machine whose package lists are there); the class is
-one of the ten largest sections. Packages come in the order of their names' SHA-256, and the last fifth is tested with. Words are hashed, logistic
-regression, learning rates searched. Prints rows of docs/results/tables.md.
+The data are the one-line descriptions of Debian's packages (`apt-cache dumpavail`, of a machine whose package
+lists are there); the class is one of the ten largest sections. Packages come in the order of their names'
+SHA-256, and the last fifth is tested with. Words are hashed, logistic regression, learning rates searched.
+Prints rows of docs/results/tables.md.
 """
 import argparse
 import csv
@@ -16,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
-# Told, as a schema has to be.
+# Given, not read from the data, as a schema has to be.
 SECTIONS = "devel doc haskell libdevel libs net perl python rust utils".split()
 
 
