@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension;
 
 use crate::ledger::{Charged, Ledger};
 use crate::rows::read_rows;
-use crate::{Observed, Result};
+use crate::{Observed, Result, chain};
 
 /// What came out of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,16 @@ impl Ledger {
             Ok(Release { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
         };
         self.database.query_row(last, [], read).optional().map_err(self.failed())
+    }
+
+    /// Whether a step released this: known by a digest, also of steps whose noisy sum is no longer kept.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn has_released(&self, step: usize, base: &str, noisy_sum: &[u8]) -> Result<bool> {
+        let sql = "SELECT content FROM chain WHERE part = 'releases' AND step = ?";
+        let found = self.database.query_row(sql, [step as i64], |row| row.get::<_, String>(0)).optional();
+        Ok(found.map_err(self.failed())? == Some(chain::release(base, noisy_sum)))
     }
 
     /// Every user and step, by user and in order.

@@ -39,9 +39,16 @@ fn what_python_wrote_is_read_and_gone_on_with() {
          once each"
     );
     let charged = ledger.charge(&["new", "edsger"]).unwrap();
+    let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();
     ledger.release(charged, "model 5", b"sum").unwrap();
     drop(ledger);
     let ledger = Ledger::open_begun(&path, &plan).unwrap();
+    // Also of a sum that is no longer kept.
+    assert!(ledger.has_released(step, &base, &noisy_sum.unwrap()).unwrap());
+    let released =
+        [(5, "model 5", "sum"), (5, "model 5", "other"), (5, "model 4", "sum"), (6, "model 5", "sum")];
+    let released = released.map(|(step, base, sum)| ledger.has_released(step, base, sum.as_bytes()).unwrap());
+    assert_eq!(released, [true, false, false, false]);
     assert_eq!((ledger.step(), ledger.users()), (6, 7));
     // The one before the last is forgotten, as Python forgets it.
     let database = Connection::open(&path);

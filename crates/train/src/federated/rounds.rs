@@ -120,7 +120,7 @@ impl<P: Population> Federation<'_, P> {
         let released = digest(&mean);
         match charged {
             Some(charged) => self.ledger.release(charged, &base, &released)?,
-            None => self.check_again(step, &released)?,
+            None => self.check_again(step, &base, &released)?,
         }
         let share = (1.0 / plan.expected_batch_size()) as f32;
         mean.iter_mut().for_each(|x| *x *= share);
@@ -133,15 +133,12 @@ impl<P: Population> Federation<'_, P> {
         Ok(Round { step, cohort, clipped: sum.clipped, loss })
     }
 
-    /// Refuses to have made of the last release another one than the ledger knows. Those before it are known by what the
-    /// next started from.
-    fn check_again(&self, step: usize, released: &[u8]) -> Result<(), Error> {
-        let last = self.ledger.last_release()?.filter(|last| last.step == step);
-        match last {
-            Some(last) if last.noisy_sum.as_deref() != Some(released) => {
-                Err(another(step, "of another noisy sum".into()).into())
-            }
-            _ => Ok(()),
+    /// Refuses to have made of a release another one than the ledger knows.
+    fn check_again(&self, step: usize, base: &str, released: &[u8]) -> Result<(), Error> {
+        if self.ledger.has_released(step, base, released)? {
+            Ok(())
+        } else {
+            Err(another(step, "of another noisy sum".into()).into())
         }
     }
 

@@ -76,6 +76,30 @@ fn ledgers_that_are_not_the_runs_are_refused() {
     refused(resume(setup(&plan, &population), folder.path()), "absent");
 }
 
+/// A run that was killed after its releases and before its checkpoint makes them again. With other data, each would be another sum under noise that
+/// was used, and the difference of the two has none: the last release is refused, and so is one before it, before any parameter moves.
+#[test]
+fn a_released_round_is_not_made_again_of_other_data() {
+    let (plan, population) = (plan(), Pulls::new());
+    for released in [1, 3] {
+        let folder = folder();
+        drop(begin(setup(&plan, &population), folder.path()).unwrap());
+        let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
+        let cohorts: Vec<_> = (0..released).map(|_| run.round(there).unwrap().cohort).collect();
+        drop(run);
+        let others = Pulls { broken: Some(cohorts[0][0]), ..Pulls::new() };
+        let mut run = resume(setup(&plan, &others), folder.path()).unwrap();
+        assert_eq!((run.step_count(), run.ledger().step()), (0, released));
+        let again = run.round(there);
+        assert_eq!(run.parameters(), [0.5; DIM]);
+        refused(again, "release of step 0 in the ledger is of another noisy sum but must be");
+        drop(run);
+        let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
+        let same: Vec<_> = (0..released).map(|_| run.round(there).unwrap().cohort).collect();
+        assert_eq!(same, cohorts, "the same data are let through");
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let (plan, population) = (plan(), Pulls::new());
