@@ -1,5 +1,6 @@
-//! The largest settings in the memory they need: `large blt` (1e9 coordinates, BLT of order 2) or `large shard`
-//! (256 bands on 1 of 1024 shards of 1e9). Prints the step's time and, on Linux, the peak memory of the process.
+//! The largest settings, in the memory that they need: `large blt` (1e9 coordinates, BLT of order 2) or
+//! `large shard` (256 bands on 1 of 1024 shards of 1e9). Prints the time of a step and, on Linux, the peak
+//! memory of the process.
 
 use std::time::Instant;
 

@@ -1,14 +1,18 @@
-//! What correlated noise gains for linear regression, by dimension: `linear_regression` prints a page in Markdown.
+//! Gain of correlated noise for linear regression, by dimension: `linear_regression` prints a page in
+//! Markdown.
 //!
-//! x ~ N(0, H) in R^m, y = <x, theta*>, one pass of SGD with rate eta and noise of C^-1 Z for 1-GDP, under the assumption that
-//! gradients have norm 1 at most: nothing is clipped (monograph, Section 3.5.2). Direction j of H, of eigenvalue l_j, is then at distance
+//! x ~ N(0, H) in R^m, y = <x, theta*>, one pass of SGD with rate eta and noise C^-1 Z for 1-GDP, assuming
+//! gradients of norm at most 1: nothing is clipped (monograph, Section 3.5.2). In direction j of H, of
+//! eigenvalue l_j, the distance from theta* is then
 //!
 //! > e_{t+1} = (1 - eta l_j) e_t - eta w_t,   w = sensitivity (C^-1 Z)
 //!
-//! but for the chance of the examples, and its part of the excess risk is l_j E e_n^2 / 2. For Toeplitz C that is a short sum. The last column
-//! is the least that any Toeplitz C can reach as n grows: by Cauchy and Schwarz, with b the transfer function of C^-1,
+//! apart from the randomness of the examples, and the direction's part of the excess risk is l_j E e_n^2 / 2,
+//! a short sum for Toeplitz C. The last column is the infimum over Toeplitz C as n grows: by Cauchy and
+//! Schwarz, with b the transfer function of C^-1,
 //!
-//! > (mean of 1 / |b|^2) (mean of |b|^2 W) >= (mean of sqrt W)^2,   W(omega) = sum_j l_j / |1 - (1 - eta l_j) e^(i omega)|^2.
+//! > (mean of 1 / |b|^2) (mean of |b|^2 W) >= (mean of sqrt W)^2,
+//! > W(omega) = sum_j l_j / |1 - (1 - eta l_j) e^(i omega)|^2.
 
 use std::error::Error;
 
@@ -19,7 +23,7 @@ use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use rand_core::Rng;
 
 const STEPS: usize = 1 << 15;
-/// eta.
+/// The learning rate eta.
 const RATE: f64 = 0.1;
 const EFFECTIVE: f64 = 4.0;
 const REPEATS: u64 = 10;
@@ -71,12 +75,12 @@ fn power_law(dim: usize, effective: f64) -> Vec<f64> {
     spectrum(high)
 }
 
-/// A strategy for one participation, designed.
+/// A strategy designed for one participation.
 struct Noise {
     spec: String,
     strategy: AnyStrategy,
     sensitivity: f64,
-    /// Of C^-1, which is Toeplitz.
+    /// The first column of C^-1, which is Toeplitz.
     first_column: Vec<f64>,
 }
 
@@ -92,7 +96,7 @@ impl Noise {
         Ok(Self { spec: spec.into(), strategy, sensitivity, first_column })
     }
 
-    /// sum_j l_j E e_n^2 / 2, the chance of the examples left out.
+    /// sum_j l_j E e_n^2 / 2, without the randomness of the examples.
     fn risk(&self, eigenvalues: &[f64]) -> f64 {
         let of_direction = |&eigenvalue: &f64| {
             let (mut response, mut squares) = (0.0, 0.0);
@@ -143,7 +147,7 @@ fn least_risk(eigenvalues: &[f64]) -> f64 {
     0.5 * (RATE * mean).powi(2)
 }
 
-/// SGD with examples and noise streams, held to the sums above.
+/// SGD with examples and noise streams, compared with the sums above.
 fn simulations(of: &[&Noise]) -> Result<(), Box<dyn Error>> {
     println!(
         "\nSGD itself, m = 64, one eigenvalue large: excess risk over what the sums say, {REPEATS} runs. Above 1 because"

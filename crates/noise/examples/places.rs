@@ -1,4 +1,4 @@
-//! What a row costs in several places, beside one in a single place: `places DIM`, on one thread.
+//! The cost of a row in several slices compared with a row in one slice: `places DIM`, on one thread.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
         });
         let mut streams = [stream()?, stream()?, stream()?, stream()?];
         let mut least = [f64::INFINITY; 4];
-        // In turn, so that a slow moment of the machine is one of all.
+        // In turn, so that a slow moment of the machine affects all.
         for step in 0..STEPS {
             for (i, stream) in streams.iter_mut().enumerate() {
                 let mut list: Vec<&mut [f32]> = match i {

@@ -1,6 +1,8 @@
-//! What a shard of narrow ranges costs, beside one range of as many coordinates: `stripes OUTPUTS`, on one thread.
+//! The cost of a shard of narrow ranges compared with one range of the same length: `stripes OUTPUTS`, on one
+//! thread.
 //!
-//! Stripes are the columns of a tensor-parallel shard: of each row of about 8 times their width, wherever the row starts.
+//! Stripes are the columns of a tensor-parallel shard: a part of each row, of about 1/8 of its length,
+//! wherever the row starts.
 
 use antinoise_mechanism::Recursion;
 use antinoise_noise::{Error, Shard, StreamBuilder, bench};

@@ -1,4 +1,4 @@
-//! A stream of either mode, for callers that learn from a plan whether it is on a grid.
+//! A stream of either mode, for callers whose plan says at run time whether releases lie on a grid.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use crate::{Error, GridStream, KeyedRng, NoiseStream, Placement, Purpose, Result
 /// ```
 #[derive(Debug)]
 pub enum AnyStream {
-    /// In floating point.
+    /// Noise in floating point.
     Plain(Box<NoiseStream>),
-    /// On a grid.
+    /// Releases on a grid.
     OnGrid(Box<GridStream>),
 }
 
-/// Calls the method of the variant.
+/// Runs an expression on the stream of the variant.
 macro_rules! either {
     ($any:expr, $stream:ident => $what:expr) => {
         match $any {
@@ -52,8 +52,8 @@ impl AnyStream {
         either!(self, stream => stream.next_into_places(out))
     }
 
-    /// Writes the step's release of `sum` into `out`: on a grid as [`GridStream::release`] does, otherwise sum and noise are added in
-    /// double precision, then rounded to single precision.
+    /// Writes the step's release of `sum` into `out`. On a grid this is [`GridStream::release`]; otherwise
+    /// sum and noise are added in double precision, then rounded to single precision.
     ///
     /// # Errors
     /// As [`NoiseStream::next_into`], and for a `sum` of another length.
@@ -61,7 +61,7 @@ impl AnyStream {
         self.release_places(&[sum], &mut [out])
     }
 
-    /// The same for a sum and a release that are split over several slices, in this order.
+    /// As [`Self::release`], for a sum and a release that are split over several slices, in this order.
     ///
     /// # Errors
     /// Those of that method.
@@ -69,8 +69,10 @@ impl AnyStream {
         self.release_places_if(sum, out, |_| Ok(()))
     }
 
-    /// The same if `accept` accepts a digest of the release, which nobody has seen before it does: for a caller that lets each step release
-    /// one sum. Another sum of the same step has the same digest with probability 2^-32, wherever it was not looked for.
+    /// As [`Self::release_places`], with a veto: `accept` sees a digest of the release before anyone sees the
+    /// release, and refuses it by an error. A caller that allows one sum a step compares this digest with the
+    /// one it recorded for the step. Two different releases that were not built to collide have the same
+    /// digest with probability 2^-32.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -91,7 +93,8 @@ impl AnyStream {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Self::release`], and what `accept` refuses: `out` is then zeros, and the step still to come.
+    /// Those of [`Self::release`], and the error of `accept`: `out` is then zeros, and the step can be
+    /// released again.
     pub fn release_places_if<E: From<Error>>(
         &mut self,
         sum: &[&[f64]],
@@ -101,7 +104,7 @@ impl AnyStream {
         either!(self, stream => stream.release_places_if(sum, out, accept))
     }
 
-    /// Makes `step` the next one; see [`NoiseStream::seek`].
+    /// Moves to `step`, the next step to be made; see [`NoiseStream::seek`].
     ///
     /// # Errors
     /// For a step above the number of steps.
@@ -109,7 +112,7 @@ impl AnyStream {
         either!(self, stream => stream.seek(step))
     }
 
-    /// Where a seek to `step` starts; see [`NoiseStream::sought_from`].
+    /// The step from which a seek to `step` rebuilds the past; see [`NoiseStream::sought_from`].
     pub fn sought_from(&self, step: usize) -> usize {
         either!(self, stream => stream.sought_from(step))
     }
@@ -166,7 +169,8 @@ impl AnyStream {
         either!(self, stream => stream.commitment())
     }
 
-    /// A digest of everything that the noise depends on apart from key and run; see [`NoiseStream::description`].
+    /// A digest of everything that the noise depends on apart from key and run; see
+    /// [`NoiseStream::description`].
     pub fn description(&self) -> [u8; 32] {
         either!(self, stream => stream.description())
     }
@@ -196,7 +200,7 @@ impl AnyStream {
         self.len() == 0
     }
 
-    /// The choice between memory and time that was made.
+    /// The chosen balance of memory and time.
     pub fn placement(&self) -> Placement {
         either!(self, stream => stream.placement())
     }

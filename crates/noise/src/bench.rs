@@ -1,4 +1,5 @@
-//! Timings that can be compared between machines: noise beside the memory bandwidth measured in the same run.
+//! Timings that can be compared between machines: noise next to the memory bandwidth measured in the same
+//! run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,19 +10,20 @@ use rayon::ThreadPoolBuilder;
 
 use crate::{Key, NoiseStream, Placement, Result, State, StreamBuilder};
 
-/// The time of a warm step of a stream.
+/// The time of one step of a stream in its steady state.
 #[derive(Debug, Clone, Copy)]
 pub struct StepTime {
-    /// Nanoseconds a coordinate and step: the least mean over a few passes, each of at least one look-ahead.
+    /// Nanoseconds per coordinate and step: the smallest mean over a few passes, each of at least one
+    /// look-ahead.
     pub ns_per_coordinate: f64,
-    /// Bytes a second if every stored vector and the output cross the memory bus as seldom as the placement
-    /// allows: the state read and written once a pass, the output written once a step.
+    /// Bytes per second across the memory bus, counting the state as read and written once a pass and the
+    /// output as written once a step: the minimum that the placement allows.
     pub bytes_per_second: f64,
-    /// What the stream chose.
+    /// The placement that the stream chose.
     pub placement: Placement,
 }
 
-/// Times `next_into` of a stream of `dim` coordinates, built as `configure` says.
+/// Times `next_into` of a stream of `dim` coordinates, built with the options set by `configure`.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -31,7 +33,8 @@ pub struct StepTime {
 /// ```
 ///
 /// # Errors
-/// Those of [`StreamBuilder::build`]; the recursion must have enough steps (its bands or seeds and 400 more).
+/// Those of [`StreamBuilder::build`], for the recursion over its past vectors and 448 steps more: a recursion
+/// of fixed length must have that many.
 pub fn step(
     recursion: Recursion,
     dim: usize,
@@ -44,8 +47,8 @@ pub fn step(
     time(stream.placement(), out.len(), 4, || stream.next_into(&mut out))
 }
 
-/// The same for a stream on the grid that raises the sensitivity of sums of clip norm 1 by a thousandth, releasing a
-/// gradient each step.
+/// Times `release` of a stream on the grid that raises the sensitivity of sums of clip norm 1 by a
+/// thousandth.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -75,7 +78,8 @@ fn steps_for(recursion: &Recursion) -> usize {
     recursion.state_vectors() + 64 * (PASSES + 1)
 }
 
-/// Fills the past, then times whole passes; `row_bytes` a coordinate are read and written to hand out a row.
+/// Fills the past, then times whole passes. `row_bytes`: bytes per coordinate that are read and written to
+/// return a row.
 fn time(
     placement: Placement,
     outputs: usize,
@@ -103,7 +107,7 @@ fn time(
     })
 }
 
-/// Bytes a second, read and written, of the simplest loop over `bytes` bytes: each number is scaled in place.
+/// Bytes per second, read and written, of a loop that scales each of `bytes` / 4 numbers in place.
 ///
 /// ```
 /// assert!(antinoise_noise::bench::memory_bytes_per_second(1 << 20, 1)? > 0.0);
@@ -111,7 +115,8 @@ fn time(
 /// ```
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) for fewer than 64 bytes or no thread, [`Error::Threads`](crate::Error::Threads) when they cannot be started.
+/// [`Error::Invalid`](crate::Error::Invalid) for fewer than 64 bytes or no thread,
+/// [`Error::Threads`](crate::Error::Threads) when they cannot be started.
 pub fn memory_bytes_per_second(bytes: usize, threads: usize) -> Result<f64> {
     at_least("bytes", bytes, 64)?;
     between("threads", threads, 1, 1 << 12, "2^12")?;

@@ -1,4 +1,5 @@
-//! The builder of a stream: everything that is chosen before it starts. One file, and a long one: its methods are the table of what can be chosen.
+//! The builder of a stream. The file is long because its methods are the one table of everything that can be
+//! chosen.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -54,7 +55,8 @@ impl Stream<Plain> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
 
-    /// A builder for this stream, with options; they are checked when the stream is built. It builds a [`GridStream`] too.
+    /// A builder for this stream or for a [`GridStream`], with options; they are checked when the stream is
+    /// built.
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
         StreamBuilder {
@@ -70,22 +72,22 @@ impl Stream<Plain> {
 }
 
 impl StreamBuilder {
-    /// Only these coordinates; all of them if not called.
+    /// Makes only these coordinates; default: all.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
         self.spec.shard = shard;
         self
     }
 
-    /// The cipher; AES-256 in counter mode if not called.
+    /// The cipher; default: AES-256 in counter mode.
     #[must_use]
     pub fn cipher(mut self, cipher: Cipher) -> Self {
         self.spec.cipher = cipher;
         self
     }
 
-    /// The run that the noise is for; "0" if not called. Under one key, runs share no bit, of noise or of samples. A
-    /// checkpoint of another run is refused.
+    /// The run that the noise is for; default: "0". Under one key, two runs share no bit of noise and no
+    /// random number of a sampler. A checkpoint of another run is refused.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -105,40 +107,44 @@ impl StreamBuilder {
         self
     }
 
-    /// A digest of what else belongs to the run (its plan, data and model, say); zeros if not called. It is part of
-    /// [`NoiseStream::commitment`] and changes no bit of noise. A checkpoint made with another digest is refused.
+    /// A digest of the rest of the run (its plan, data and model, say); default: zeros. It is part of
+    /// [`NoiseStream::commitment`] and changes no bit of noise. A checkpoint made with another digest is
+    /// refused.
     #[must_use]
     pub fn context(mut self, digest: [u8; 32]) -> Self {
         self.context = digest;
         self
     }
 
-    /// The most bytes for past and coming noise; half of the free memory if not called. If the recursion's state needs
-    /// more, noise is made again instead of stored, which costs time and changes no bit.
+    /// The maximum number of bytes for the past and for rows made ahead; default: half of the free memory. If
+    /// the recursion's state needs more, noise is recomputed instead of stored, which costs time and changes
+    /// no bit.
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
         self
     }
 
-    /// Stores the past wherever it can be stored, whatever memory it takes. Then every sharding of the stream has the same
-    /// number of [words of state](Stream::state_words) for each output, and can continue from the state of another sharding.
+    /// Stores the past whenever it can be stored, whatever memory it takes. Then every sharding of the stream
+    /// has the same number of [words of state](Stream::state_words) per output, and can continue from the
+    /// state of another sharding.
     #[must_use]
     pub fn state_in_memory(mut self) -> Self {
         self.state_in_memory = true;
         self
     }
 
-    /// The most steps of a window; the fastest number if not called. Where the state is stored, tiles look
-    /// ahead at different steps, so that every step takes about the same time; few tiles make a long window together, as does
-    /// regenerated seed noise: when its first step is requested ([`Placement::together`](crate::Placement::together)).
+    /// The maximum number of steps in a window; default: the fastest number. Where the state is stored, tiles
+    /// look ahead at different steps, so that every step takes about the same time. Streams of few tiles with
+    /// a long window, and all streams that recompute their noise, make a whole window when its first step is
+    /// requested ([`Placement::together`](crate::Placement::together)).
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
         self.look_ahead = steps;
         self
     }
 
-    /// The stream's own number of threads; rayon's global pool if not called.
+    /// The number of threads of a pool of the stream's own; default: rayon's global pool.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -157,15 +163,15 @@ impl StreamBuilder {
     /// The stream at step 0, for releases on `grid`.
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`]; also for a sum of seeds whose rows follow from one another or whose retained seeds
-    /// take more than the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
+    /// As [`StreamBuilder::build`]; also for a sum of seeds with linearly dependent rows, for retained seeds
+    /// beyond the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
     pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream> {
         let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
         self.start(mode, key)
     }
 
-    /// The stream at step 0, on `grid` where there is one. The key is borrowed: its owner must make sure that no run is
-    /// made twice.
+    /// The stream at step 0, plain or on `grid`. The key is borrowed: its owner must make sure that no run is
+    /// used twice.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -193,27 +199,29 @@ impl StreamBuilder {
         })
     }
 
-    /// The stream's seed noise itself: the Z of noise_std C^-1 Z, in single precision.
+    /// The seed noise of the stream: the Z of noise_std C^-1 Z, in single precision.
     pub fn seed_noise(self, key: Key) -> SeedNoise {
         self.seeds(&key, None)
     }
 
-    /// The same for a stream on `grid`: in double precision, [`SeedNoise::fill_f64`].
+    /// The seed noise of a stream on `grid`, in double precision: read it by [`SeedNoise::fill_f64`].
     pub fn seed_noise_on_grid(self, grid: Grid, key: Key) -> SeedNoise {
         self.seeds(&key, Some(grid))
     }
 
-    /// The stream as it was when [`NoiseStream::save`] wrote `path`: the next step gives the same bits as it would
-    /// have given there. The builder must describe the same stream, run and context; budget and threads may differ.
+    /// Resumes a stream from the checkpoint that [`NoiseStream::save`] wrote to `path`: its next rows have
+    /// the same bits as those of the saved stream. The builder must describe the same stream, run and
+    /// context; budget and threads may differ.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`](crate::Error::Checkpoint) for a file of another stream, run, context or version, a truncated or an altered one;
-    /// [`Error::Io`](crate::Error::Io) when it cannot be read; those of [`StreamBuilder::build`].
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if the file is of another stream, run, context or
+    /// version, truncated or altered; [`Error::Io`](crate::Error::Io) if it cannot be read; those of
+    /// [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream> {
         self.resume_plain(path.as_ref())
     }
 
-    /// The same for a stream on a grid.
+    /// As [`Self::resume`], for a stream on a grid.
     ///
     /// # Errors
     /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
@@ -221,7 +229,7 @@ impl StreamBuilder {
         self.resume_at(grid, path.as_ref())
     }
 
-    /// The same for a stream that is on `grid` where there is one.
+    /// As [`Self::resume`], for a stream that is plain or on `grid`.
     ///
     /// # Errors
     /// As [`StreamBuilder::resume`] or [`StreamBuilder::resume_on_grid`].
@@ -232,7 +240,8 @@ impl StreamBuilder {
         })
     }
 
-    // What is below has no type of the caller's: kernels are compiled once, here, and not again in each crate that resumes.
+    // The functions below have no type parameter of the caller: kernels are compiled once, in this crate, and
+    // not again in each crate that resumes a stream.
 
     fn resume_plain(self, path: &Path) -> Result<NoiseStream> {
         self.resume_in(Plain, path)
@@ -243,13 +252,14 @@ impl StreamBuilder {
         self.resume_in(mode, path)
     }
 
-    /// The stream as it was, in this sharding or another, when [`Stream::state`](crate::Stream::state) wrote `words` at `at`, on `grid`
-    /// where there is one; `run_key` is what [`lend_run_key`](crate::Stream::lend_run_key) lent. It can be used once
+    /// Resumes a stream from the `words` that [`Stream::state`](crate::Stream::state) wrote at the steps
+    /// `at`, in the same sharding or another. `run_key`: the key that
+    /// [`lend_run_key`](crate::Stream::lend_run_key) lent. The stream makes rows only after
     /// [`Restored::checked`] has found that the state is the one that was saved.
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) for words of another length, and for steps that no
-    /// state of this stream is at.
+    /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) for words of another length,
+    /// and for steps at which this stream can have no state.
     pub fn resume_any_state(
         self,
         grid: Option<Grid>,

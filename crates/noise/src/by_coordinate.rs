@@ -1,12 +1,14 @@
-//! The state by coordinate: the same numbers for every sharding of a stream, so that another sharding can continue from them.
+//! The state of a stream by coordinate: the same numbers for every sharding, so that another sharding can
+//! continue.
 //!
-//! In memory each tile has its past vectors one after the other, then its rows made ahead. Here vectors go over all outputs of the
-//! shard, as words of 4 bytes: word w of output j is number w outputs + j. A number of 8 bytes has two, the lower half first.
+//! In memory each tile has its past vectors one after the other, then its rows made ahead. By coordinate,
+//! each vector runs over all outputs of the shard, in words of 4 bytes: word w of output j has index w *
+//! outputs + j. A number of 8 bytes is two words, the lower half first.
 
 use crate::number::Number;
 use crate::shard::Tiles;
 
-/// The steps that the words of a state belong to.
+/// The steps that a state by coordinate belongs to.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -49,16 +51,17 @@ use crate::shard::Tiles;
 pub struct StateAt {
     /// The step that comes next.
     pub step: usize,
-    /// The step that the state belongs to; the rows from `step` to it are part of the state.
+    /// The step up to which the noise of every tile is made; the rows of steps `step` to `made` - 1 are part
+    /// of the state.
     pub made: usize,
 }
 
-/// Words of a number of this type.
+/// The number of 4-byte words of a `T`.
 pub(crate) const fn words<T: Number>() -> usize {
     size_of::<T>() / size_of::<i32>()
 }
 
-/// Writes `vectors` vectors of `numbers`, tile by tile as the engine has them, by coordinate.
+/// Writes `vectors` vectors of `numbers` by coordinate; `numbers` are in the engine's order, tile by tile.
 pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [i32]) {
     each_place::<T>(vectors, tiles, |number, places| {
         for (half, place) in places.enumerate() {
@@ -67,7 +70,7 @@ pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, 
     });
 }
 
-/// Reads what [`copy_out`] wrote.
+/// Inverse of [`copy_out`].
 pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, numbers: &mut [T]) {
     each_place::<T>(vectors, tiles, |number, places| {
         let halves =
@@ -76,7 +79,8 @@ pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, n
     });
 }
 
-/// Calls `visit` with the position of each number in the engine, and the positions of its words by coordinate.
+/// Calls `visit` with the index of each number in the engine's order, and with the indices of its words by
+/// coordinate.
 fn each_place<T: Number>(
     vectors: usize,
     tiles: &Tiles,

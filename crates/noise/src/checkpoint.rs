@@ -1,7 +1,7 @@
 //! Checkpoints: a safetensors file whose last tensor is the SHA-256 of every byte before it.
 //!
-//! Tensors `key` (the run's, 32 bytes), `past` and `rows` (the vectors and the rows made ahead that are stored, tile by
-//! tile) and `zz-checksum`; the metadata hold the version and a [`Label`].
+//! Tensors: `key` (the run's, 32 bytes), `past` (the stored past vectors, tile by tile), `rows` (the stored
+//! rows made ahead, tile by tile) and `zz-checksum`. The metadata hold the version and a [`Label`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,27 +18,27 @@ use crate::number::Number;
 use crate::past::Past;
 use crate::{Error, Key, Result};
 
-/// Raised whenever a change makes the same key give different noise.
+/// Increased by every change that makes the same key give different noise.
 const VERSION: &str = "antinoise-noise 4";
-/// Longer headers are refused.
+/// Longer headers are refused, in bytes.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 
-/// What a checkpoint says of itself.
+/// The metadata of a checkpoint.
 pub(crate) struct Label {
     pub(crate) run: String,
     /// A digest of the stream's description and shard.
     pub(crate) stream: String,
-    /// The digest that binds all of it to the key and to the caller's context.
+    /// A digest that binds run key, description, the caller's context and step.
     pub(crate) commitment: String,
     pub(crate) placement: String,
     /// The step that comes next.
     pub(crate) step: usize,
-    /// The step that all tiles were last brought to.
+    /// The step up to which the noise of every tile was made at the last alignment.
     pub(crate) start: usize,
 }
 
-/// A stream's state: its label, the run's key, and what is stored of the past and of rows made ahead.
+/// A stream's state: its label, the run's key, the stored past and the stored rows made ahead.
 pub(crate) struct Snapshot<'a, T, R> {
     pub(crate) label: Label,
     pub(crate) key: &'a [u8; BYTES],
@@ -47,11 +47,11 @@ pub(crate) struct Snapshot<'a, T, R> {
 }
 
 impl<T: Number, R: Number> Snapshot<'_, T, R> {
-    /// Writes it to a file that only its owner can read.
+    /// Writes the checkpoint to a file that only its owner can read.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let header = self.header().map_err(|e| Error::checkpoint(path, e))?;
         let body = || -> std::io::Result<()> {
-            // Without a buffer of its own: what passes through memory here is secret.
+            // Unbuffered: bytes written here are secret, and a buffer would keep a copy.
             let inner = NewFile::beside(path, Access::Owner)?;
             let mut out = Hashed { inner, digest: Sha256::new() };
             out.write(&header)?;
@@ -68,7 +68,7 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
         body().map_err(|e| Error::io(path, e))
     }
 
-    /// The header's length, then JSON.
+    /// The length of the header, then the header as JSON.
     fn header(&self) -> std::result::Result<Vec<u8>, String> {
         let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
             dtype,
@@ -111,7 +111,7 @@ pub(crate) struct Reader<'a> {
     path: &'a Path,
     input: Hashed<File>,
     pub(crate) label: Label,
-    /// Of the past and in rows.
+    /// How many numbers `past` and `rows` have.
     numbers: (usize, usize),
 }
 
@@ -126,17 +126,17 @@ impl<'a> Reader<'a> {
         Ok(Self { path, input, label, numbers })
     }
 
-    /// Why this checkpoint cannot be used.
+    /// The error that refuses this checkpoint for `reason`.
     pub(crate) fn refuse(&self, reason: impl Into<String>) -> Error {
         Error::checkpoint(self.path, reason)
     }
 
-    /// The key, which comes first.
+    /// Reads the key, the first tensor.
     pub(crate) fn key(&mut self) -> Result<Key> {
         Key::from_reader(|bytes| self.input.read(bytes)).map_err(|e| Error::io(self.path, e))
     }
 
-    /// Reads the numbers, which come after the key, and checks that no byte was altered.
+    /// Reads the numbers, which follow the key, and verifies the checksum.
     pub(crate) fn read<T: Number, R: Number>(mut self, past: &mut [T], rows: &mut [R]) -> Result<()> {
         let wanted = (past.len(), rows.len());
         if wanted != self.numbers {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         self.each_number(|at, x| past[at] = x, |at, x| rows[at] = x)
     }
 
-    /// The same for numbers that are not needed.
+    /// Reads numbers that are not needed, and verifies the checksum.
     pub(crate) fn skip<T: Number, R: Number>(mut self) -> Result<()> {
         self.each_number(|_, _: T| (), |_, _: R| ())
     }
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the header says, and how many numbers of the past and in rows follow.
+/// Parses the header: the label, and how many numbers `past` and `rows` have.
 fn read_header<T: Number, R: Number>(
     input: &mut Hashed<File>,
     length: u64,
@@ -216,7 +216,7 @@ fn read_header<T: Number, R: Number>(
     Ok((label, numbers))
 }
 
-/// A file that is hashed as it is read or written.
+/// A file and the digest of all bytes read from it or written to it.
 struct Hashed<F> {
     inner: F,
     digest: Sha256,

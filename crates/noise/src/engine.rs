@@ -1,4 +1,17 @@
-//! Runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
+//! The engine: runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
+//!
+//! 1. A window is a range of steps, at most `look_ahead` long. [`Window::prepare`] lists, once for all tiles,
+//!    the positions, keystreams and terms that these steps need.
+//! 2. [`each_tile`] visits the tiles on all threads. A tile that is due at this step ([`Stagger::made`])
+//!    makes all rows up to its next due step in cache: seed noise, then the kernel, then the rows into
+//!    `ahead` (rows made ahead) or, without look-ahead, into the thread's scratch. For an autoregressive
+//!    recursion the past itself holds the rows.
+//! 3. The row of the current step is taken from its [`Source`], multiplied by noise_std and the step's
+//!    factor, and written, added or released.
+//! 4. A seek runs the same windows without output, [`SEEK_PASS`] steps a pass over the state.
+//!
+//! Every bit is a function of key, step and coordinate, so that neither window nor tile order nor threads
+//! change a bit.
 
 use antinoise_mechanism::Grid;
 
@@ -18,23 +31,23 @@ use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
 use crate::{Key, Mode, Placement, Result, State, range};
 
-/// Steps that a seek makes in one pass over the state.
+/// Steps made in one pass over the state during a seek.
 const SEEK_PASS: usize = 256;
 
 pub(crate) struct Engine<M: Mode> {
     mode: M,
     flat: FlatRecursion,
-    /// Once it was asked for.
+    /// Whether every row fits in 4 bytes of whole grid points; computed on first use.
     points_fit: Option<bool>,
     kernel: Kernel<M::Number>,
     pub(crate) placement: Placement,
     noise_std: f64,
     pub(crate) tiles: Tiles,
-    /// Past vectors and rows made ahead that are in memory.
+    /// The numbers of stored vectors: past vectors, and rows made ahead.
     stored: (usize, usize),
-    /// For each tile, its past vectors one after the other.
+    /// The past: for each tile, its past vectors one after the other.
     past: AlignedNumbers<M::Number>,
-    /// For each tile, its rows made ahead.
+    /// Rows made ahead: for each tile, its rows one after the other.
     ahead: AlignedNumbers<M::Row>,
     pub(crate) stagger: Stagger,
     window: Window,
@@ -42,7 +55,7 @@ pub(crate) struct Engine<M: Mode> {
 }
 
 impl<M: Mode> Engine<M> {
-    /// The engine of the stream whose own key is `key`.
+    /// The engine of a stream; `key` is the key of its noise.
     pub(crate) fn new(
         isa: Isa,
         mode: M,
@@ -73,7 +86,7 @@ impl<M: Mode> Engine<M> {
         };
         let stored = (past, placement.vectors - past);
         let zeros = |vectors: usize| vectors as u128 * tiles.outputs as u128;
-        // The rows of a circulant are stored as they are made.
+        // A circulant writes its rows straight to where they are stored.
         let summed = placement.state == State::Regenerated && !matches!(kernel, Kernel::Circulant(_));
         let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
@@ -95,35 +108,36 @@ impl<M: Mode> Engine<M> {
         })
     }
 
-    /// Past vectors and rows made ahead.
+    /// The stored past and the stored rows made ahead, for a checkpoint.
     pub(crate) fn memory(&self) -> (Past<'_, M::Number>, &[M::Row]) {
         let vectors = self.stored.0;
         let written = self.kernel.written(self.stagger.unmade()).min(vectors);
         (Past { numbers: &self.past, tiles: &self.tiles, vectors, written }, &self.ahead)
     }
 
-    /// How many threads the work is split over.
+    /// The number of threads that share the tiles.
     pub(crate) fn threads(&self) -> usize {
         self.scratch.len()
     }
 
-    /// The grid, where there is one.
+    /// The grid; `None` for a plain stream.
     pub(crate) fn grid(&self) -> Option<Grid> {
         self.mode.grid()
     }
 
-    /// True when every row is sure to fit in 4 bytes of whole points.
+    /// Whether every row is certain to fit in 4 bytes of whole grid points.
     pub(crate) fn points_fit(&mut self, spec: &Spec) -> bool {
         *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
     }
 
-    /// The memory, ready to be filled with the state after `next` - `start` steps from `start` on.
+    /// The memory of past and rows made ahead, to be filled with the state of a stream that was aligned at
+    /// `start` and whose next step is `next`.
     pub(crate) fn restore(&mut self, start: usize, next: usize) -> (&mut [M::Number], &mut [M::Row]) {
         self.stagger.restore(start, next);
         (&mut self.past, &mut self.ahead)
     }
 
-    /// Words of 4 bytes that the state has for each output.
+    /// 4-byte words of state per output.
     pub(crate) fn state_words(&self) -> usize {
         match self.placement.state {
             State::Stored => self.stored.0 * words::<M::Number>() + self.stored.1 * words::<M::Row>(),
@@ -131,7 +145,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Brings all tiles to one step, the second of the two that are returned, and writes the state there by coordinate.
+    /// Aligns all tiles, writes the state by coordinate and returns the steps that it belongs to.
     pub(crate) fn state(&mut self, out: &mut [i32]) -> StateAt {
         self.align();
         if self.state_words() > 0 {
@@ -142,7 +156,7 @@ impl<M: Mode> Engine<M> {
         StateAt { step: self.stagger.next, made: self.stagger.alignment() }
     }
 
-    /// Continues from a written state.
+    /// Continues from a state by coordinate.
     pub(crate) fn restore_state(&mut self, at: StateAt, state: &[i32]) {
         if self.placement.state != State::Stored {
             return self.stagger.restore(at.step, at.step);
@@ -153,7 +167,7 @@ impl<M: Mode> Engine<M> {
         self.stagger.restore(at.made, at.step);
     }
 
-    /// Brings all tiles to one step. The next row is the one that it was.
+    /// Brings all tiles to the same step, [`Stagger::alignment`]. The next row stays the same.
     fn align(&mut self) {
         if self.placement.state == State::Stored {
             let last = self.stagger.alignment();
@@ -162,7 +176,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Returns the next row, and what is seen of it.
+    /// Returns the next row; the digest and finiteness of the release, for the caller to check.
     pub(crate) fn hand_out<O: Copy + Send + Sync>(
         &mut self,
         out: Places<'_, '_, O>,
@@ -216,7 +230,7 @@ impl<M: Mode> Engine<M> {
         seen.all()
     }
 
-    /// Where the row of `step` is once it is made.
+    /// The memory that holds the row of `step` once it is made.
     fn source(&self, step: usize) -> Source {
         let slots = self.placement.look_ahead;
         match self.kernel.output_slot(step) {
@@ -226,7 +240,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Makes `step` the next one.
+    /// Moves to `step`, the next step to be made.
     pub(crate) fn seek(&mut self, step: usize) {
         let from = self.sought_from(step);
         if from != self.stagger.next {
@@ -237,14 +251,15 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// The step from which the past is built when `step` is sought: `step` itself where there is nothing to build.
+    /// The step from which a seek to `step` rebuilds the past; `step` itself if nothing has to be rebuilt.
     pub(crate) fn sought_from(&self, step: usize) -> usize {
         let next = self.stagger.next;
         if step == next || step == self.stagger.steps || self.placement.state != State::Stored {
             return step;
         }
         let mut from = step - self.flat.position(step).local;
-        // Plain seed noise needs no more than itself; on a grid it carries the roundings of all steps.
+        // The past of a plain sum of seeds is its last few seeds; on a grid, retained seeds carry the
+        // rounding of every step.
         if self.mode.grid().is_none() && matches!(&self.flat.leaf, Leaf::Ring { history: History::Seeds, .. })
         {
             from = from.max(step.saturating_sub(self.stored.0));
@@ -252,7 +267,7 @@ impl<M: Mode> Engine<M> {
         if (from..=step).contains(&next) { next } else { from }
     }
 
-    /// Makes the noise of the steps before `step`, and of those after it that a tile would have made by then.
+    /// Makes the noise of the steps before `step`, and the rows that tiles would have made ahead by then.
     fn run_until(&mut self, step: usize) {
         let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };
@@ -260,7 +275,8 @@ impl<M: Mode> Engine<M> {
         self.stagger.next = step;
     }
 
-    /// Makes the noise of each tile up to a step of its own, which is at most `last`; rows from `first_row` on are wanted.
+    /// Makes the noise of each tile up to the step `until(stagger, tile)`, which is at most `last`; keeps
+    /// rows from `first_row` on.
     fn make(&mut self, last: usize, first_row: usize, until: &(dyn Fn(&Stagger, usize) -> usize + Sync)) {
         let now = self.stagger.next;
         for first in (now..last).step_by(SEEK_PASS) {
@@ -282,10 +298,10 @@ impl<M: Mode> Engine<M> {
     }
 }
 
-/// What outputs of type `O` are written over or added to.
+/// The target of outputs of type `O`: overwrite, add to, or release with a sum.
 type Target<'a, M, O> = <M as HandsOut<O>>::Target<'a>;
 
-/// Where the returned row is.
+/// The memory that holds the returned row.
 #[derive(Clone, Copy)]
 enum Source {
     Scratch,
@@ -293,7 +309,8 @@ enum Source {
     Ahead(usize),
 }
 
-/// The past of the tile after the next `idle` ones: tiles are assumed to be full, since one line too many costs little.
+/// The past of the tile after the next `idle` ones. Tiles are assumed to be full: fetching one line too many
+/// costs little.
 fn past_of_next<T>(following: &[T], idle: usize, past_vectors: usize) -> &[T] {
     let following = &following[(idle * past_vectors * TILE).min(following.len())..];
     &following[..(past_vectors * TILE).min(following.len())]

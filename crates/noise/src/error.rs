@@ -12,12 +12,12 @@ pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// Every step of the plan has been released: one more would not be covered by its privacy statement.
+    /// Every step of the plan has been released; another one would not be covered by its privacy statement.
     #[error(
         "all {steps} steps of this stream have been made; another one would not be covered by its privacy"
     )]
     Exhausted {
-        /// The steps the stream was made for.
+        /// The number of steps of the stream.
         steps: usize,
     },
     /// The operating system gave no random bytes.
@@ -34,13 +34,13 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A state by coordinate that is not the one that was saved.
+    /// A state by coordinate that differs from the one that was saved.
     #[error(
         "the state is not the one that was saved: its words, steps, run key, plan or what lies beside them were altered or \
          are of several states. Nothing was restored; use another copy of the state"
     )]
     AlteredState,
-    /// A checkpoint that is not one of this stream, or not whole.
+    /// A checkpoint of another stream, or an incomplete one.
     #[error("{}: not a checkpoint of this stream: {reason}", path.display())]
     Checkpoint {
         /// The file.
@@ -54,7 +54,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// True when the caller's input was refused, false for a failure of the machine.
+    /// Whether the caller's input was refused; false for a failure of the machine.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Checkpoint { .. } => true,
@@ -71,7 +71,7 @@ impl Error {
         Self::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
 
-    /// Strategies refuse parameters; their other errors name what cannot be used as well.
+    /// Maps errors of the mechanism crate to refused parameters.
     pub(crate) fn of_mechanism(error: antinoise_mechanism::Error) -> Self {
         match error {
             antinoise_mechanism::Error::Invalid(error) => error.into(),

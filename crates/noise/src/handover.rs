@@ -1,4 +1,4 @@
-//! How a stream is continued by another sharding: its state by coordinate, and the key of its run.
+//! Continuing a stream in another sharding: the state by coordinate, and the key of the run.
 
 use antinoise_input::between;
 
@@ -7,25 +7,26 @@ use crate::keystream::KeySource;
 use crate::word_sum::word_sum;
 use crate::{Error, Mode, Result, StateAt, Stream};
 
-/// The purpose of the sums of states.
+/// The purpose of the keyed sums of states.
 const STATE: &str = "state";
 
 impl<M: Mode> Stream<M> {
-    /// Numbers of 4 bytes that [`state`](Stream::state) has for each output.
+    /// 4-byte words per output that [`state`](Stream::state) writes.
     pub fn state_words(&self) -> usize {
         self.engine.state_words()
     }
 
-    /// Writes the state by coordinate into the first [`state_words`](Stream::state_words) vectors of `words`, each of the shard's
-    /// length; returns which steps it belongs to, and the [keyed sum](Stream::sum_of_words) of all of `words`: vectors after those of the
-    /// state are the caller's own, saved and checked with it. Streams of other shards at the same step write the words of their coordinates.
-    /// Steps that some coordinates have made ahead are made for all of them. The words are as secret as the noise.
+    /// Writes the state by coordinate into the first [`state_words`](Stream::state_words) vectors of `words`,
+    /// each of the shard's length. Returns the steps that the state belongs to, and the [keyed
+    /// sum](Stream::sum_of_words) of all of `words`. Further vectors in `words` are the caller's own, and are
+    /// saved and checked together with the state. Streams of other shards at the same step write the words of
+    /// their coordinates. First brings all tiles to the same step. The words are as secret as the noise.
     ///
-    /// The state is saved with the run's key and a [commitment](Stream::state_commitment) to the total of all shards' sums;
-    /// [`resume_any_state`](crate::StreamBuilder::resume_any_state) continues from it.
+    /// Save the state with the run's key and a [commitment](Stream::state_commitment) to the total of all
+    /// shards' sums; [`resume_any_state`](crate::StreamBuilder::resume_any_state) continues from it.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for words that are not whole vectors, or too few of them.
+    /// [`Error::Invalid`](crate::Error::Invalid) if `words` are not whole vectors, or too few.
     pub fn state(&mut self, words: &mut [i32]) -> Result<(StateAt, u128)> {
         let wanted = self.check_state(words.len())?;
         let engine = &mut self.engine;
@@ -36,10 +37,11 @@ impl<M: Mode> Stream<M> {
         Ok((at, self.sum_of_words(STATE, words)?))
     }
 
-    /// The sum of c(w, j) words(w, j) modulo 2^128 over the vectors w in `words`, one after the other, and the coordinates j of this
-    /// shard, where the c(w, j) are secret: 128 bits each from the run's key, for this `purpose` alone. The wrapping sum of what all
-    /// shards find is the same for every sharding. Other words have the same total with a probability below 2^-96, however they
-    /// are chosen without the run's key. It is as secret as the words: publish a commitment to it.
+    /// The sum over vectors w in `words` and coordinates j of this shard of c(w, j) words(w, j), modulo
+    /// 2^128. The coefficients c(w, j) are secret: 128 bits each from the run's key, used for this `purpose`
+    /// only. The wrapping total over all shards is the same for every sharding. Different words have the same
+    /// total with a probability below 2^-96, however they are chosen without the run's key. The sum is as
+    /// secret as the words: publish a commitment to it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -55,7 +57,7 @@ impl<M: Mode> Stream<M> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for words that are not whole vectors.
+    /// [`Error::Invalid`](crate::Error::Invalid) if `words` are not whole vectors.
     pub fn sum_of_words(&self, purpose: &str, words: &[i32]) -> Result<u128> {
         if !words.len().is_multiple_of(self.len()) {
             let must_be = format!("a multiple of the shard's {} outputs", self.len());
@@ -69,8 +71,10 @@ impl<M: Mode> Stream<M> {
         })
     }
 
-    /// A commitment to a state: a digest, keyed by the run's key, of description, [context](crate::StreamBuilder::context), steps, the
-    /// `total` of all shards' sums, and what the caller saves beside it (`extra`, or a digest of it). It reveals nothing about any of them.
+    /// A commitment to a state: a digest, keyed by the run's key, of description,
+    /// [context](crate::StreamBuilder::context), steps, `total` (over all shards) and `extra`. `extra`: other
+    /// data that the caller saves with the state, or a digest of them. The commitment reveals nothing about
+    /// any of them.
     pub fn state_commitment(&self, at: StateAt, total: u128, extra: &[u8]) -> [u8; 32] {
         self.key.state_commitment(StateFields {
             description: &self.description,
@@ -82,13 +86,14 @@ impl<M: Mode> Stream<M> {
         })
     }
 
-    /// Lends the run's key to `send`, which stores it beside the state, readable by its owner alone:
+    /// Lends the run's key to `send`, which stores it next to the state, readable by its owner only.
     /// [`resume_any_state`](crate::StreamBuilder::resume_any_state) needs both.
     pub fn lend_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
         send(self.key.bytes())
     }
 
-    /// Continues from the words that [`state`](Stream::state) wrote, in any sharding; their sum, to be checked before a row is made.
+    /// Continues from the words that [`state`](Stream::state) wrote, in any sharding. Returns their keyed
+    /// sum, which must be checked before a row is made.
     pub(crate) fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<u128> {
         let wanted = self.check_state(words.len())?;
         between("step of the state", at.step, 0, self.spec.steps, "steps")?;
@@ -104,7 +109,7 @@ impl<M: Mode> Stream<M> {
         self.sum_of_words(STATE, words)
     }
 
-    /// How many of `got` words are the state's.
+    /// Checks a number of words; returns how many of them are the state's.
     fn check_state(&self, got: usize) -> Result<usize> {
         let wanted = self.len() * self.state_words();
         if got >= wanted && got.is_multiple_of(self.len()) {

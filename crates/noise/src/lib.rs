@@ -1,8 +1,9 @@
 //! Streams of correlated Gaussian noise, at memory speed.
 //!
-//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise C^-1 Z.
-//! Z is seed noise, one row of `dim` independent normals of standard deviation nu a step; C^-1 is given as a
-//! [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] hands out its rows one by one:
+//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise C^-1
+//! Z. Z (steps x dim) is seed noise: independent normals of standard deviation `noise_std`, one row a step.
+//! C^-1 is given as a [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] returns the rows of
+//! C^-1 Z one by one:
 //!
 //! ```
 //! use antinoise_mechanism::Recursion;
@@ -16,10 +17,10 @@
 //! # Ok::<(), antinoise_noise::Error>(())
 //! ```
 //!
-//! The noise of step t at coordinate j is a function of (key, run, description, t, j) alone. The description
-//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher. So threads, shards,
-//! instruction sets, memory budgets, seeking and resuming never change a bit. Streams that differ in run or
-//! description share no bit.
+//! The noise of step t at coordinate j is a function of (key, run, description, t, j) only. The description
+//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher. So threads,
+//! shards, instruction sets, memory budgets, seeking and resuming never change a bit. Streams that differ in
+//! run or description share no bit.
 //!
 //! # How a step is made
 //!
@@ -33,7 +34,7 @@
 //! seed noise z_s                   standard normals; on a grid in double precision
 //!   |
 //! kernel  <---------------> past   earlier rows or seeds, or buffers
-//!   |  z~_t = w z_t + the past's share; on a grid rounded, and the rounding fed back into the past
+//!   |  z~_t = w z_t + history term; on a grid rounded, and the rounding fed back into the past
 //! row z~_t                         returned now, or stored: a row made ahead
 //!   |  times noise_std and the step's factor
 //! output                           written over, added to, or released with the sum
@@ -41,20 +42,25 @@
 //!
 //! Terms of this crate:
 //!
-//! - **tile**: up to 1024 consecutive coordinates, or short ranges with up to 1024 coordinates in total. A step is made tile by tile, in cache.
-//! - **past**: the vectors that a recursion reads besides fresh seed noise. They are stored or, where the memory budget is too
-//!   small, made again: seeds are *regenerated*, or the recursion is *replayed* from its start. [`Placement`] says which.
-//! - **past's share**: what the past contributes to a row of noise.
-//! - **look-ahead**: a tile makes several steps at a time, so that its past crosses the memory bus once for all of them.
-//!   This is possible since noise does not depend on data. The rows are stored until their step comes.
-//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time. Few tiles with long windows look ahead together.
+//! - **tile**: up to 1024 consecutive coordinates, or short ranges with up to 1024 coordinates in total. A
+//!   step is made tile by tile, in cache.
+//! - **past**: the vectors that a recursion reads in addition to fresh seed noise: earlier rows, earlier
+//!   seeds or buffers. They are stored or, if the memory budget is too small, recomputed: seeds
+//!   are *regenerated*, or the recursion is *replayed* from its start. [`Placement`] says which.
+//! - **history term**: the contribution of the past to a row of noise.
+//! - **look-ahead**: a tile makes several steps at a time, so that its past crosses the memory bus once for
+//!   all of them. This is possible since noise does not depend on data. The rows are stored until their step
+//!   comes.
+//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time. A few tiles
+//!   with long windows look ahead together.
 //! - **window**: the steps that are made in one iteration over the tiles.
-//! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their leaf.
-//! - **mode**: [`Plain`] or [`OnGrid`].
+//! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their
+//!   leaf.
+//! - **mode**: [`Plain`] (floating point) or [`OnGrid`] (releases on a grid).
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
+//! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
 //! error, number, places: what can go wrong; arithmetic, bytes and wiping of numbers; a row in pieces

@@ -1,25 +1,25 @@
-//! The numbers that noise is made of: arithmetic, bytes, and that they can be wiped.
+//! The number types of noise: their arithmetic, their bytes, and wiping them.
 
 use std::ops::{Add, Mul};
 
 use safetensors::Dtype;
 use zeroize::Zeroize;
 
-/// A number of 4 or 8 bytes that memory and files hold.
+/// A number of 4 or 8 bytes, in memory and in files.
 pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
-    /// Its type in a file.
+    /// Its safetensors type.
     const DTYPE: Dtype;
 
     /// Appends its bytes, little-endian.
     fn append_to(self, bytes: &mut Vec<u8>);
 
-    /// The number of these bytes.
+    /// The number with these bytes, little-endian.
     fn from_bytes(bytes: &[u8]) -> Self;
 
-    /// Its bits, in the lower half where it has 4 bytes.
+    /// Its bits; a number of 4 bytes is in the lower half.
     fn bits(self) -> u64;
 
-    /// The number of these bits.
+    /// The number with these bits.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -58,7 +58,7 @@ pub trait Real: Number + Add<Output = Self> + Mul<Output = Self> {
     /// `x` rounded to this precision.
     fn rounded(x: f64) -> Self;
 
-    /// The same number in double precision.
+    /// This number in double precision.
     fn widened(self) -> f64;
 
     /// self * factor + term, rounded once.

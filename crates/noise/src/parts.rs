@@ -1,4 +1,4 @@
-//! All tiles of a shard, on all threads, each with its part of the memory.
+//! Iteration over the tiles of a shard on all threads, each tile with its part of the memory.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::places::Pieces;
 use crate::shard::{Tile, Tiles};
 use crate::simd::fence;
 
-/// What some tiles have in memory, their part of the output, and the past of the tiles that follow.
+/// The memory and the output of consecutive tiles, and the past of the tiles that follow.
 pub(crate) struct Parts<'a, M: Mode, O> {
     pub(crate) past: &'a mut [M::Number],
     pub(crate) ahead: &'a mut [M::Row],
@@ -21,7 +21,8 @@ impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
         Self { past, ahead, out, following: &[] }
     }
 
-    /// Takes those of the first `outputs` outputs, where an output has so many numbers of the past and ahead.
+    /// Splits off the parts of the first `outputs` outputs; `stored`: numbers per output in the past, and in
+    /// rows made ahead.
     fn take(&mut self, outputs: usize, stored: (usize, usize)) -> Self {
         let (past, ahead);
         (past, self.past) = std::mem::take(&mut self.past).split_at_mut(outputs * stored.0);
@@ -30,10 +31,10 @@ impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
     }
 }
 
-/// What is done with a tile.
+/// The work on a tile.
 pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
 
-/// Calls `work` on these tiles, split over the scratches. An output has so many numbers of the past and ahead.
+/// Calls `work` on the tiles `numbers`, divided among the threads' scratches; `stored` as in [`Parts::take`].
 pub(crate) fn each_tile<M: Mode, O: Pieces + Send>(
     scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,

@@ -1,11 +1,12 @@
-//! The past of all tiles as it is saved: without reading what no step wrote.
+//! The past of all tiles for a checkpoint, without reading memory that no step wrote.
 //!
-//! Memory that is read before it is written is brought in twice, and the second time interrupts every thread: where a
-//! training saved its stream now and then, half of the time of sums of many seeds went there.
+//! Reading zeroed memory before it is written makes the kernel map a page twice, and the second mapping
+//! interrupts every thread: a run that saved its stream now and then spent half of its time on this, for sums
+//! of many seeds.
 
 use crate::shard::Tiles;
 
-/// For each tile, its past vectors one after the other, of which those from `written` on mean nothing yet.
+/// The past: for each tile, its past vectors one after the other. Vectors from `written` on are still zeros.
 #[derive(Clone, Copy)]
 pub(crate) struct Past<'a, T> {
     pub(crate) numbers: &'a [T],
@@ -15,7 +16,7 @@ pub(crate) struct Past<'a, T> {
 }
 
 impl<'a, T> Past<'a, T> {
-    /// Numbers that were written, and how many after them that were not, in the order of memory.
+    /// Pieces in the order of memory: the numbers that were written, and how many unwritten ones follow.
     pub(crate) fn pieces(self) -> impl Iterator<Item = (&'a [T], usize)> {
         let Self { numbers, tiles, vectors, written } = self;
         let whole = (written == vectors).then_some((numbers, 0));

@@ -1,4 +1,15 @@
-//! The choice between memory and time.
+//! Placement: memory against time.
+//!
+//! 1. The past is stored if the memory budget allows (or the caller requires it). Otherwise it is recomputed:
+//!    sums of seeds regenerate their seeds, other recursions are replayed from the start of their run. A sum
+//!    of seeds on a grid must be stored: replaying it would be quadratic in the number of steps.
+//! 2. A plain sum of more than [`FEW_SEEDS`] past seeds is always regenerated: making a seed once for many
+//!    steps is faster than reading it from memory at each step.
+//! 3. Look-ahead divides the memory traffic of the past by the number of steps of a window. An autoregressive
+//!    recursion looks ahead within its past vectors; others need memory for rows made ahead, and on a grid
+//!    those rows must fit in 4 bytes.
+//! 4. Tiles look ahead at different steps (staggered), except where the noise is recomputed, or where a few
+//!    tiles with long windows would leave threads idle: these make a window together.
 
 use std::fmt;
 
@@ -12,75 +23,81 @@ use crate::simd::BEYOND_CACHE;
 pub enum State {
     /// In memory, updated every step.
     Stored,
-    /// Not stored: the seed noise that a step needs is regenerated.
+    /// Not stored: the seed noise that a step reads is regenerated.
     Regenerated,
-    /// Not stored: the recursion is replayed from the start of its run, one cache-sized tile at a time, O(t) a step.
+    /// Not stored: each step (or window) replays the recursion from the start of its run, one cache-sized
+    /// tile at a time; O(t) at step t.
     Replayed,
 }
 
-/// How a stream is run; it decides speed and memory, never a bit of the noise.
+/// How a stream is run: it decides speed and memory, never a bit of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// Where the past lives.
     pub state: State,
-    /// Steps of a window: they are made in one iteration over the state, tile by tile in cache, since noise does not depend on data.
+    /// Steps of a window: they are made in one iteration over the state, tile by tile in cache, since noise
+    /// does not depend on data.
     pub look_ahead: usize,
-    /// True where all tiles make the steps of a window at its first, false where they take turns.
+    /// True if all tiles make the steps of a window at its first step, false if they are staggered.
     pub together: bool,
-    /// Vectors of the shard's size that are stored: past ones and, beyond one step of look-ahead, coming ones.
+    /// Stored vectors of the shard's size: the past and, if a window has several steps, rows made ahead.
     pub vectors: usize,
     /// Bytes of these vectors.
     pub bytes: u64,
 }
 
-/// A longer look-ahead gained nothing in measurements.
+/// Measurements showed no gain from longer look-ahead.
 const LONGEST_LOOK_AHEAD: usize = 32;
-/// Up to so many seeds are faster stored than regenerated.
+/// Reading up to this many stored seeds is faster than regenerating them.
 const FEW_SEEDS: usize = 2;
-/// Steps that a BLT makes in one pass on a grid.
+/// Steps of a window of a BLT on a grid.
 const BLT_LOOK_AHEAD: usize = 8;
-/// From so many vectors on a ring on a grid is read once for several steps: with 128 bands, one million coordinates and two threads 4.1 ns a coordinate,
-/// where they were read for each step 5.7, and for banded C^-1 4.6 where 23.
+/// From this length on, steps of a ring on a grid are made several at a time. With 128 bands, one million
+/// coordinates and two threads: 4.1 ns per coordinate, against 5.7 with one step at a time; for banded C^-1
+/// 4.6 against 23.
 pub(crate) const LONG_RING: usize = 40;
-/// Few tiles compute together where a pass has so many steps: taking turns, they would leave threads idle.
+/// From this window length on, a few tiles make windows together: staggered, they would leave threads idle.
 const LONG_PASS: usize = 16;
-/// Steps that a sum of many seeds makes in one pass on a grid: seeds come from main memory once for all of them.
+/// Steps of a window of a sum of many seeds on a grid: seeds come from main memory once for all of them.
 const SUM_LOOK_AHEAD: usize = 32;
-/// From so many seeds on, and of fewer where caches do not hold them. Of 26,010 coordinates on two cores, 1199 took 0.50 ms a step, where sixteen steps at a time
-/// took 0.61 and one by one 1.9. Of 100 seeds, which caches hold, eight at a time took 0.21 ms and one by one 0.16.
+/// From this many seeds on, sums on a grid use long windows; with fewer seeds, recursions of at least
+/// [`LONG_RING`] vectors do if caches do not hold them. With 26,010 coordinates on two cores, 1199 seeds took
+/// 0.50 ms a step, against 0.61 with windows of sixteen steps and 1.9 with one step. With 100 seeds, which
+/// caches hold, windows of eight took 0.21 ms and single steps 0.16.
 const MANY_SEEDS: usize = 256;
 
-/// What the caller allows.
+/// The limits set by the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) bytes: u64,
     pub(crate) look_ahead: usize,
-    /// Stores the past wherever it can be stored, regardless of memory.
+    /// Store the past whenever possible, regardless of memory.
     pub(crate) stored: bool,
 }
 
-/// How many numbers a vector has, in how many tiles, and of what size.
+/// The size of a vector: its numbers, tiles and bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     pub(crate) outputs: usize,
     pub(crate) tiles: usize,
-    /// Of a number of the past.
+    /// Bytes of a number of the past.
     pub(crate) bytes: u64,
-    /// Of a number in a row made ahead.
+    /// Bytes of a number of a row made ahead.
     pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
-    /// Of the whole stream.
+    /// Coordinates of the whole stream.
     pub(crate) dim: usize,
 }
 
 impl Numbers {
-    /// True where caches do not hold so many vectors of the whole stream: the same for each of its shards.
+    /// Whether `vectors` vectors of the whole stream exceed the caches: the same answer for each of its
+    /// shards.
     fn beyond_cache(&self, vectors: usize) -> bool {
         self.dim as u128 * u128::from(self.bytes) * vectors as u128 >= BEYOND_CACHE as u128
     }
 }
 
-/// Half of the memory that is free now; 8 GiB where the system does not say.
+/// Half of the memory that is free now; 8 GiB if the system does not report it.
 pub(crate) fn default_budget() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -89,11 +106,11 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement within the limits; `rows_fit` says whether rows made ahead can be stored, and is asked only
-    /// where there would be any.
+    /// The fastest placement within the limits. `rows_fit`: whether rows made ahead can be stored; called
+    /// only if there would be any.
     ///
     /// # Errors
-    /// When seeds that have to be stored take more memory than that.
+    /// If seeds that have to be stored exceed the memory budget.
     pub(crate) fn choose(
         flat: &FlatRecursion,
         steps: usize,
@@ -113,7 +130,7 @@ impl Placement {
         };
         let (state, look_ahead, past, rows) = match &flat.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
-            // A transform makes all rows: as many are kept as there is room for.
+            // A transform makes all rows of a run: as many are stored as fit in memory.
             Leaf::Circulant { .. } => {
                 let look_ahead = limits.look_ahead.min(steps).min(affordable(row)).max(1);
                 (State::Regenerated, look_ahead, 0, apart(look_ahead))
@@ -121,14 +138,15 @@ impl Placement {
             Leaf::Ring { history: History::Outputs, .. } if is_affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
-            // A few seeds are read faster than made; more of them, made once for many steps, are not.
+            // A few stored seeds are read faster than made; more seeds are faster made once for many steps.
             Leaf::Ring { history: History::Seeds, .. }
                 if !numbers.on_grid && (stored > FEW_SEEDS || !is_affordable) =>
             {
                 made_again(State::Regenerated)
             }
             _ if is_affordable => {
-                // Twice the bytes and more arithmetic: on a grid fewer passes over the state pay.
+                // On a grid, numbers have twice the bytes and more arithmetic: windows of several steps pay
+                // in fewer cases.
                 let wanted = match &flat.leaf {
                     _ if !numbers.on_grid => 1,
                     Leaf::Blt { .. } => BLT_LOOK_AHEAD.min(ahead),
@@ -142,7 +160,7 @@ impl Placement {
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }
-            // Run again, they would take the square of the steps so far.
+            // Recomputation would be quadratic in the number of steps.
             Leaf::Retained { .. } => {
                 let needed = stored as u128 * u128::from(vector);
                 let must_be = format!(
@@ -158,13 +176,13 @@ impl Placement {
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
         let bytes = past as u64 * vector + rows as u64 * row;
-        // Sums of seeds that are made again are listed for all tiles at once.
+        // The terms of a window that regenerates seeds are listed once for all tiles.
         let together = state != State::Stored || look_ahead >= LONG_PASS && numbers.tiles < 2 * look_ahead;
         Ok(Self { state, look_ahead, together, vectors: past + rows, bytes })
     }
 }
 
-/// Rows stored apart from the past when so many steps are made at a time.
+/// Rows stored separately from the past, for windows of `look_ahead` steps.
 fn apart(look_ahead: usize) -> usize {
     if look_ahead > 1 { look_ahead } else { 0 }
 }

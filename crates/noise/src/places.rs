@@ -1,15 +1,16 @@
-//! A row in memory: in one slice, or split over several slices in order.
+//! A row in memory: one slice, or several slices in order.
 
-/// What is taken piece by piece.
+/// A sequence of numbers that can be split into contiguous pieces.
 pub trait Pieces: Sized {
-    /// Numbers in the first piece: none only where there are none at all.
+    /// Numbers in the first piece; 0 only if the sequence is empty.
     fn together(&self) -> usize;
 
-    /// Takes the first `count` numbers, of which there are so many.
+    /// Splits off the first `count` numbers; there must be at least that many.
     fn take(&mut self, count: usize) -> Self;
 }
 
-/// Calls `visit` for each piece of `count` numbers, with how many come before it.
+/// Calls `visit` for each contiguous piece of the first `count` numbers, with the number of elements before
+/// it.
 pub(crate) fn each_piece<P: Pieces>(mut left: P, count: usize, mut visit: impl FnMut(usize, P)) {
     let mut before = 0;
     while before + left.together() < count {
@@ -30,7 +31,7 @@ macro_rules! pieces {
         }
 
         impl<'a, 'b, T> $name<'a, 'b, T> {
-            /// These, one after the other.
+            /// The given slices, in order.
             pub(crate) fn all(middle: &'a $($mutable)? [&'b $($mutable)? [T]]) -> Self {
                 let mut all = Self { first: Default::default(), middle, last: Default::default() };
                 all.settle();
@@ -42,7 +43,7 @@ macro_rules! pieces {
                 self.first
             }
 
-            /// Puts the pieces in their order.
+            /// Restores the invariant: `first` is empty only if all slices are.
             fn settle(&mut self) {
                 while self.first.is_empty() && !self.middle.is_empty() {
                     if let Some((next, others)) = std::mem::take(&mut self.middle).$split_first() {
@@ -95,7 +96,7 @@ pieces! {
     Given, [], split_at, split_first
 }
 
-/// Nothing that would be taken.
+/// No memory: any number of elements can be split off.
 impl Pieces for () {
     fn together(&self) -> usize {
         usize::MAX
@@ -104,7 +105,7 @@ impl Pieces for () {
     fn take(&mut self, _: usize) {}
 }
 
-/// Both, as far as both lie in one piece.
+/// Two sequences; a piece is contiguous in both.
 impl<A: Pieces, B: Pieces> Pieces for (A, B) {
     #[inline]
     fn together(&self) -> usize {

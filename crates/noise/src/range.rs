@@ -1,5 +1,5 @@
-//! The range checks of a stream: its noise may neither underflow nor overflow in the precision that it is made in, nor be
-//! too large for a grid.
+//! The range checks of a stream: its noise may neither underflow nor overflow in its precision, nor exceed a
+//! grid.
 
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
@@ -7,22 +7,24 @@ use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::spec::Spec;
 
-/// Deviations of noise: single precision reaches from 2^-126 to 2^128, and the numbers of a row may be larger or smaller than its deviation.
+/// Limits on standard deviations of noise. Single precision reaches from 2^-126 to 2^128; the margin is for
+/// numbers smaller or larger than the deviation.
 const LEAST: f64 = 1.0 / MOST;
 const MOST: f64 = (1u128 << 100) as f64;
-/// Above any normal made from 129 bits, sqrt(2 ln 2^129) = 13.4.
+/// Bound on every normal made from 129 bits: sqrt(2 ln 2^129) = 13.4.
 const LARGEST_NORMAL: f64 = 14.0;
-/// No number of single precision, nor a sum of a few, reaches 2^128 if each is below this.
+/// If each is below this, no number of single precision and no sum of a few reaches 2^128.
 const LARGEST: f64 = (1u128 << 120) as f64;
-/// Whole points of a grid up to this are added exactly.
+/// Whole grid points up to this are added exactly.
 const MOST_POINTS: f64 = (1u64 << 51) as f64;
 
-/// `noise_std` when noise of that deviation is within the range of single precision.
+/// Returns `noise_std` if noise of that deviation is within the range of single precision.
 pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
     within(|| "noise_std".into(), noise_std)
 }
 
-/// `scale` when noise of deviation `noise_std` times it is within the range of single precision; 0 adds none.
+/// Returns `scale` if noise of deviation |scale| noise_std is within the range of single precision, or if
+/// `scale` is 0.
 pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter> {
     let deviation = (f64::from(scale) * noise_std).abs();
     if scale == 0.0 || (LEAST..=MOST).contains(&deviation) {
@@ -33,16 +35,17 @@ pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter>
     }
 }
 
-/// Refuses a stream some of whose rows could be lost, infinite or mostly rounding.
+/// Refuses a stream if some row could underflow, overflow or consist mostly of rounding errors.
 pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Result<(), InvalidParameter> {
     let reach = Reach::of(&flat.leaf, &spec.recursion, flat.run_steps);
-    // Half of the digits, so that roundings that the recursion feeds back stay small beside the noise.
+    // Half of the digits, so that rounding errors that the recursion feeds back stay small compared with the
+    // noise.
     let (largest, gain) =
         if grid.is_some() { (LARGEST.powi(8), (1u64 << 51) as f64) } else { (LARGEST, (1u64 << 22) as f64) };
     let most = LARGEST_NORMAL * reach.row;
     let fits =
         most * reach.weights.max(1.0) <= largest && (!reach.feeds_back || reach.row * reach.weights <= gain);
-    // What is NaN does not fit either.
+    // Written so that NaN is refused.
     if !fits {
         let got = format!(
             "one whose rows multiply seeds by up to {:.1e} and past rows by up to {:.1e}",
@@ -69,7 +72,7 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
     grid.map_or(Ok(()), |grid| check_grid(flat, spec.steps, spec.noise_std / grid.spacing()))
 }
 
-/// Refuses what cannot be released on a grid.
+/// Refuses a grid that is finer than 2^-36 of some step's fresh noise.
 fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
     for step in 0..steps {
         let position = flat.position(step);
@@ -82,9 +85,9 @@ fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), I
     Ok(())
 }
 
-/// True when every row of noise, in whole points of the grid, if there is one, is sure to fit in 4 bytes.
+/// Whether every row of noise is certain to fit in 4 bytes of whole grid points; true without a grid.
 pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
-    /// Responses longer than this are not added up.
+    /// Responses longer than this are not summed.
     const MOST_STEPS: usize = 1 << 24;
     let Some(grid) = grid else { return true };
     if flat.run_steps > MOST_STEPS {
@@ -94,12 +97,13 @@ pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) 
     let per_unit = spec.noise_std / grid.spacing();
     let factors = (0..spec.steps).map(|step| per_unit * flat.position(step).factor.abs());
     let (least, most) = factors.fold((f64::INFINITY, 0.0f64), |(least, most), x| (least.min(x), most.max(x)));
-    // Seed noise is moved by the rounding of its own step: half a point.
+    // The rounding of a step, at most half a point, is fed back into its seed.
     let seed = LARGEST_NORMAL + 0.5 / (least * first.abs());
     most * seed * sum < f64::from(i32::MAX)
 }
 
-/// The same where it need not be sure for rows that differ: such a row does not fit with probability 1e-44 a number.
+/// As [`points_fit`], but where rows have different weights the answer may be wrong with probability 1e-44
+/// per number.
 pub(crate) fn rows_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
     if points_fit(flat, spec, grid) {
         return true;
@@ -109,7 +113,7 @@ pub(crate) fn rows_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) ->
     let mut positions = (0..spec.steps).map(|step| flat.position(step));
     positions.all(|position| {
         let points = per_unit * position.factor.abs();
-        // Rounding moves a seed by half a point of its own step.
+        // The rounding of a step, at most half a point, is fed back into its seed.
         let seed = LARGEST_NORMAL + 0.5 / (points * flat.leaf.fresh_weight(position.local).abs());
         points * seed * row < f64::from(i32::MAX)
     })
@@ -124,14 +128,14 @@ fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, Inv
     }
 }
 
-/// How large a recursion's numbers get for seeds of size 1.
+/// Bounds on the rows and weights of a recursion, for seeds of size 1.
 struct Reach {
-    /// The largest that a row of C^-1 adds up to, without signs; where rows differ, the largest norm of one: no row is
-    /// more than [`LARGEST_NORMAL`] times that, but with probability 1e-44 a number.
+    /// The largest l1 norm of a row of C^-1. If steps have different weights, the largest l2 norm: a row
+    /// exceeds [`LARGEST_NORMAL`] times that with probability 1e-44 per number.
     row: f64,
-    /// The same of the weights that make a row from what is at hand.
+    /// The largest l1 norm of the weights with which a step reads seeds, rows or buffers.
     weights: f64,
-    /// True where what is at hand are rows, with their roundings.
+    /// Whether a step reads earlier rows, whose rounding errors are fed back.
     feeds_back: bool,
 }
 
@@ -168,7 +172,7 @@ impl Reach {
         }
     }
 
-    /// Rows that are sums of seeds.
+    /// Bounds of rows that are sums of seeds.
     fn of_seeds(row: f64) -> Self {
         Self { row, weights: row, feeds_back: false }
     }

@@ -1,10 +1,11 @@
-//! A stream that was given a state: it is handed over when the state is known to be the one that was saved.
+//! A stream with a restored state, usable only after the state is verified.
 
 use crate::{AnyStream, Error, Result, StateAt};
 
-/// A stream with the words of a state, of which [`checked`](Restored::checked) makes a stream that can be used.
+/// A stream with the words of a state; [`checked`](Restored::checked) verifies them and returns the stream.
 ///
-/// Altered words could take the noise off coordinates of all later releases, so no row is made of words that nobody checked.
+/// Altered words could remove the noise from coordinates of all later releases, so no row is made from
+/// unverified words.
 #[derive(Debug)]
 pub struct Restored {
     stream: AnyStream,
@@ -18,13 +19,15 @@ impl Restored {
         Ok(Self { stream, at, sum })
     }
 
-    /// The [keyed sum](crate::Stream::sum_of_words) of this shard's words, which is added, wrapping, to those of the other shards.
+    /// The [keyed sum](crate::Stream::sum_of_words) of this shard's words, to be added, wrapping, to the sums
+    /// of the other shards.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The stream, if `commitment` is what [`state_commitment`](crate::Stream::state_commitment) gave where the state was saved: for
-    /// the same run's key, description, context and steps, for words of this `total` over all shards, and for the same `extra`.
+    /// Returns the stream if `commitment` equals the [`state_commitment`](crate::Stream::state_commitment) of
+    /// the saved state: same run's key, description, context and steps, words with this `total` over all
+    /// shards, and the same `extra`.
     ///
     /// # Errors
     /// [`Error::AlteredState`](crate::Error::AlteredState) otherwise.

@@ -1,4 +1,4 @@
-//! How a stream returns its rows: in one slice or in several, written, added, or with a sum.
+//! The rows of a stream, in one slice or several: written, added to a gradient, or released with a sum.
 
 use antinoise_mechanism::Grid;
 
@@ -7,17 +7,18 @@ use crate::places::{Given, Places};
 use crate::{Error, Mode, OnGrid, Plain, Result, Stream, range};
 
 impl<M: Mode> Stream<M> {
-    /// Writes the next row into `out`, which has one number for each output of the shard: on a grid, the release of a sum
-    /// of zeros.
+    /// Writes the next row into `out`, which has one number per output of the shard. On a grid this is the
+    /// release of a sum of zeros.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and
-    /// `out` are then unchanged.
+    /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and `out`
+    /// are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
         self.next_into_places(&mut [out])
     }
 
-    /// Writes the next row into these slices, one after the other: the same bits, without a copy.
+    /// Writes the next row into these slices, one after the other: the same bits as [`Self::next_into`],
+    /// without a copy.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -43,7 +44,8 @@ impl<M: Mode> Stream<M> {
         }
     }
 
-    /// Where the output is not finite, or `accept` refuses its digest, it is wiped and the step is still to come.
+    /// Makes the next row. If the output is not finite or `accept` refuses its digest, wipes the output and
+    /// returns to the step.
     fn hand_out<O: Copy + Default + Send + Sync, E: From<Error>>(
         &mut self,
         out: &mut [&mut [O]],
@@ -73,17 +75,18 @@ impl<M: Mode> Stream<M> {
 }
 
 impl Stream<Plain> {
-    /// Adds `scale` times the next row to `gradient`, in the same pass over memory that makes it.
+    /// Adds `scale` times the next row to `gradient`, in the pass over memory that makes the row.
     ///
     /// # Errors
-    /// As [`Self::next_into`], and [`Error::Invalid`] for a `scale` that is not finite, or that
-    /// leaves the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a `gradient` that is not finite,
-    /// which is then zeros: the step is still to come, and its noise is made again, which may take as long as a [seek](Self::seek).
+    /// As [`Self::next_into`]; [`Error::Invalid`] for a `scale` that is not finite or leaves the range of
+    /// single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a sum that is not
+    /// finite: `gradient` is then zeros, and the step can be requested again. Its noise is recomputed, which
+    /// may take as long as a [seek](Self::seek).
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         self.add_next_into_places(&mut [gradient], scale)
     }
 
-    /// The same to a gradient that is split over these slices, in this order; see [`Self::next_into_places`].
+    /// As [`Self::add_next_into`], for a gradient that is split over these slices, in this order.
     ///
     /// # Errors
     /// As [`Self::add_next_into`].
@@ -91,10 +94,12 @@ impl Stream<Plain> {
         self.add_next_into_places_if(gradient, scale, |_| Ok(()))
     }
 
-    /// The same if `accept` accepts a digest of what would be released; see [`AnyStream::release_places_if`](crate::AnyStream::release_places_if).
+    /// As [`Self::add_next_into_places`], if `accept` accepts a digest of the sum; see
+    /// [`AnyStream::release_places_if`](crate::AnyStream::release_places_if).
     ///
     /// # Errors
-    /// As [`Self::add_next_into`], and what `accept` refuses: `gradient` is then zeros, and the step still to come.
+    /// As [`Self::add_next_into`], and the error of `accept`: `gradient` is then zeros, and the step can be
+    /// requested again.
     pub fn add_next_into_places_if<E: From<Error>>(
         &mut self,
         gradient: &mut [&mut [f32]],
@@ -105,7 +110,7 @@ impl Stream<Plain> {
         self.hand_out(gradient, Target::Add(scale), accept)
     }
 
-    /// Writes `sum` and the next row, added in double precision.
+    /// Writes the sum of `sum` and the next row, added in double precision.
     pub(crate) fn release_places_if<E: From<Error>>(
         &mut self,
         sum: &[&[f64]],
@@ -118,20 +123,21 @@ impl Stream<Plain> {
 }
 
 impl Stream<OnGrid> {
-    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added in whole numbers, then
-    /// rounded to single precision (a function of the whole number alone).
+    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added as integers,
+    /// then rounded to single precision (a function of the integer only).
     ///
-    /// The sum is rounded to the grid here, from double precision: if it had been rounded to single precision before, two sums that
-    /// differ by a clip norm could move further apart.
+    /// `sum` must be in double precision: two sums that differ by a clip norm may differ by more after
+    /// rounding to single precision.
     ///
     /// # Errors
-    /// As [`Self::next_into`], and for a `sum` of another length, or of which a coordinate is not finite or is beyond +-2^51 grid steps: `out` is
-    /// then zeros. The step is still to come, and its noise is made again, which may take as long as a [seek](Self::seek).
+    /// As [`Self::next_into`]; also for a `sum` of another length, and for a coordinate that is not finite or
+    /// beyond +-2^51 grid steps: `out` is then zeros, and the step can be requested again. Its noise is
+    /// recomputed, which may take as long as a [seek](Self::seek).
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
         self.release_places(&[sum], &mut [out])
     }
 
-    /// The same for a sum and a release that are split over these slices, in this order; see [`Self::next_into_places`].
+    /// As [`Self::release`], for a sum and a release that are split over these slices, in this order.
     ///
     /// # Errors
     /// As [`Self::release`].
@@ -149,8 +155,9 @@ impl Stream<OnGrid> {
         self.hand_out(out, Some(Given::all(sum)), accept)
     }
 
-    /// Writes the next row in whole points of the grid into `out`: for a caller that rounds a sum to the grid, adds the points and multiplies by the
-    /// spacing itself, on another device say. The rounded sum and the noise must be added in integers of 8 bytes.
+    /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
+    /// the points and multiplies by the spacing itself: on another device, say. The caller must add the
+    /// rounded sum and the noise as integers of 8 bytes.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -170,7 +177,8 @@ impl Stream<OnGrid> {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::next_into`], and for a grid on which noise may take more than 4 bytes: where a row's deviation is more than about 2^31 / 14 points.
+    /// As [`Self::next_into`]; also for a grid on which noise may not fit in 4 bytes, because a row's
+    /// standard deviation exceeds about 2^31 / 14 points.
     pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
         if !self.engine.points_fit(&self.spec) {
             let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";

@@ -1,4 +1,4 @@
-//! Which coordinates a stream makes.
+//! Shards: the coordinates of a vector that a stream makes, and their tiles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use antinoise_input::{InvalidParameter, between};
 
 use crate::normal::{Coordinates, Gathered, Normal, Segment, TILE};
 
-/// Shorter ranges that follow one another share tiles.
+/// Consecutive ranges shorter than this share tiles.
 const SHORT: usize = TILE / 2;
 
-/// A part of the coordinates 0..dim, as pieces in the order of the output: ranges of coordinates (in any order, of
-/// any size) and padding, whose noise is 0.
+/// A part of the coordinates 0..dim: ranges of coordinates (in any order, of any length) and padding, whose
+/// noise is 0, in the order of the output.
 ///
 /// ```
 /// use antinoise_noise::Shard;
@@ -36,7 +36,7 @@ impl Shard {
         Self::default().and_range(coordinates)
     }
 
-    /// Part `index` of `count` nearly equal parts of 0..dim, split where index * dim / count falls.
+    /// Part `index` of `count` nearly equal parts of 0..dim; part i starts at i * dim / count, rounded down.
     ///
     /// ```
     /// use antinoise_noise::Shard;
@@ -44,7 +44,7 @@ impl Shard {
     /// assert_eq!(lengths, [3, 3, 4]);
     /// ```
     ///
-    /// # Errors
+    /// If `count` is 0 or `index` is not below it.
     /// When count is 0 or index is not below it.
     pub fn part(index: usize, count: usize, dim: usize) -> std::result::Result<Self, InvalidParameter> {
         antinoise_input::at_least("shard count", count, 1)?;
@@ -53,31 +53,32 @@ impl Shard {
         Ok(Self::of_range(cut(index)..cut(index + 1)))
     }
 
-    /// This shard followed by more coordinates.
+    /// Appends coordinates to this shard.
     #[must_use]
     pub fn and_range(mut self, coordinates: Range<u64>) -> Self {
         self.pieces.push(Piece::Coordinates(coordinates));
         self
     }
 
-    /// This shard followed by `count` outputs without noise.
+    /// Appends `count` outputs without noise to this shard.
     #[must_use]
     pub fn and_padding(mut self, count: usize) -> Self {
         self.pieces.push(Piece::Padding(count));
         self
     }
 
-    /// Outputs a step, padding included.
+    /// Outputs per step, padding included.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Piece::len).sum()
     }
 
-    /// True when there is no output.
+    /// Whether the shard has no output.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The shard's tiles for noise of precision `T`, after a check that every coordinate is below `dim` and is made once.
+    /// The shard's tiles for noise of precision `T`, after checking that every coordinate is below `dim` and
+    /// occurs once.
     pub(crate) fn tiles<T: Normal>(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
         self.check(dim)?;
         let (mut tiles, mut known) = (Tiles::default(), HashMap::new());
@@ -117,7 +118,7 @@ impl Shard {
         }
     }
 
-    /// The pieces in words that two shards with the same tiles share, for checkpoints.
+    /// A text for checkpoints that is equal for shards with the same tiles.
     pub(crate) fn describe(&self) -> String {
         let is_gathered = self.pieces.windows(2).any(|pair| pair.iter().all(Piece::is_short));
         format!("{:?}{}", self.pieces, if is_gathered { " in shared tiles" } else { "" })
@@ -139,7 +140,7 @@ impl Piece {
         }
     }
 
-    /// True for ranges too short for a tile of their own.
+    /// Whether the range is too short for a tile of its own.
     fn is_short(&self) -> bool {
         self.segment().is_some_and(|segment| segment.len < SHORT)
     }
@@ -148,26 +149,26 @@ impl Piece {
 /// At most [`TILE`] consecutive outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tile<'a> {
-    /// Counted over the whole shard.
+    /// Index among the tiles of the shard.
     pub(crate) number: usize,
-    /// None for padding.
+    /// `None` for padding.
     pub(crate) coordinates: Option<Coordinates<'a>>,
     pub(crate) len: usize,
-    /// The first output.
+    /// Index of the first output.
     pub(crate) output: usize,
 }
 
-/// The tiles of a shard: computed when they are asked for, since large shards have more than memory could list.
+/// The tiles of a shard, computed on demand: a list of the tiles of a large shard would exceed memory.
 #[derive(Default)]
 pub(crate) struct Tiles {
     pieces: Vec<Placed>,
-    /// Of the tiles that several ranges share.
+    /// The shapes of tiles that several ranges share.
     shapes: Vec<Gathered>,
     pub(crate) count: usize,
     pub(crate) outputs: usize,
 }
 
-/// A piece that is not empty, and its position in the shard.
+/// A piece with at least one output, and its position in the shard.
 struct Placed {
     held: Held,
     len: usize,
@@ -177,9 +178,9 @@ struct Placed {
 
 enum Held {
     Padding,
-    /// Coordinates from this one on.
+    /// Consecutive coordinates from this one on.
     From(u64),
-    /// Short ranges in one tile: which of the shapes, from which origin on.
+    /// Short ranges in one tile: index of their shape, and the shape's origin.
     Gathered(usize, u64),
 }
 
@@ -189,7 +190,7 @@ impl Tiles {
         (self.count, self.outputs) = (self.count + len.div_ceil(TILE), self.outputs + len);
     }
 
-    /// Puts as many segments into a tile as it holds.
+    /// Fills tiles with segments, in order.
     fn gather<T: Normal>(
         &mut self,
         segments: impl Iterator<Item = Segment>,
@@ -207,7 +208,7 @@ impl Tiles {
         self.place_gathered::<T>(held, len, known);
     }
 
-    /// Puts these segments into a tile, of a shape that is known or new.
+    /// Puts these segments into one tile, whose shape is looked up or added.
     fn place_gathered<T: Normal>(
         &mut self,
         mut segments: Vec<Segment>,
@@ -225,7 +226,7 @@ impl Tiles {
         self.place(Held::Gathered(shape, origin), len);
     }
 
-    /// Tile `number`, which is below the count.
+    /// Tile `number`, which must be below the count.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> Tile<'_> {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];

@@ -1,11 +1,11 @@
-//! Everything that the noise of a stream depends on, apart from its key and its run.
+//! The specification of a stream: everything that determines its noise, apart from key and run.
 
 use antinoise_mechanism::{Grid, Recursion};
 
 use crate::key::{BYTES, Description};
 use crate::{Cipher, Shard};
 
-/// Every number that a bit of the noise depends on, but for the grid, which belongs to the mode of the stream.
+/// The specification of a stream, without the grid, which belongs to the stream's mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
     pub(crate) recursion: Recursion,
@@ -17,11 +17,12 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// A digest of everything that the noise depends on apart from key and run. Shard, threads and memory are not part of it.
+    /// A digest of everything that determines the noise apart from key and run. Shard, threads and memory are
+    /// not part of it.
     pub(crate) fn describe(&self, grid: Option<Grid>) -> [u8; BYTES] {
         let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
         let mut description = Description::new("antinoise stream 1");
-        // No grid has spacing 0.
+        // 0 stands for no grid: grids have a positive spacing.
         let spacing = grid.map_or(0.0, Grid::spacing);
         describe_recursion(recursion, &mut description).count(*steps).count(*dim).number(*noise_std);
         description.number(spacing).text(cipher.name());

@@ -1,19 +1,26 @@
-//! When each tile's noise is made: several steps at a time, and not all tiles at once.
+//! Staggering: at which step each tile makes its noise, several steps at a time.
 //!
-//! What is in memory is a function of two numbers, the step that comes next and the step that all tiles were last brought
-//! to: all that a checkpoint says beside the numbers.
+//! 1. Let L be `look_ahead`. If staggered, tile i is due at the steps s with (s + i) mod L = 0, and then
+//!    makes all rows before its next due step, s to s + L - 1. Otherwise all tiles are due at the multiples
+//!    of L.
+//! 2. So about one tile in L is due at each step: every step takes the same time, and the past of the next
+//!    due tile is fetched from memory while others compute.
+//! 3. [`Stagger::align`] brings all tiles to one step, so that a state does not depend on the tiles of its
+//!    shard. From then on, rows before that step are returned from memory, and tiles are due again as in 1.
+//! 4. The contents of memory are a function of two steps: `next`, and `start`, the step of the last
+//!    alignment. A checkpoint records only these two with the numbers.
 
-/// Staggered, tile i computes at the steps s with (s + i) mod look_ahead = 0, each time all rows before the next such step. So
-/// every step takes the same time, and the memory of most tiles is fetched while other tiles compute.
+/// The schedule by which tiles make their noise ahead; see the module for the method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stagger {
     pub(crate) steps: usize,
     look_ahead: usize,
-    /// False where all tiles compute at the same steps, every look_ahead-th.
+    /// If false, all tiles are due at the same steps, the multiples of `look_ahead`.
     staggered: bool,
-    /// The step that every tile was brought to; the next one, or one after it where the rows until then are made ahead.
+    /// The step up to which all tiles had made their noise at the last alignment. Greater than `next` while
+    /// rows made before the alignment are still to be returned.
     pub(crate) start: usize,
-    /// The step that comes next.
+    /// The next step to be returned.
     pub(crate) next: usize,
 }
 
@@ -22,12 +29,12 @@ impl Stagger {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
-    /// As after the steps from `start` to `next`, or as after [`Stagger::align`].
+    /// Sets the state after the steps from `start` to `next`, or after [`Stagger::align`].
     pub(crate) fn restore(&mut self, start: usize, next: usize) {
         (self.start, self.next) = (start, next);
     }
 
-    /// The step up to which this tile's noise is made when `next` is the step that comes next.
+    /// The step up to which this tile's noise is made when `next` is the next step.
     pub(crate) fn made(&self, tile: usize, next: usize) -> usize {
         if next <= self.start {
             return self.start;
@@ -36,32 +43,32 @@ impl Stagger {
         self.steps.min(next + (self.look_ahead - since) % self.look_ahead)
     }
 
-    /// The step up to which tiles make their noise at the latest, when `step` is handed out.
+    /// Upper bound on the step up to which tiles have made their noise once `step` is returned.
     pub(crate) fn horizon(&self, step: usize) -> usize {
         if self.staggered { self.steps.min(step + self.look_ahead) } else { self.made(0, step + 1) }
     }
 
-    /// The step from which on no tile's noise is made.
+    /// The step from which on no tile has made noise.
     pub(crate) fn unmade(&self) -> usize {
         if self.staggered { self.alignment() } else { self.made(0, self.next) }
     }
 
-    /// The step that all tiles can be brought to, no tile being beyond it: the same for every shard.
+    /// The step to which all tiles can be aligned: no tile is beyond it, and it is the same for every shard.
     pub(crate) fn alignment(&self) -> usize {
         if self.next <= self.start { self.start } else { self.steps.min(self.next + self.look_ahead - 1) }
     }
 
-    /// Records that all tiles were brought to that step.
+    /// Records that all tiles were brought to [`Stagger::alignment`].
     pub(crate) fn align(&mut self) {
         self.start = self.alignment();
     }
 
-    /// True when one of so many tiles computes at `step`.
+    /// Whether one of `tiles` tiles is due at `step`.
     pub(crate) fn is_due(&self, step: usize, tiles: usize) -> bool {
         (0..tiles.min(self.look_ahead)).any(|tile| self.made(tile, step) == step)
     }
 
-    /// How many tiles after one that computes at `step` do not.
+    /// Number of idle tiles after each tile that computes at `step`.
     pub(crate) fn idle(&self, step: usize) -> usize {
         if self.staggered && step != self.start { self.look_ahead - 1 } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! The stream: rows of C^-1 Z, one a step, and none after the last step.
+//! Streams: the rows of C^-1 Z, one a step, and none after the last step.
 
 use std::fmt;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::key::RunKey;
 use crate::spec::Spec;
 use crate::{KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId};
 
-/// A stream of correlated noise nu C^-1 Z, a vector of the shard's coordinates a step: a [`NoiseStream`] or a
-/// [`GridStream`].
+/// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: a
+/// [`NoiseStream`] or a [`GridStream`].
 ///
-/// It refuses to run past its steps and cannot be cloned: two copies would release the same noise twice, and the
-/// difference of the two releases would have none.
+/// A stream refuses to run past its steps and cannot be cloned: two copies would release the same noise
+/// twice, and the difference of the two releases would have no noise.
 pub struct Stream<M: Mode> {
     pub(crate) spec: Spec,
     pub(crate) run: RunId,
     pub(crate) context: [u8; 32],
-    /// Of the spec and the grid.
+    /// The digest of the spec and the grid.
     pub(crate) description: [u8; 32],
     pub(crate) key: RunKey,
     pub(crate) engine: Engine<M>,
@@ -35,8 +35,9 @@ pub type NoiseStream = Stream<Plain>;
 /// A stream whose releases lie on a [`Grid`](crate::Grid); see
 /// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
 ///
-/// Floating-point sums G + noise leak information: which sums are representable depends on G. Here sum and noise are rounded to a grid, and the
-/// rounding error is fed back, so that the releases are a function of C G + Z alone; `docs/noise.md` has the proof.
+/// Floating-point sums G + noise leak information: which sums are representable depends on G. On a grid, sum
+/// and noise are rounded to multiples of a spacing, and the rounding error is fed back, so that the releases
+/// are a function of C G + Z only; `docs/noise.md` has the proof.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -52,7 +53,7 @@ pub type NoiseStream = Stream<Plain>;
 pub type GridStream = Stream<OnGrid>;
 
 impl<M: Mode> Stream<M> {
-    /// Makes `step` the next one.
+    /// Moves to `step`, the next step to be returned.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -63,10 +64,10 @@ impl<M: Mode> Stream<M> {
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
-    /// O(step) per coordinate where the past has to be rebuilt, else O(1).
+    /// O(step) per coordinate if the past has to be rebuilt, else O(1).
     ///
-    /// Seeking backwards makes noise again that was already returned. Releasing it twice, with different gradients, would
-    /// void the privacy of both releases.
+    /// Seeking backwards repeats noise that was already returned. Releasing it twice, with different
+    /// gradients, would void the privacy of both releases.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps.
@@ -80,8 +81,9 @@ impl<M: Mode> Stream<M> {
         Ok(())
     }
 
-    /// The step from which [`seek`](NoiseStream::seek) to `step` has to rebuild the past: `step` itself, or the last one, where there
-    /// is nothing to rebuild. A caller that seeks in several smaller jumps from there on can stop between them.
+    /// The step from which [`seek`](NoiseStream::seek) to `step` rebuilds the past; `step` itself (at most
+    /// the last step) if nothing has to be rebuilt. A caller that seeks in several shorter jumps from there
+    /// can stop between them.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -96,8 +98,8 @@ impl<M: Mode> Stream<M> {
         self.engine.sought_from(step.min(self.spec.steps))
     }
 
-    /// Saves the run's key, step and state to a file that only its owner can read, whole or not at all; see
-    /// [`antinoise_input::file`] for what a killed process may leave beside it.
+    /// Saves the run's key, step and state to a file that only its owner can read, atomically; see
+    /// [`antinoise_input::file`] for the file that a killed process may leave next to it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -115,19 +117,21 @@ impl<M: Mode> Stream<M> {
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
-    /// Whoever reads the file knows all noise of the run. Two streams resumed from one file make the same noise.
+    /// Anyone who reads the file knows all noise of the run. Two streams resumed from one file make the same
+    /// noise.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when it cannot be written.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let (past, rows) = self.engine.memory();
         Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
     }
 
     /// A commitment that binds files to each other: a digest, keyed by the run's key, of run, description,
-    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It reveals nothing about the key. Store it in the
-    /// checkpoint of the rest of the run. After [`resume`](crate::StreamBuilder::resume) and a seek to the
-    /// checkpoint's step, the same commitment shows that the noise belongs to that checkpoint.
+    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It reveals nothing about the
+    /// key. Store it in the checkpoint of the rest of the run (model and optimizer): if a stream that was
+    /// [resumed](crate::StreamBuilder::resume) and moved to that checkpoint's step has the same commitment,
+    /// noise and checkpoint belong together.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -147,14 +151,14 @@ impl<M: Mode> Stream<M> {
         self.key.commitment(&self.description, &self.context, self.step())
     }
 
-    /// A digest of everything that the noise depends on apart from key and run. Processes that make parts of one stream must
-    /// agree on it.
+    /// A digest of everything that determines the noise apart from key and run. Processes that make parts of
+    /// one stream must agree on it.
     pub fn description(&self) -> [u8; 32] {
         self.description
     }
 
     /// Random numbers from the run's key that share no bit with its noise: for the sampler of the same run,
-    /// which is thereby resumed together with the noise.
+    /// which then resumes together with the noise.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -169,7 +173,7 @@ impl<M: Mode> Stream<M> {
         KeyedRng::of(&self.key, purpose, step)
     }
 
-    /// The step that comes next, from 0; after the last it is the number of steps.
+    /// The next step to be returned, from 0; after the last step, the number of steps.
     pub fn step(&self) -> usize {
         self.engine.stagger.next
     }
@@ -179,22 +183,22 @@ impl<M: Mode> Stream<M> {
         self.spec.steps
     }
 
-    /// Outputs a step.
+    /// Outputs per step.
     pub fn len(&self) -> usize {
         self.engine.tiles.outputs
     }
 
-    /// True when the shard has no output.
+    /// Whether the shard has no output.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The choice between memory and time that was made.
+    /// The chosen balance of memory and time.
     pub fn placement(&self) -> Placement {
         self.engine.placement
     }
 
-    /// What a checkpoint says of this stream.
+    /// The metadata of a checkpoint of this stream.
     fn label(&self) -> Label {
         Label {
             run: self.run.to_string(),
@@ -206,7 +210,7 @@ impl<M: Mode> Stream<M> {
         }
     }
 
-    /// Brings a stream that was just built to where it was when the checkpoint was written.
+    /// Restores the state of a checkpoint in a stream that was just built.
     pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<()> {
         let refused = reader.refuse("it was written in another context: for another plan, data set or model");
         let (start, step) = (reader.label.start, reader.label.step);
@@ -215,7 +219,7 @@ impl<M: Mode> Stream<M> {
             let (past, rows) = self.engine.restore(start, step);
             reader.read(past, rows)?;
         } else {
-            // Another budget stores other vectors: these are made again from the key.
+            // Another memory budget stores other vectors, which are recomputed from the key.
             reader.skip::<M::Number, M::Row>()?;
             self.seek(step)?;
         }
@@ -223,7 +227,7 @@ impl<M: Mode> Stream<M> {
     }
 }
 
-/// A digest of everything that a part of a stream is a function of, apart from key and run.
+/// A digest of everything that determines a shard of a stream, apart from key and run.
 pub(crate) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
     hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
 }

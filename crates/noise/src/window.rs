@@ -9,38 +9,39 @@ use crate::normal::Coordinates;
 use crate::simd::BEYOND_CACHE;
 use crate::{Mode, Placement, State};
 
-/// Bytes of the next tile's past that are fetched while this tile makes a step; fetching more would stall.
+/// Bytes of the next tile's past that are fetched while this tile makes a step; fetching more would stall the
+/// step.
 const FETCHED_A_STEP: usize = 32 << 10;
 
-/// What a pass over the tiles reads: reused, so that a step allocates nothing.
+/// The inputs of an iteration over the tiles. The memory is reused, so that a step allocates nothing.
 pub(crate) struct Window {
-    /// The caches do not hold all vectors: rows made ahead are read again when they hold other ones.
+    /// Whether stored vectors exceed the caches: then rows made ahead are written past them.
     beyond_cache: bool,
     keys: KeySource,
     first_seed: u64,
-    /// Of seeds from the first on.
+    /// Keystreams of seeds `first_seed`, `first_seed` + 1, ...
     keystreams: Vec<Keystream>,
     positions: Vec<Position>,
-    /// What rows are sums of, where seeds are made again.
+    /// The terms of the rows, if seeds are regenerated.
     terms: Vec<Term>,
 }
 
-/// One tile, and which steps of it are made.
+/// A tile, and which of its steps are made.
 pub(crate) struct TileRun<'a, M: Mode> {
     pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
     pub(crate) past: &'a mut [M::Number],
-    /// Rows made ahead, if any are stored apart; without them the last row is left in the scratch.
+    /// Rows made ahead, if they are stored separately; otherwise the last row is left in the scratch.
     pub(crate) ahead: &'a mut [M::Row],
     pub(crate) steps: Range<usize>,
-    /// The first step whose row is wanted.
+    /// The first step whose row is stored.
     pub(crate) first_row: usize,
-    /// Numbers to be brought into the cache meanwhile.
+    /// Numbers to bring into the cache meanwhile.
     pub(crate) fetched: &'a [M::Number],
 }
 
 impl Window {
-    /// A window with room for the longest that a step needs.
+    /// A window with room for the longest list that a step needs.
     pub(crate) fn new(keys: KeySource, flat: &FlatRecursion, placement: &Placement) -> Self {
         let steps = placement.look_ahead;
         let runs = steps.div_ceil(flat.run_steps) + 1;
@@ -66,7 +67,8 @@ impl Window {
         }
     }
 
-    /// Lists what these steps need, from the start of their run if it is replayed.
+    /// Lists the positions, terms and keystreams of these steps, from the start of their run if it is
+    /// replayed.
     pub(crate) fn prepare(&mut self, flat: &FlatRecursion, state: State, steps: Range<usize>) {
         let from = match state {
             State::Replayed => steps.start - flat.position(steps.start).local,
@@ -112,7 +114,7 @@ impl Window {
             scratch.sum(&self.terms, steps.len(), keystream, (coordinates, len));
             return store_rows(mode, scratch, &self.positions, &mut ahead);
         }
-        // What the caches hold need not be fetched.
+        // A past that fits in the caches is not prefetched.
         let most = if self.beyond_cache { steps.len() * FETCHED_A_STEP / size_of::<M::Number>() } else { 0 };
         let mut fetched = &fetched[..fetched.len().min(most)];
         let first = self.positions[0].step;
@@ -131,7 +133,7 @@ impl Window {
         scratch.past = replayed;
     }
 
-    /// Makes the keystreams of `seeds` available: those at hand are kept.
+    /// Provides the keystreams of `seeds`, reusing those that overlap with the previous window.
     fn make_keystreams(&mut self, seeds: Range<u64>) {
         match seeds.start.checked_sub(self.first_seed) {
             Some(past) if past < self.keystreams.len() as u64 => drop(self.keystreams.drain(..past as usize)),
@@ -144,12 +146,12 @@ impl Window {
     }
 }
 
-/// The seeds of the runs that these steps lie in.
+/// The seeds of all runs to which these steps belong.
 fn seeds_of_runs(flat: &FlatRecursion, steps: &[Position]) -> Range<u64> {
     steps[0].first_seed..steps[steps.len() - 1].first_seed + flat.run_seeds as u64
 }
 
-/// Which seeds these steps are sums of, in rising order of seed, then of step.
+/// Lists the terms of the rows of these steps, sorted by seed, then by step.
 fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
     terms.clear();
     for (row, position) in steps.iter().enumerate() {
@@ -162,7 +164,7 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
                 let weights = weights.row(position.local).iter().enumerate();
                 weights.for_each(|(lag, &w)| push(position.local - lag, w));
             }
-            // All of the run's.
+            // A circulant's rows read all seeds of their run.
             Leaf::Circulant { .. } => {}
             Leaf::Blt { .. } | Leaf::Retained { .. } => unreachable!("their seeds are not made again"),
         }
@@ -170,7 +172,7 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
     terms.sort_unstable_by_key(|term| (term.seed, term.row));
 }
 
-/// How many of these steps come before the next run starts.
+/// Number of these steps before the next run starts.
 fn before_next_run(steps: &[Position]) -> usize {
     let next = steps.iter().skip(1).position(|position| position.local == 0);
     next.map_or(steps.len(), |found| found + 1)

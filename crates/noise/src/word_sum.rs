@@ -1,20 +1,22 @@
-//! The keyed sum of words by coordinate: processes add up the sums of their parts, and the total binds every word.
+//! The keyed sum of a state's words: each process sums its part, and the total of all parts binds every word.
 //!
-//! x(w, j) is word w of coordinate j, 32 bits as a whole number from 0. The sum is
+//! x(w, j) is word w of coordinate j: 32 bits, as an unsigned integer. The sum is
 //!
 //! S = sum over w and j of c(w, j) x(w, j) modulo 2^128,
 //!
-//! where c(w, j) is block j of keystream w, 128 bits, under a key that the run's key gives for this purpose alone. S depends on
-//! the words and their coordinates, not on the sharding.
+//! where c(w, j) is block j of keystream w, 128 bits, under a key derived from the run's key for this purpose
+//! only. S depends on the words and their coordinates, not on the sharding.
 //!
-//! **Collisions.** Let x and y be words that differ, by chance or as chosen by somebody who does not know the key. At some (w, j) they
-//! differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. Given all other coefficients, S(x) = S(y) asks of c(w, j) that
-//! c(w, j) d be one number modulo 2^128, which holds for 2^k values of c(w, j) at most. AES gives blocks that differ from each other: with q
-//! blocks made, c(w, j) is any of 2^128 - q. So S is the same with a probability below 2^31 / (2^128 - q) < 2^-96, and what an
-//! attack on the cipher gains. This is what detects flipped bits, zeros, and words of another step, vector, coordinate or run.
+//! **Collisions.** Let x and y be different words, altered by chance or by someone who does not know the key.
+//! At some (w, j) they differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. Given all other
+//! coefficients, S(x) = S(y) fixes c(w, j) d modulo 2^128, which holds for at most 2^k values of c(w, j). AES
+//! blocks differ from each other: after q blocks, c(w, j) is one of 2^128 - q values. So S is the same with a
+//! probability below 2^31 / (2^128 - q) < 2^-96, plus the advantage of an attack on the cipher. This detects
+//! flipped bits, zeroed words, and words of another step, vector, coordinate or run.
 //!
-//! S itself is not published: a commitment hides it (`RunKey::state_commitment`). Whoever knows the run's key can give any words a
-//! valid commitment; a state in a file holds that key, so that the file must be one that nobody else can read.
+//! S itself is not published: a commitment hides it (`RunKey::state_commitment`). Anyone who knows the run's
+//! key can give any words a valid commitment, and a file with a state holds that key: nobody but its owner
+//! may be able to read the file.
 
 use std::ops::Range;
 
@@ -24,7 +26,8 @@ use crate::keystream::{BLOCK_BYTES, KeySource, Keystream};
 use crate::normal::TILE;
 use crate::shard::{Tile, Tiles};
 
-/// The sum S of these vectors of words, each over all outputs of the shard, on so many threads. Padding counts nothing.
+/// The sum S of `words`, whole vectors over all outputs of the shard, on `threads` threads. Padding
+/// contributes 0.
 pub(crate) fn word_sum(keys: &KeySource, tiles: &Tiles, words: &[i32], threads: usize) -> u128 {
     let of_vector = |(number, vector): (u64, &[i32])| {
         let keystream = keys.keystream(number);
@@ -35,7 +38,7 @@ pub(crate) fn word_sum(keys: &KeySource, tiles: &Tiles, words: &[i32], threads: 
     (0..).zip(words.chunks_exact(tiles.outputs.max(1))).map(of_vector).fold(0, u128::wrapping_add)
 }
 
-/// Adds up what `of` finds of these tiles.
+/// Adds up `of(tile)` over these tiles.
 fn over_tiles(tiles: Range<usize>, threads: usize, of: &(dyn Fn(&mut [u8], usize) -> u128 + Sync)) -> u128 {
     if threads <= 1 || tiles.len() <= 1 {
         let mut bits = Zeroizing::new(vec![0; TILE * BLOCK_BYTES]);

@@ -1,4 +1,5 @@
-//! A resumed stream gives the bits that it would have given; a file that is not its checkpoint is refused.
+//! A resumed stream gives the bits that the saved stream would have given; a file that is not its checkpoint
+//! is refused.
 
 mod common;
 
@@ -135,7 +136,8 @@ fn a_checkpoint_of_another_stream_is_refused() {
     assert!(matches!(builder(&recursion).resume(folder.path().join("absent")), Err(Error::Io { .. })));
 }
 
-/// Versions before made other normals, or rounded them otherwise: going on from there would not cancel what was released.
+/// Earlier versions made other normals, or rounded them differently: noise resumed from them would not cancel
+/// the noise already released.
 #[test]
 fn a_checkpoint_of_other_normals_is_refused() {
     let folder = tempfile::tempdir().unwrap();

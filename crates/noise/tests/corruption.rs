@@ -1,5 +1,5 @@
-//! What was damaged is refused: checkpoints in files, and states by coordinate as their callers keep them, over classes of recursions and
-//! both modes.
+//! Damaged files are refused: checkpoints, and states by coordinate as callers store them, for classes of
+//! recursions in both modes.
 
 mod common;
 
@@ -14,7 +14,7 @@ use rand_core::Rng;
 
 const DIM: usize = 2500;
 const BLOCK: usize = 4096;
-/// Of each kind of damage, at most.
+/// Upper bound on the cases of each kind of damage.
 const WANTED: [(&str, usize); 4] = [("cut", 50), ("flip", 200), ("swap", 12), ("zeros", 15)];
 
 fn builder(recursion: &Recursion, run: u64) -> StreamBuilder {
@@ -29,13 +29,14 @@ fn at(recursion: &Recursion, grid: Option<Grid>, (run, seed, step): (u64, u64, u
     stream
 }
 
-/// How many of each kind there are of this file: of zeros, where there was something else.
+/// Number of cases of each kind for this file, and of blocks of zeros that replace something else.
 fn wanted(file: &[u8]) -> [(&'static str, usize); 4] {
     let blocks = file.chunks(BLOCK).filter(|block| block.iter().any(|&byte| byte != 0)).count();
     WANTED.map(|(kind, count)| (kind, if kind == "zeros" { count.min(blocks) } else { count }))
 }
 
-/// Damaged files: single bits, cuts, blocks of zeros, and blocks that changed places, within the file or with others.
+/// Damaged files: single bits, cuts, blocks of zeros, and blocks that changed places within the file or with
+/// another file.
 fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     let mut rng = KeyedRng::new(&Key::from_seed_insecure(5), &RunId::default(), Purpose::DataOrder, 0);
     let mut below = |end: usize| (rng.next_u64() % end as u64) as usize;
@@ -71,7 +72,7 @@ fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     made.into_iter().flat_map(|(kind, files)| files.into_iter().map(move |file| (kind, file))).collect()
 }
 
-/// Each damaged file is refused in one of the documented ways.
+/// Every damaged file is refused in one of the documented ways.
 fn survey(name: &str, file: &[u8], others: &[Vec<u8>], read: impl Fn(&[u8]) -> Result<AnyStream, Error>) {
     assert_eq!(read(file).unwrap().step(), 5);
     let (mut refused, mut tried) = (0, BTreeMap::new());
@@ -87,7 +88,7 @@ fn survey(name: &str, file: &[u8], others: &[Vec<u8>], read: impl Fn(&[u8]) -> R
     assert_eq!(refused, tried.values().sum::<usize>(), "{name}");
 }
 
-/// The stream whose files are damaged, and those of another step, run and key.
+/// The stream whose files are damaged, and streams of another step, run and key.
 const OF: [(u64, u64, usize); 4] = [(1, 8, 5), (1, 8, 6), (2, 8, 5), (1, 9, 5)];
 
 #[test]
@@ -158,7 +159,8 @@ fn damaged_states_by_coordinate_are_refused() {
     assert!(surveyed >= 8);
 }
 
-/// Whole entries of a state of another step, run or key; a past of zeros; words that moved by a vector or a coordinate.
+/// Whole entries of a state of another step, run or key; a past of zeros; words shifted by a vector or a
+/// coordinate.
 #[test]
 fn states_put_together_of_several_are_refused() {
     let (recursion, mut tried) = (Recursion::Blt { scale: vec![0.3, 0.2], decay: vec![0.9, 0.5] }, 0);

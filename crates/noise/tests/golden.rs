@@ -1,10 +1,10 @@
-//! Bits that must never change: checkpoints and rows of every class of strategies, plain and on a grid, under both
-//! ciphers, as they were first made. Keys that are in use would otherwise give other noise, and checkpoints that lie on
-//! disks would be refused.
+//! Bits that must never change: checkpoints and rows of every class of strategies, plain and on a grid, under
+//! both ciphers, as first generated. A change would give other noise for keys in use, and refuse existing
+//! checkpoints.
 //!
-//! `golden/recursions.toml` holds the recursions, so that a better solver changes nothing here; `rows.toml` the rows of
-//! three coordinates, as bits, and a digest of those of 20,000 (tiles that take their turns, words that are refined);
-//! the other files are checkpoints in the middle of a run.
+//! `golden/recursions.toml` holds the recursions, so that a better solver changes nothing here. `rows.toml`
+//! holds the rows of three coordinates, as bits, and a digest of the rows of 20,000 (staggered tiles, refined
+//! words). The other files are checkpoints in the middle of a run.
 
 mod classes;
 
@@ -25,7 +25,7 @@ const CIPHERS: [(&str, Cipher); 2] = [("aes", Cipher::Aes256Ctr), ("chacha", Cip
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Rows {
-    /// Of the first coordinates, a row after the other.
+    /// The first coordinates, one row after the other.
     bits: Vec<u32>,
     /// SHA-256 of the bits of all coordinates, as hexadecimal digits.
     digest: String,
@@ -57,7 +57,7 @@ fn rows(len: usize, mut next: impl FnMut(&mut [f32])) -> Vec<f32> {
     rows
 }
 
-/// The rows of both kinds of streams, whatever coordinates `configure` leaves.
+/// The rows of both kinds of streams, for the coordinates that `configure` selects.
 fn both(builder: &StreamBuilder) -> [Vec<f32>; 2] {
     let mut plain = builder.clone().build(key()).unwrap();
     let mut on_grid = builder.clone().build_on_grid(grid(), key()).unwrap();
@@ -159,7 +159,8 @@ fn old_checkpoints_go_on_as_they_would_have() {
     }
 }
 
-/// Adds what is missing for a new class and leaves the rest: other files for old ones would hide that bits have changed.
+/// Adds files that are missing for a new class and keeps all others: replacing an old file would hide that
+/// bits have changed.
 #[test]
 #[ignore = "writes the golden files"]
 fn write() {

@@ -54,7 +54,7 @@ fn grid_cases() -> Vec<(&'static str, Recursion)> {
     [cases(), sums_of_seeds()].concat()
 }
 
-/// Bytes of the seeds that cannot be made again: what rounding made of them is kept.
+/// Bytes of the seeds that cannot be recomputed, since their rounding is stored with them.
 fn least_memory(recursion: &Recursion) -> u64 {
     let stream = builder(recursion).memory_budget(u64::MAX).build_on_grid(grid(), key()).unwrap();
     let leaf = |mut recursion: &Recursion| loop {
@@ -66,14 +66,14 @@ fn least_memory(recursion: &Recursion) -> u64 {
     if leaf(recursion) { stream.placement().bytes } else { 0 }
 }
 
-/// The proof's claim, in numbers: the noise is C^-1 Z' for seed noise Z' that differs from Z by the rounding of one
-/// step alone, at most half a grid step of that step's fresh noise, never more however long the run.
+/// The proof's claim in numbers: the noise is C^-1 Z' for seed noise Z' that differs from Z by the rounding
+/// of the same step only, at most half a grid step of that step's fresh noise, however long the run.
 #[test]
 fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
     for (name, recursion) in grid_cases() {
         let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
         let mut seeds = builder(&recursion).seed_noise_on_grid(grid(), key());
-        // The same law, with a seed for each step.
+        // The same law, with one seed a step.
         let recursion = recursion.one_seed_a_step(STEPS).unwrap();
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
             .map(|s| {
@@ -130,7 +130,7 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
     }
 }
 
-/// Sums of seeds keep what rounding made of their seeds, and say what that takes before they start.
+/// Sums of seeds store the rounding of their seeds, and state the memory it takes before they start.
 #[test]
 fn sums_of_seeds_keep_no_more_than_they_say() {
     for (name, recursion) in sums_of_seeds() {
@@ -150,7 +150,7 @@ fn sums_of_seeds_keep_no_more_than_they_say() {
     }
 }
 
-/// Rows that the caches cannot hold are written past them.
+/// Rows that exceed the caches are written past them.
 #[test]
 fn a_large_stream_has_the_bits_of_its_small_shards() {
     const LARGE: usize = 300_001;
@@ -197,7 +197,7 @@ fn far_seeks_change_no_bit() {
     }
 }
 
-/// Whole points wait in four bytes each where they are sure to fit.
+/// Rows made ahead are stored as whole points of four bytes where they are certain to fit.
 #[test]
 fn rows_are_made_ahead_where_their_points_fit() {
     let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
@@ -215,14 +215,14 @@ fn rows_are_made_ahead_where_their_points_fit() {
     }
 }
 
-/// Sums of many seeds, some of which are used for a while and their slots then taken by others.
+/// Sums of many seeds; some seeds are live for a while, and other seeds then take their slots.
 #[test]
 fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
     const MANY: usize = 300;
     type Reads = fn(usize, usize) -> bool;
     let of_all: Reads = |_, _| true;
     let of_a_while: Reads = |t, s| s + 270 > t && ((s * 7 + t) % 5 > 0 || s % 9 == 0);
-    // Each step's seed takes the slot of the one before, which all steps read last.
+    // Each step's seed takes the slot of the previous one, which all steps read last.
     let of_the_last: Reads = |t, s| s < 260 || s + 1 == t;
     for (case, reads) in [of_all, of_a_while, of_the_last].into_iter().enumerate() {
         let weight =
@@ -283,7 +283,7 @@ fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
     let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
     let spacing = grid().spacing();
     for noise in noise {
-        // A little more than half of the way to the next point; in single precision, half of it or less.
+        // Slightly more than half of the way to the next point; in single precision, half of it or less.
         let sum: Vec<f64> = (0..DIM).map(|j| ((j as f64 * 0.37).sin() * 3000.0).round() + HALF).collect();
         let mut released = vec![0.0; DIM];
         stream.release(&sum, &mut released).unwrap();
@@ -294,7 +294,7 @@ fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
     }
 }
 
-/// Nothing of them is released, and whatever comes then has the bits that it would have had.
+/// Nothing of a refused sum is released, and later rows have the bits that they would have had.
 #[test]
 fn wild_sums_are_refused_before_their_step_is_used() {
     let wild =
@@ -324,7 +324,7 @@ fn wild_sums_are_refused_before_their_step_is_used() {
     let mut stream = builder(&Recursion::Independent).build_on_grid(grid(), key()).unwrap();
     let message = stream.release(&sum[1..], &mut vec![0.0; DIM]).unwrap_err().to_string();
     assert!(message.starts_with("sum's length is 9299"));
-    // The largest that is released.
+    // The largest sum that is released.
     stream.release(&[2f64.powi(51 - 14); DIM], &mut vec![0.0; DIM]).unwrap();
 }
 

@@ -1,9 +1,9 @@
-//! Where keys come from.
+//! The sources of keys.
 
 use antinoise_noise::{Error, Key, KeyedRng, Purpose, RunId};
 use rand_core::Rng;
 
-/// A number that only this key makes.
+/// A number that determines the key.
 fn draw(key: &Key) -> u64 {
     KeyedRng::new(key, &RunId::default(), Purpose::DataOrder, 0).next_u64()
 }
@@ -37,7 +37,7 @@ fn any_other_file_is_refused_without_printing_it() {
     assert!(matches!(Key::from_file("no such file"), Err(Error::Io { .. })));
 }
 
-/// What came after the first 1024 bytes was not read: a file of two keys was taken for its first.
+/// A key file must be read to its end: a file of two keys, cut at 1024 bytes, would pass for the first key.
 #[test]
 fn a_file_is_read_to_its_end_or_refused() {
     let digits = b"0123456789abcdefFEDCBA98765432100123456789abcdefFEDCBA9876543210";

@@ -1,4 +1,4 @@
-//! Two streams share bits if and only if they are one: the same key, description and run.
+//! Two streams share bits if and only if they have the same key, description and run.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn builder(recursion: &Recursion) -> StreamBuilder {
     NoiseStream::builder(recursion.clone(), STEPS, DIM, 1.0).threads(1)
 }
 
-/// The seed noise that a recursion without a past shows, or the rows.
+/// The rows of a stream; for a recursion without a past, its seed noise.
 fn rows(builder: StreamBuilder) -> Vec<Vec<f32>> {
     let mut stream = builder.build(key()).unwrap();
     let mut row = || {
@@ -34,7 +34,7 @@ fn blt() -> Recursion {
     Recursion::Blt { scale: vec![0.4, 0.1], decay: vec![0.95, 0.6] }
 }
 
-/// Of every row of the one with every row of the other, in standard deviations of what independent rows show.
+/// The largest correlation of a row of `a` with a row of `b`, in standard deviations for independent rows.
 fn largest_correlation(a: &[Vec<f32>], b: &[Vec<f32>]) -> f64 {
     let dot = |x: &[f32], y: &[f32]| -> f64 { x.iter().zip(y).map(|(x, y)| f64::from(x * y)).sum() };
     let mut largest = 0.0f64;
@@ -47,14 +47,14 @@ fn largest_correlation(a: &[Vec<f32>], b: &[Vec<f32>]) -> f64 {
     largest
 }
 
-/// Rows of one mechanism were a fixed matrix times those of another. Independent ones stay below 6 deviations: 169
-/// products fail with probability 3e-7, and the key is fixed.
+/// With shared seeds, rows of one mechanism would be a fixed matrix times rows of the other. Independent rows
+/// stay below 6 deviations: 169 products fail with probability 3e-7, and the key is fixed.
 #[test]
 fn two_strategies_or_scales_under_one_key_have_nothing_in_common() {
     let independent = rows(builder(&Recursion::Independent));
     let correlated = rows(builder(&blt()));
     assert!(largest_correlation(&independent, &correlated) < 6.0);
-    // Undoing the recursion gives the seeds back: they, too, are others.
+    // Inverting the recursion recovers the seeds: they must differ too.
     let columns: Vec<Vec<f64>> = (0..DIM)
         .map(|j| {
             let response = blt().apply(STEPS, &std::array::from_fn::<_, STEPS, _>(|t| f64::from(t == 0)));
@@ -71,11 +71,11 @@ fn two_strategies_or_scales_under_one_key_have_nothing_in_common() {
     assert!(largest_correlation(&independent, &seeds) < 6.0);
     let scaled = rows(NoiseStream::builder(Recursion::Independent, STEPS, DIM, 2.0));
     assert!(largest_correlation(&independent, &scaled) < 6.0);
-    // The measure sees what it should: rows of the same stream.
+    // The measure detects rows of the same stream.
     assert!(largest_correlation(&independent, &independent) > 60.0);
 }
 
-/// Everything that a description holds, and the run.
+/// Variants of everything in a description, and of the run.
 fn variants() -> Vec<(&'static str, StreamBuilder)> {
     let with = |steps, dim, noise_std| {
         NoiseStream::builder(blt(), steps, dim, noise_std).shard(Shard::of_range(0..64)).threads(1)
@@ -167,7 +167,7 @@ fn samples_depend_on_the_run_and_on_nothing_of_the_noise() {
     }
 }
 
-/// Every use of one key, under both ciphers: noise, samples and plain normals never have a word in common.
+/// Every use of one key, under both ciphers: noise, samples and plain normals never share a word.
 #[test]
 fn no_two_purposes_share_a_word() {
     let mut seen = std::collections::HashSet::new();
@@ -203,7 +203,7 @@ fn a_checkpoint_of_another_run_or_context_is_refused() {
     assert!(refusal(builder(&blt()).run(RunId::new("first").unwrap())).contains("another context"));
 }
 
-/// Equal for the same stream at the same step wherever it runs, different for anything else.
+/// Equal for the same stream at the same step on any machine, different for anything else.
 #[test]
 fn a_commitment_is_of_key_run_description_context_and_step() {
     let start = || builder(&blt()).build(key()).unwrap();
@@ -247,7 +247,7 @@ fn bytes_are_the_same_in_any_portions() {
     assert_eq!(whole, parts);
 }
 
-/// Two names that were read as one would share all noise.
+/// Two names that were parsed as one would share all noise.
 #[test]
 fn names_of_runs_are_read_as_they_are_written() {
     for name in ["0", "1", "a", " a", "A", "a b", "\u{e9}", "e\u{301}"] {

@@ -45,9 +45,9 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
-/// 30 recursions of 91 entries, each a mean of 32,768 products. A mean's deviation over its standard deviation is
-/// normal to high accuracy, so a bound of 5.5 fails a right stream with probability below 30 x 91 x 4e-8 = 1.1e-4,
-/// and the keys are fixed: it passes once and for all.
+/// 30 recursions of 91 entries, each a mean of 32,768 products. A mean's deviation over its standard
+/// deviation is normal to high accuracy, so a bound of 5.5 fails a correct stream with probability below 30 x
+/// 91 x 4e-8 = 1.1e-4. The keys are fixed: the test passes always or never.
 #[test]
 fn the_covariance_of_every_stream_is_that_of_its_mechanism() {
     for (name, recursion) in cases() {
@@ -63,8 +63,9 @@ fn the_covariance_of_every_stream_is_that_of_its_mechanism() {
     }
 }
 
-/// The mistake that breaks cancellation and that no test of single rows sees: fresh seed noise where z_{t-tau} must
-/// be the z of that step. Partial sums of differences stay at one z; with fresh noise they grow with t.
+/// Guards against a mistake that breaks cancellation and that no test of single rows detects: fresh seed
+/// noise where z_{t-tau} must be the z of that step. Partial sums of differences equal one z; with fresh
+/// noise they grow with t.
 #[test]
 fn seed_noise_is_the_same_each_time_that_it_is_used() {
     let difference = Recursion::MovingAverage { taps: vec![1.0, -1.0] };

@@ -1,4 +1,5 @@
-//! The laws of streams on the table of classes: a strategy of every class, and those made of others, nested too.
+//! The laws of streams for the table of classes: a strategy of every class, and compositions of them, also
+//! nested.
 
 mod classes;
 
@@ -14,7 +15,7 @@ const STEPS: usize = 12;
 /// More tiles than a stream of this length looks ahead.
 const DIM: usize = 13_500;
 const NOISE_STD: f64 = 1.5;
-/// What rounding in single precision may take from a row.
+/// Bound on the rounding error of a row in single precision.
 const SINGLE: f64 = 1e-5;
 
 fn builder(recursion: &Recursion) -> StreamBuilder {
@@ -59,7 +60,7 @@ impl Kind for OnGrid {
     }
 }
 
-/// The rows that are left.
+/// The remaining rows.
 fn rows<M: antinoise_noise::Mode>(mut stream: Stream<M>) -> Vec<Vec<f32>> {
     let mut row = || {
         let mut row = vec![f32::NAN; stream.len()];
@@ -69,7 +70,7 @@ fn rows<M: antinoise_noise::Mode>(mut stream: Stream<M>) -> Vec<Vec<f32>> {
     (0..STEPS).map(|_| row()).collect()
 }
 
-/// N, rows by seeds: what the recursion makes of each unit seed.
+/// N, rows by seeds: the response of the recursion to each unit seed.
 fn dense(recursion: &Recursion) -> Vec<Vec<f64>> {
     let seeds = recursion.seeds(STEPS);
     let unit = |s: usize| (0..seeds).map(|i| f64::from(i == s)).collect::<Vec<_>>();
@@ -83,7 +84,7 @@ fn each_strategy(mut law: impl FnMut(&str, &AnyStrategy, &Recursion)) {
     }
 }
 
-/// The recursions of all strategies, and those that only long ones have.
+/// The recursions of all strategies, and recursions that occur only in long runs.
 fn each_recursion(mut law: impl FnMut(&str, &Recursion)) {
     each_strategy(|name, _, recursion| law(name, recursion));
     let circulant =
@@ -128,7 +129,8 @@ fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
     });
 }
 
-/// L Z' for the lower-triangular form with a seed a step, each seed moved by the rounding of its own step alone.
+/// Rows are L Z' for the lower-triangular form L with one seed a step, where Z' moves each seed by the
+/// rounding of its own step only.
 #[test]
 fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
     each_recursion(|name, recursion| {
@@ -224,7 +226,7 @@ fn no_way_to_run_a_stream_on_a_grid_changes_a_bit() {
     no_way_to_run_changes_a_bit::<OnGrid>();
 }
 
-/// The numbers cut here.
+/// The numbers split at these cuts.
 fn places<'a, T>(mut numbers: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
     let mut places = Vec::new();
     for (i, cut) in cuts.iter().enumerate() {
@@ -236,7 +238,7 @@ fn places<'a, T>(mut numbers: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
     places
 }
 
-/// Releases of sums and noise that is added, into places and from others, with padding and stripes among the outputs.
+/// Rows in several slices equal a row in one: for releases of sums and added noise, with padding and stripes.
 #[test]
 fn places_hold_what_one_row_would() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
@@ -291,7 +293,7 @@ fn stripes(width: u64, stride: u64) -> Vec<Range<u64>> {
     (0..DIM as u64 / stride).rev().map(|row| row * stride + 3..row * stride + 3 + width).collect()
 }
 
-/// Ways to deal the coordinates out; the second is not in order, the third are stripes.
+/// Ways to distribute the coordinates; the second is not in order, the third is stripes.
 fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
     let (dim, whole) = (DIM as u64, |range| vec![range]);
     vec![
@@ -308,12 +310,12 @@ fn shardings() -> Vec<Vec<Vec<Range<u64>>>> {
 /// Builders of the shards, which store their past.
 fn parts(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<StreamBuilder> {
     let of = |ranges: &Vec<Range<u64>>| ranges.iter().cloned().fold(Shard::default(), Shard::and_range);
-    // With a budget of no bytes, all that can be made again else would be.
+    // With a budget of 0 bytes, everything that can be recomputed would not be stored otherwise.
     let start = || builder(recursion).state_in_memory().memory_budget(0);
     sharding.iter().map(|ranges| start().shard(of(ranges))).collect()
 }
 
-/// The key of a stream's run, as a state keeps it.
+/// The key of a stream's run, as a state stores it.
 fn run_key(stream: &AnyStream) -> Key {
     let copied = |lent: &[u8; 32]| {
         Key::from_reader(|key| {
@@ -324,7 +326,7 @@ fn run_key(stream: &AnyStream) -> Key {
     stream.lend_run_key(copied).unwrap()
 }
 
-/// A vector of each shard's outputs, from or to one over all coordinates.
+/// Visits the index in each shard's vector and in a vector over all coordinates.
 fn each_coordinate(sharding: &[Vec<Range<u64>>], mut visit: impl FnMut(usize, usize, usize)) {
     for (shard, ranges) in sharding.iter().enumerate() {
         ranges.iter().cloned().flatten().enumerate().for_each(|(j, at)| visit(shard, j, at as usize));
@@ -403,7 +405,7 @@ fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
     any_sharding_goes_on_with_the_state_of_another::<OnGrid>(Some(grid()));
 }
 
-/// Whoever adds a row's whole points to a rounded sum has the release.
+/// A row's whole points plus a rounded sum make the release.
 #[test]
 fn whole_points_and_a_rounded_sum_make_the_release() {
     let (spacing, sum): (f64, Vec<f64>) =
@@ -413,7 +415,7 @@ fn whole_points_and_a_rounded_sum_make_the_release() {
         let [mut released, mut alone] = [0; 2].map(|_| OnGrid::build(builder(recursion)));
         let mut points = vec![0; DIM];
         for step in 0..STEPS {
-            // Between them, rows may be handed out otherwise.
+            // Between them, rows may be returned in another way.
             if step % 3 == 2 {
                 let mut row = vec![0.0; DIM];
                 released.next_into(&mut release).unwrap();
@@ -441,7 +443,7 @@ fn whole_points_and_a_rounded_sum_make_the_release() {
     assert_eq!(coarse.step(), 0);
 }
 
-/// Tiles are computed, not listed: a shard of any size costs no memory by itself.
+/// Tiles are computed, not listed: a shard of any size costs no memory for its tiles.
 #[test]
 fn a_stream_of_any_size_takes_no_more_memory_than_it_says() {
     let dim = 1_000_000_000_000_000;

@@ -1,4 +1,4 @@
-//! A stream is refused, or all of its noise is finite and there.
+//! A stream is refused, or all of its noise is finite and none of it is lost.
 
 use std::cell::Cell;
 
@@ -67,7 +67,7 @@ fn recursions_that_explode_or_vanish_are_refused() {
     assert!(message.starts_with("the weight of the fresh noise of step 1 is 0e0"), "{message}");
 }
 
-/// What is in use is not refused: C of ones, its inverse, square roots, long memories.
+/// Strategies in use are not refused: C of ones, its inverse, square roots, long memories.
 #[test]
 fn strategies_in_use_are_taken() {
     let steps = 5000;
@@ -96,7 +96,7 @@ fn strategies_in_use_are_taken() {
     }
 }
 
-/// Any coefficient that a file can hold: plain ones, huge, tiny, subnormal, of either sign.
+/// Any coefficient that a file can hold: ordinary, huge, tiny, subnormal, of either sign.
 fn coefficient() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => -2.0..2.0f64,
@@ -115,7 +115,7 @@ fn leaf(steps: usize) -> impl Strategy<Value = Recursion> {
     prop_oneof![
         list(9).prop_map(|taps| Recursion::MovingAverage { taps }),
         list(9).prop_map(|taps| Recursion::AutoRegressive { taps }),
-        // More often with a c_0 that leaves the rest something to do.
+        // More often with a c_0 that lets the other coefficients matter.
         list(9).prop_map(|taps| Recursion::AutoRegressive { taps: [&[1.0], &taps[..]].concat() }),
         proptest::collection::vec((coefficient(), 0.0..1.0f64), 0..6).prop_map(|pairs| {
             let (scale, decay) = pairs.into_iter().unzip();

@@ -1,7 +1,8 @@
 //! A billion normals against the normal distribution.
 //!
-//! The key is fixed, so the test passes once and for all; each statistic's bound would fail a perfect generator
-//! with probability below 1e-5 (5 standard deviations: 6e-7), the whole test with probability below 2e-4.
+//! The key is fixed, so the test passes always or never. Each statistic's bound would fail a perfect
+//! generator with probability below 1e-5 (5 standard deviations: 6e-7), the whole test with probability below
+//! 2e-4.
 
 use antinoise_noise::{Cipher, Key, SeedNoise};
 use rayon::prelude::*;
@@ -9,7 +10,7 @@ use rayon::prelude::*;
 const SEEDS: u64 = 250;
 const DIM: usize = 4_000_000;
 const COUNT: f64 = SEEDS as f64 * DIM as f64;
-/// Bins of width 2^-9 from -8 to 8; what lies outside goes to the outermost.
+/// Bins of width 2^-9 from -8 to 8; numbers outside count in the outermost bins.
 const BINS: usize = 8192;
 /// Lags in coordinates: neighbours, the ends of a vector, the next vector, the next group, the next tile.
 const LAGS: [usize; 5] = [1, 15, 16, 32, 1024];
@@ -42,7 +43,7 @@ impl Sums {
         self
     }
 
-    /// Takes in a portion of one seed, with what follows it there and the same portion of the next seed.
+    /// Adds a portion of one seed, with the numbers that follow it and the same portion of the next seed.
     fn take(&mut self, x: &[f32], count: usize, next: &[f32]) {
         let mut powers = [[0f64; 8]; 6];
         for eight in x[..count].as_chunks::<8>().0 {
@@ -166,7 +167,7 @@ fn distribution(bins: &[u64]) {
     assert!((square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "chi-square {square} for {freedom}");
 }
 
-/// Large outputs leave past the caches, whole lines at a time, wherever they start; small ones do not.
+/// Large outputs are written past the caches, in whole lines, wherever they start; small ones are not.
 #[test]
 fn large_outputs_hold_the_same_normals_wherever_they_start() {
     let len = (9 << 20) / 4;

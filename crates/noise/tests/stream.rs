@@ -1,4 +1,4 @@
-//! Laws of every stream: it is the recursion of its own seed noise, whatever way it is run.
+//! Laws of every stream: in every way to run it, it is the recursion of its own seed noise.
 
 mod common;
 
@@ -6,7 +6,7 @@ use antinoise_mechanism::Recursion;
 use antinoise_noise::{Cipher, Error, Key, NoiseStream, Shard, State, StreamBuilder};
 use common::{STEPS, cases, seed_noise};
 
-/// More tiles than steps that are made at a time, so that each takes its turn at another step.
+/// More tiles than steps of a window, so that tiles are due at different steps.
 const DIM: usize = 14_000;
 const NOISE_STD: f64 = 1.5;
 
@@ -117,7 +117,8 @@ fn adding_is_the_fused_sum() {
     }
 }
 
-/// A gradient that is not finite is refused before its step is used, and what comes then has the bits that it would have had.
+/// A gradient that is not finite is refused before its step is used, and later rows have the bits that they
+/// would have had.
 #[test]
 fn noise_is_not_added_to_a_gradient_that_is_not_finite() {
     let mut refused = 0;
@@ -201,8 +202,8 @@ fn bad_parameters_are_named() {
     assert!(builder(&Recursion::Independent).threads(0).build(key()).is_err());
 }
 
-/// Processes that make parts of one stream agree by its description: whatever the noise depends on, apart from key and
-/// run, changes it, and nothing else does.
+/// Processes that make parts of one stream compare its description: a change of anything that determines the
+/// noise, apart from key and run, changes it, and nothing else does.
 #[test]
 fn descriptions_differ_where_the_noise_does() {
     let (_, recursion) = cases().swap_remove(0);

@@ -1,4 +1,4 @@
-//! Nothing secret is given back to the allocator: keys, keystream, seed noise and noise are overwritten first.
+//! No secret is returned to the allocator: keys, keystream, seed noise and noise are overwritten first.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use antinoise_noise::{Cipher, Grid, Key, NoiseStream, SeedNoise};
 struct Inspecting;
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
-/// Sizes from here on are looked at: below are lists of tiles, steps and threads.
+/// Smaller blocks are not inspected: they hold lists of tiles, steps and threads.
 static SMALLEST: AtomicUsize = AtomicUsize::new(0);
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 static DIRTY: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +36,8 @@ unsafe impl GlobalAlloc for Inspecting {
 #[global_allocator]
 static ALLOCATOR: Inspecting = Inspecting;
 
-/// Blocks of at least `smallest` bytes that dropping `value` gives back, and those of them that are not all zeros.
+/// Number of blocks of at least `smallest` bytes that dropping `value` frees, and number of those blocks that
+/// are not all zeros.
 fn dropped<T>(value: T, smallest: usize) -> (usize, usize) {
     SMALLEST.store(smallest, Ordering::Relaxed);
     SEEN.store(0, Ordering::Relaxed);
@@ -47,7 +48,7 @@ fn dropped<T>(value: T, smallest: usize) -> (usize, usize) {
     (SEEN.load(Ordering::Relaxed), DIRTY.load(Ordering::Relaxed))
 }
 
-/// One test, so that no other thread of this program gives anything back meanwhile.
+/// One test, so that no other thread of this program frees memory meanwhile.
 #[test]
 fn what_is_given_back_is_zeros() {
     assert_eq!(dropped(vec![1u8; 5000], 4096), (1, 1), "the allocator sees what is left");

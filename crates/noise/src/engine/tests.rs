@@ -4,7 +4,7 @@ use super::*;
 use crate::number::Number;
 use crate::{Cipher, OnGrid, Plain, Shard};
 
-/// An engine of coordinates 3, 4, ..., and of some more at the end, under one key whatever the recursion.
+/// An engine of coordinates 3, 4, ..., and of some more at the end, under the same key for every recursion.
 fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engine<M> {
     let (end, cipher) = (dim as u64, Cipher::default());
     // The last two share a tile.
@@ -17,14 +17,14 @@ fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engin
     Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap()
 }
 
-/// Its next row.
+/// The engine's next row.
 fn next_row<M: Mode>(engine: &mut Engine<M>) -> Vec<f32> {
     let mut row = vec![0.5; engine.tiles.outputs];
     engine.hand_out(Places::all(&mut [&mut row]), <M as HandsOut<f32>>::Target::default());
     row
 }
 
-/// All of its rows.
+/// All rows of an engine.
 fn rows<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Vec<f32> {
     let mut engine = engine(isa, mode, recursion, dim);
     (0..STEPS).flat_map(|_| next_row(&mut engine)).collect()
@@ -68,7 +68,7 @@ fn every_instruction_set_gives_the_same_bits() {
     }
 }
 
-/// The C that runs is that of `in_single_precision`: kernels that are given those coefficients round nothing more.
+/// The rounded strategy is that of `in_single_precision`: kernels with those coefficients round nothing more.
 #[test]
 fn kernels_multiply_by_the_coefficients_that_single_precision_holds() {
     for recursion in recursions() {
@@ -77,7 +77,7 @@ fn kernels_multiply_by_the_coefficients_that_single_precision_holds() {
     }
 }
 
-/// Before each step, and after the last one.
+/// Checked before each step, and after the last one.
 #[test]
 fn past_vectors_that_are_not_saved_are_zeros() {
     fn check<M: Mode>(mode: M, recursion: Recursion) -> usize {

@@ -1,4 +1,11 @@
-//! A recursion, checked and flattened: what has to be computed at step t of a stream.
+//! Flattened recursions: the computation at step t of a stream.
+//!
+//! 1. A [`Recursion`] nests: scaled (row t times a factor) and restarted (from zero every `period` steps)
+//!    recursions wrap an inner one. The innermost is the leaf, a [`Leaf`].
+//! 2. Flattening checks every coefficient and stores the leaf with its layers, outermost first.
+//! 3. [`FlatRecursion::position`] passes step t through the layers: a scaled layer multiplies the factor, a
+//!    restarted one replaces t by t mod period and moves on to the seeds of its run. A kernel then only
+//!    computes the leaf at step `local`, and its caller multiplies by `factor`.
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::Recursion;
@@ -7,13 +14,13 @@ use super::leaf::{Leaf, nonzero};
 use super::retained::retained_rows;
 use crate::error::{Error, Result};
 
-/// A layer around a leaf.
+/// A layer around a leaf. `seeds`: seeds that one run of `period` steps reads.
 enum Layer {
     Scaled(Vec<f64>),
     Restarted { period: usize, seeds: usize },
 }
 
-/// The position of step t: its run, and the factor of its noise.
+/// The position of step t: its run, its step within the run, and the factor of its row.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// The step of the whole stream.
@@ -22,7 +29,7 @@ pub struct Position {
     pub(crate) local: usize,
     /// The run's first seed.
     pub(crate) first_seed: u64,
-    /// What its noise is multiplied by.
+    /// The factor of the row.
     pub(crate) factor: f64,
 }
 
@@ -30,14 +37,14 @@ pub struct Position {
 pub struct FlatRecursion {
     layers: Vec<Layer>,
     pub(crate) leaf: Leaf,
-    /// Steps of the innermost run.
+    /// Steps of the innermost run, at most.
     pub(crate) run_steps: usize,
-    /// Seeds of the innermost run.
+    /// Seeds of the innermost run, at most.
     pub(crate) run_seeds: usize,
 }
 
 impl FlatRecursion {
-    /// The recursion over `steps` steps.
+    /// Flattens `recursion` over `steps` steps.
     pub(crate) fn new(recursion: &Recursion, steps: usize) -> std::result::Result<Self, InvalidParameter> {
         at_least("steps", steps, 1)?;
         match recursion {
@@ -49,7 +56,7 @@ impl FlatRecursion {
             Recursion::Restarted { inner, period } => {
                 at_least("period", *period, 1)?;
                 let run = Self::new(inner, steps.min(*period))?;
-                // A run that never ends reads no seed after its own.
+                // A run that is not followed by another one needs no offset of seeds.
                 let seeds = if steps >= *period { inner.seeds(*period) } else { 0 };
                 Ok(run.within(Layer::Restarted { period: *period, seeds }))
             }
@@ -65,18 +72,19 @@ impl FlatRecursion {
         self
     }
 
-    /// The recursion of a plain stream: the coefficients are those that its kernels hold.
+    /// The recursion of a plain stream, with coefficients rounded to single precision as its kernels hold
+    /// them.
     pub(crate) fn in_single_precision(
         recursion: &Recursion,
         steps: usize,
     ) -> std::result::Result<Self, InvalidParameter> {
-        // What was given is checked first: rounding makes other numbers of bad ones.
+        // The given coefficients are checked first: rounding can turn invalid ones into others.
         Self::new(recursion, steps)?;
         Self::new(&recursion.in_single_precision(), steps)
     }
 
-    /// The recursion of releases on a grid, which feed their rounding back into a seed of their own: sums of seeds are
-    /// brought to a form that has one fresh seed a step.
+    /// The recursion of a stream on a grid. Rounding is fed back into the seed of the same step, so sums of
+    /// seeds are rewritten to have one fresh seed a step.
     pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self> {
         let mut flat = Self::new(&recursion.one_seed_a_step(steps).map_err(Error::of_mechanism)?, steps)?;
         if let Leaf::Sum { rows } = &flat.leaf {
@@ -86,7 +94,7 @@ impl FlatRecursion {
         Ok(flat)
     }
 
-    /// The position of `step`.
+    /// The position of step `step`.
     pub(crate) fn position(&self, step: usize) -> Position {
         let mut position = Position { step, local: step, first_seed: 0, factor: 1.0 };
         for layer in &self.layers {

@@ -1,4 +1,4 @@
-//! The recursions that contain no other, checked: what has to be computed at a step of a run.
+//! Leaves: checked recursions that contain no other, each with the numbers that one step of a run needs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ pub(crate) enum Leaf {
     Ring { weights: Weights, history: History },
     /// z~ = z - sum_i scale_i M_i; M_i <- M_i - rate_i M_i + z~, rate = 1 - decay.
     Blt { scale: Vec<f64>, rate: Vec<f64> },
-    /// A weighted sum of seeds, listed by step in rising order.
+    /// Row t is a weighted sum of seeds, listed in rising order.
     Sum { rows: Vec<Vec<(usize, f64)>> },
-    /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later` are the deviations of
-    /// the first row and of each other one.
+    /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later`:
+    /// standard deviations of the first row and of each other row.
     Circulant { root: Vec<f64>, first: f64, later: f64 },
-    /// A weighted sum where each step reads one fresh seed, and past seeds are retained with their rounding.
+    /// A weighted sum of one fresh seed and of past seeds, which are retained with their rounding.
     Retained { rows: Arc<[RetainedRow]>, slots: usize },
 }
 
-/// Which past vectors a recursion reads.
+/// The kind of past vectors that a recursion reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum History {
     /// Earlier rows of z~.
@@ -36,7 +36,7 @@ pub(crate) enum History {
 /// Weights by lag: lag 0 multiplies this step's seed noise.
 pub struct Weights<T = f64> {
     pub(crate) bands: usize,
-    /// One row, or one a step.
+    /// One row of weights for all steps, or one row a step.
     rows: Vec<T>,
 }
 
@@ -45,12 +45,12 @@ impl<T> Weights<T> {
         Self { bands: row.len(), rows: row }
     }
 
-    /// The weights of every step, where steps do not differ.
+    /// The weights, if they are the same at every step.
     pub(crate) fn of_every_step(&self) -> Option<&[T]> {
         (self.rows.len() == self.bands).then_some(&self.rows)
     }
 
-    /// The weights of the run's step `local`, cut to the lags that exist.
+    /// The weights of the run's step `local`, for lags up to `local`.
     pub(crate) fn row(&self, local: usize) -> &[T] {
         let first = if self.rows.len() == self.bands { 0 } else { local * self.bands };
         &self.rows[first..][..self.bands.min(local + 1)]
@@ -58,14 +58,14 @@ impl<T> Weights<T> {
 }
 
 impl Weights {
-    /// The same in the precision of the noise.
+    /// These weights in the precision of the noise.
     pub(crate) fn rounded<T: Real>(&self) -> Weights<T> {
         Weights { bands: self.bands, rows: self.rows.iter().map(|&w| T::rounded(w)).collect() }
     }
 }
 
 impl Leaf {
-    /// Past vectors that one step needs.
+    /// Number of past vectors that the recursion stores.
     pub(crate) fn past_vectors(&self) -> usize {
         match self {
             Self::Ring { weights, .. } => weights.bands - 1,
@@ -75,7 +75,8 @@ impl Leaf {
         }
     }
 
-    /// The size of what this step's fresh noise is multiplied by; for a sum of seeds, the deviation of the whole row.
+    /// The absolute weight of the step's fresh seed; for sums of seeds that are not stored, the standard
+    /// deviation of the row.
     pub(crate) fn fresh_weight(&self, local: usize) -> f64 {
         match self {
             Self::Ring { weights, .. } => weights.row(local)[0].abs(),
@@ -94,7 +95,8 @@ impl Leaf {
         }
     }
 
-    /// What a seed of 1 gives at its own step, at the least, and what a row of seeds of 1 adds up to at the most, without signs; none where that is not known.
+    /// Returns (min over t of |C^-1\[t, t\]|, max over t of sum over s of |C^-1\[t, s\]|), or `None` if
+    /// unknown.
     pub(crate) fn extremes(&self, steps: usize) -> Option<(f64, f64)> {
         let Self::Retained { rows, .. } = self else { return self.response(steps) };
         let size = |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
@@ -102,8 +104,8 @@ impl Leaf {
         Some((least, largest(rows.iter().map(size))))
     }
 
-    /// What a seed of 1 at the first of `steps` steps gives there, and the sum of what it gives at each, without
-    /// signs; none where steps differ.
+    /// The impulse response over `steps` steps: (C^-1\[0, 0\], sum over t of |C^-1\[t, 0\]|), or `None` if
+    /// steps have different weights.
     pub(crate) fn response(&self, steps: usize) -> Option<(f64, f64)> {
         match self {
             Self::Ring { weights, history } => {
@@ -137,7 +139,7 @@ impl Leaf {
 }
 
 impl Leaf {
-    /// The leaf that `recursion`, which is neither scaled nor restarted, is over `steps`.
+    /// The leaf of `recursion`, which is neither scaled nor restarted, over `steps` steps.
     pub(super) fn new(recursion: &Recursion, steps: usize) -> Result<Self, InvalidParameter> {
         match recursion {
             Recursion::Independent => {
@@ -186,7 +188,7 @@ fn check_taps(taps: &[f64]) -> Result<(), InvalidParameter> {
     nonzero("taps[0]", taps[0]).map(|_| ())
 }
 
-/// From a row c_0, c_1, ... of C to the weights of z~_t = z_t / c_0 - sum_tau (c_tau / c_0) z~_{t-tau}.
+/// Converts a row c_0, c_1, ... of C to the weights of z~_t = z_t / c_0 - sum_tau (c_tau / c_0) z~_{t-tau}.
 fn solve_for_output(row: &[f64]) -> Vec<f64> {
     std::iter::once(1.0 / row[0]).chain(row[1..].iter().map(|c| -c / row[0])).collect()
 }
@@ -224,7 +226,7 @@ fn check_circulant(recursion: &Recursion, root: &[f64], steps: usize) -> Result<
     root.iter().try_for_each(|&x| finite("root", x).map(drop))?;
     let deviation = |steps: usize| RowNorms::new(recursion, steps).inner;
     let (first, both) = (deviation(1).1, deviation(2));
-    // The other row is the extreme that the first is not.
+    // Rows have two deviations, and `first` is one of the two extremes: the other extreme is `later`.
     let later = if both.0 < first { both.0 } else { both.1 };
     Ok(Leaf::Circulant { root: root.to_vec(), first, later })
 }

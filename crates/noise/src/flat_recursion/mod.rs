@@ -1,4 +1,4 @@
-//! Recursions as streams run them: checked, without nesting.
+//! Recursions in the form that streams run: checked and flattened.
 
 mod flat;
 mod leaf;

@@ -1,22 +1,31 @@
-//! Sums of retained seeds: which of them each step needs, and in which slots they are.
+//! Sums of seeds with retained seeds: which past seeds each step reads, and in which slots of memory they
+//! lie.
+//!
+//! 1. Row t reads seed t for the first time and some earlier seeds. A seed that a later row reads is stored
+//!    (with its rounding) in a slot.
+//! 2. Slots are assigned as registers are: a slot is free after the last row that reads its seed, and the
+//!    next seed to be stored takes it. So the number of slots is the maximum number of seeds that are live at
+//!    the same time.
+//! 3. Consecutive rows often begin with the same past seeds; `shared` counts them, so that several steps read
+//!    these vectors from main memory once.
 
 use std::sync::Arc;
 
-/// One step: fresh z_t + sum over the past of weight z'_s, where z'_s lies in a slot.
+/// One step: fresh * z_t + sum over past terms of weight * z'_s, where z'_s is the retained seed s.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RetainedRow {
     /// The weight of the step's own seed.
     pub(crate) fresh: f64,
-    /// (slot, weight) of the past seeds, the oldest first.
+    /// (slot, weight) of each past seed, oldest first.
     pub(crate) past: Vec<(usize, f64)>,
-    /// How many of these seeds, from the oldest on, are those that the next step reads first, too.
+    /// Length of the common prefix of this row's past seeds and the next row's seeds.
     pub(crate) shared: usize,
-    /// Where the step's own seed is retained, if a later step uses it.
+    /// The slot in which the step's own seed is stored, if a later step reads it.
     pub(crate) retained_at: Option<usize>,
 }
 
-/// Slots for `rows` whose row t is the first to use seed t, and uses earlier ones: as few as the seeds that are awaited
-/// at a time, because a seed's slot is free once no later row uses it.
+/// Assigns slots to the seeds of `rows`, where row t is the first to read seed t; returns the rows and the
+/// number of slots.
 pub(crate) fn retained_rows(rows: &[Vec<(usize, f64)>]) -> (Arc<[RetainedRow]>, usize) {
     let mut last_use: Vec<usize> = (0..rows.len()).collect();
     for (t, row) in rows.iter().enumerate() {
@@ -27,7 +36,8 @@ pub(crate) fn retained_rows(rows: &[Vec<(usize, f64)>]) -> (Arc<[RetainedRow]>, 
     let kept = rows.iter().enumerate().map(|(t, row)| {
         let past = row.iter().filter(|&&(seed, _)| seed < t);
         let past: Vec<_> = past.map(|&(seed, weight)| (slot_of[seed], weight)).collect();
-        // The step reads the past before it history its own seed.
+        // A step reads earlier seeds before it stores its own, so slots of seeds that are read here for the
+        // last time can be reused.
         free.extend(
             row.iter().filter(|&&(seed, _)| seed < t && last_use[seed] == t).map(|&(seed, _)| slot_of[seed]),
         );

@@ -1,7 +1,8 @@
-//! BLT: z~ = z - sum_i alpha_i M_i, then M_i <- M_i - (1 - lambda_i) M_i + z~; O(order) a coordinate.
+//! Buffered linear Toeplitz (BLT) noise: z~ = z - sum_i alpha_i M_i, then M_i <- M_i - (1 - lambda_i) M_i +
+//! z~; O(order) per coordinate.
 //!
-//! The rate 1 - lambda is rounded, not lambda: for long runs lambda is so near 1 that single precision would
-//! round its distance from 1 away.
+//! The rate 1 - lambda is rounded, not lambda: in long runs lambda is so close to 1 that rounding lambda to
+//! single precision would lose its distance from 1.
 
 use crate::flat_recursion::Position;
 use crate::number::Real;
@@ -19,14 +20,14 @@ impl<T: Real> Blt<T> {
         }
     }
 
-    /// Clears the buffers where a run starts.
+    /// Clears the buffers at the first step of a run.
     pub(super) fn start(&self, position: &Position, past: &mut [T]) {
         if position.local == 0 {
             past.fill(T::default());
         }
     }
 
-    /// out = -sum_i alpha_i M_i, the buffers cleared first where a run starts.
+    /// out = -sum_i alpha_i M_i; clears the buffers first at the first step of a run.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &mut [T], out: &mut [T]) {
         self.start(position, past);
         recall(isa, &self.coefficients, past, out);
@@ -37,7 +38,7 @@ impl<T: Real> Blt<T> {
         keep(isa, &self.coefficients, noise, past);
     }
 
-    /// True where [`Blt::step`] can take the place of `recall` and `keep`.
+    /// Whether [`Blt::step`] can replace `recall` and `keep`.
     pub(super) fn is_fused(&self) -> bool {
         (1..=4).contains(&self.coefficients.len())
     }
@@ -47,7 +48,8 @@ impl<T: Real> Blt<T> {
         &self.coefficients
     }
 
-    /// The whole step with every buffer read once: the same operations in the same order.
+    /// The whole step, reading every buffer once; the same operations in the same order as `recall` and
+    /// `keep`.
     pub(super) fn step(&self, isa: Isa, position: &Position, z: &[T], past: &mut [T], out: &mut [T]) {
         self.start(position, past);
         step(isa, &self.coefficients, z, past, out);

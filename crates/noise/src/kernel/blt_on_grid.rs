@@ -1,4 +1,5 @@
-//! A BLT on a grid, several steps of a few coordinates at a time: their buffers stay in registers all the while.
+//! A BLT on a grid, several steps of a few coordinates at a time: buffers stay in registers over all these
+//! steps.
 
 use antinoise_input::largest;
 
@@ -8,13 +9,13 @@ use super::{LookAhead, Scratch, TileSteps};
 use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
 
-/// Most steps that are made at a time.
+/// The maximum number of steps made at a time.
 pub(crate) const MOST_STEPS: usize = 4;
 /// Coordinates made at a time: two registers for each buffer.
 const LANES: usize = 16;
 
-/// The steps of a BLT of order up to 4; true where they are stored as whole points, false where their noise is left in
-/// the scratch.
+/// Makes steps of a BLT of order up to 4. Returns true if the rows are stored in `ahead` as whole points,
+/// false if their noise is left in the scratch.
 pub(super) fn run(
     blt: &Blt<f64>,
     grid: StepGrid,
@@ -49,18 +50,18 @@ pub(super) fn run(
     false
 }
 
-/// What steps are made of.
+/// The inputs of the steps.
 struct Made<'a> {
     coefficients: &'a [(f64, f64)],
-    /// Of each step, as is `z`, its seed noise.
+    /// For each step, its grid; `z` holds its seed noise.
     grids: &'a [StepGrid],
     z: &'a [&'a [f64]],
     exact: Exact<'a>,
 }
 
-/// What a row is made of: noise, or its whole points.
+/// The element type of a row: noise, or whole points of the grid.
 trait Points: Copy {
-    /// Puts a block of noise where `sums` are its points + [`WHOLE`], past the caches if `streamed`.
+    /// Writes a block: `sums` are its points + [`WHOLE`], `noise` its noise; past the caches if `streamed`.
     fn put<const L: usize>(sums: &[f64; L], noise: &[f64; L], out: &mut [Self; L], streamed: bool);
 }
 
@@ -79,11 +80,12 @@ impl Points for i32 {
     }
 }
 
-/// The exact normal of a step at an offset of the tile.
+/// (step, offset in the tile) -> the exact normal.
 type Exact<'a> = &'a dyn Fn(usize, usize) -> DoubleDouble;
 
 per_isa! {
-    /// out\[s\] = the noise on the grid of step s, or its whole points, which must fit; the buffers go on by all steps.
+    /// out\[s\] = the noise of step s on the grid, or its whole points, which must fit in 4 bytes; moves the
+    /// buffers past all steps.
     fn make[R: Points](made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
         match *made.coefficients {
             [a] => all([a], made, buffers, out, streamed),
@@ -127,7 +129,8 @@ fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
     row[from..].first_chunk_mut().expect("a block lies in its row")
 }
 
-// Each line works on all lanes before the next: loops over lanes of several lines are not vectorised.
+// Each statement works on all lanes before the next one does: the compiler does not vectorise a loop over
+// lanes that has several statements.
 #[inline(always)]
 fn block<R: Points, const D: usize, const L: usize>(
     coefficients: &[(f64, f64); D],
@@ -165,7 +168,7 @@ fn block<R: Points, const D: usize, const L: usize>(
     }
 }
 
-/// The same where double precision does not decide for all, point by point.
+/// Decides a block point by point, where double precision does not decide all roundings.
 #[cold]
 #[inline(never)]
 fn decide<R: Points, const D: usize, const L: usize>(
@@ -197,7 +200,7 @@ mod tests {
 
     const LEN: usize = 1000;
 
-    /// Every sum decided by exact normals, one step and one coordinate after the other.
+    /// The reference: every sum decided by exact normals, one step and one coordinate after the other.
     fn one_by_one(blt: &[(f64, f64)], grid: StepGrid, z: &[&[f64]], exact: Exact<'_>) -> Vec<Vec<f64>> {
         let mut m = vec![vec![0.0; LEN]; blt.len()];
         let mut rows = Vec::new();
@@ -219,7 +222,8 @@ mod tests {
         rows
     }
 
-    /// On a grid this fine every tenth sum or so needs more digits, and double precision alone gets a few wrong.
+    /// On a grid this fine about every tenth sum needs more digits, and double precision alone gets a few
+    /// wrong.
     #[test]
     fn several_steps_at_once_are_the_steps_decided_one_by_one() {
         let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());

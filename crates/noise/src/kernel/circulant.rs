@@ -1,4 +1,4 @@
-//! Rows of a circulant's noise: a transform makes all steps of a run at once, coordinate by coordinate.
+//! Noise of a circulant C: for each coordinate, one Fourier transform makes all steps of a run.
 
 use antinoise_mechanism::Convolution;
 use zeroize::Zeroizing;
@@ -9,12 +9,12 @@ use crate::keystream::Keystream;
 use crate::normal::{Coordinates, Segment};
 use crate::number::Real;
 
-/// Coordinates whose seeds are at hand together: even, since coordinates 2i and 2i + 1 share a transform wherever a tile
-/// starts, so that their bits do not depend on it.
+/// Coordinates whose seeds are in memory at a time. Even: coordinates 2i and 2i + 1 always share a transform,
+/// wherever a tile starts, so that bits do not depend on tiles.
 const SLICE: u64 = 16;
 
-/// Stores z~ of these steps ahead or, if rows are not stored, leaves the last one in the scratch's noise, for the tile of
-/// these coordinates. O(seeds log seeds) a coordinate and run, and room for a slice of its seeds.
+/// Stores rows z~ of these steps in `ahead` or, if rows are not stored, leaves the last one in the scratch's
+/// noise. O(n log n) per coordinate and run of n seeds; memory for one slice of n seeds.
 pub(crate) fn make_circulant<'a, M: Steps>(
     mode: M,
     convolution: &Convolution,
@@ -25,7 +25,7 @@ pub(crate) fn make_circulant<'a, M: Steps>(
     ahead: &mut LookAhead<'_, M::Row>,
 ) {
     let count = convolution.seeds();
-    // Once a tile and pass: next to nothing beside the transforms of a whole run.
+    // Allocated once per tile and pass: negligible compared with the transforms of a whole run.
     let zeros = |count: usize| Zeroizing::new(vec![M::Number::default(); count * SLICE as usize]);
     let (mut seeds, mut made, mut pair) = (zeros(count), zeros(positions.len()), convolution.pair());
     for run in positions.chunk_by(|a, b| a.first_seed == b.first_seed) {

@@ -1,25 +1,26 @@
-//! Rounding to the grid of a release, decided exactly, and fed back as if the seed noise had been that much larger.
+//! Rounding to the grid of a release. The rounding of every sum is decided exactly, and fed back as if the
+//! seed noise had been the value that needs no rounding.
 
 use crate::flat_recursion::Position;
 use crate::keystream::Keystream;
 use crate::normal::{Coordinates, DoubleDouble, exact_normal};
 use crate::simd::{Isa, per_isa};
 
-/// Seed noise in double precision is nearer than this to the exact normal of its bits (tested).
+/// Bound on the distance of seed noise in double precision from the exact normal of its bits (tested).
 pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
-/// Coordinates that one vector holds.
+/// Coordinates in one vector register.
 const LANES: usize = 8;
-/// From here on neighbouring numbers are 1 apart: adding it rounds to whole points, ties to even.
+/// Doubles from 2^52 to 2^53 are 1 apart: adding this number rounds to whole points, ties to even.
 pub(super) const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
-/// A few roundings of a number lose less than this part of it.
+/// A few roundings change a number by a smaller fraction than this.
 const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// A step's grid, in the units of unit-variance seed noise.
+/// The grid of one step, in units of seed noise of variance 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepGrid {
-    /// Grid points a unit.
+    /// Grid points per unit of seed noise.
     pub(super) per_unit: f64,
-    /// The distance of neighbouring points: 1 / per_unit.
+    /// The distance between neighbouring points: 1 / per_unit.
     pub(super) unit: f64,
 }
 
@@ -28,13 +29,14 @@ impl StepGrid {
         Self { per_unit, unit: 1.0 / per_unit }
     }
 
-    /// The grid of the step at `position`, if this is that of a step whose noise is multiplied by 1.
+    /// The grid of the step at `position`, given the grid of steps with factor 1.
     pub(crate) fn at(self, position: &Position) -> Self {
         Self::new(self.per_unit * position.factor)
     }
 
-    /// Rounds weight z + f to the grid, f being what `out` holds: the nearest point to the exact sum, where `weight`,
-    /// f and the bits of z are taken as they are. `recall` brings f back if the first attempt is undecided.
+    /// Rounds weight * z + f to the grid, where `out` holds f: to the point nearest to the exact sum, with
+    /// `weight`, f and the bits of z taken as exact. `recall` restores f in `out` if double precision does
+    /// not decide every rounding.
     pub(super) fn round(
         self,
         isa: Isa,
@@ -51,7 +53,7 @@ impl StepGrid {
         self.decide(weight, z, out, &exact);
     }
 
-    /// The same where double precision does not decide for all, point by point.
+    /// Rounds point by point, with exact normals where double precision does not decide.
     #[cold]
     pub(super) fn decide(
         self,
@@ -81,19 +83,20 @@ impl StepGrid {
         }
     }
 
-    /// What the error of a normal can move a sum by, in points.
+    /// Bound on the error of a sum due to the error of its normal, in points.
     pub(super) fn doubt(self, weight: f64) -> f64 {
         (self.per_unit * weight).abs() * NORMAL_ERROR
     }
 }
 
-/// The exact normal at offset j of a tile.
+/// Offset in a tile -> the exact normal.
 pub(super) fn exact_at(keystream: &Keystream, at: Coordinates<'_>) -> impl Fn(usize) -> DoubleDouble {
     move |j| exact_normal(keystream, at.at(j))
 }
 
 per_isa! {
-    /// Rounds as far as double precision decides; whether each sum's [`distance`] from its point is below `room`.
+    /// Rounds in double precision. Returns whether it decides every rounding: whether each sum's [`distance`]
+    /// from its point is below `room`.
     fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64], room: f64) -> bool {
         let StepGrid { per_unit, unit } = grid;
         let mut undecided = [0; LANES];
@@ -117,32 +120,34 @@ per_isa! {
     }
 }
 
-/// How far `points` may be from the grid point that it is `off`, given what rounding may have taken from it.
+/// Upper bound on the distance of the exact sum from a grid point, if the computed sum `points` is `off` away
+/// from it.
 #[inline(always)]
 pub(super) fn distance(points: f64, off: f64) -> f64 {
     points.abs().mul_add(ROUNDING, off.abs())
 }
 
-/// The distance below which double precision decides, where an error of a normal moves a sum by `doubt` at most.
+/// The distance below which double precision decides the rounding; `doubt`: bound on the error due to
+/// normals.
 #[inline(always)]
 pub(super) fn room(doubt: f64) -> f64 {
     (0.5 - doubt).next_down()
 }
 
-/// All bits where `distance` is not below `room`, which NaN never is; else none.
+/// All bits set if `distance` is not below `room` (NaN included), else none.
 #[inline(always)]
 pub(super) fn beyond(distance: f64, room: f64) -> i64 {
     if distance < room { 0 } else { -1 }
 }
 
-/// The number of points whose sum with [`WHOLE`] this is: its last bits.
+/// The whole number x, given x + [`WHOLE`]: the last bits of the sum.
 #[inline(always)]
 pub(super) fn whole(sum: f64) -> i32 {
     sum.to_bits() as i32
 }
 
 per_isa! {
-    /// Noise on a grid in whole points, all of which must fit.
+    /// Converts noise on a grid to whole points, all of which must fit in 4 bytes.
     pub(super) fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
         for (points, noise) in points.iter_mut().zip(noise) {
             *points = whole(noise.mul_add(per_unit, WHOLE));
@@ -151,14 +156,14 @@ per_isa! {
 }
 
 per_isa! {
-    /// As `release`, with noise in whole points.
+    /// As `release`, with noise given in whole points.
     pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
         release_each(spacing, sum, noise, f64::from, out);
     }
 }
 
 per_isa! {
-    /// out = spacing (sum / spacing, rounded, + noise in whole points), or the noise alone without a sum.
+    /// out = spacing (round(sum / spacing) + noise in whole points); without a sum, the noise only.
     pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
         release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
     }
@@ -184,10 +189,11 @@ fn release_each<N: Copy>(
     }
 }
 
-/// spacing (given / spacing, rounded, + noise), where noise is in whole points; NaN where what is given is too large for that.
+/// spacing (round(given / spacing) + noise), where noise is in whole points; NaN if |given / spacing| exceeds
+/// 2^51.
 #[inline(always)]
 fn released(spacing: f64, given: f64, noise: f64) -> f32 {
-    /// Sums of two whole numbers up to this are exact.
+    /// Sums of two whole numbers up to this size are exact.
     const BOUND: f64 = (1u64 << 51) as f64;
     // Exact: the spacing is a power of two.
     let per_spacing = 1.0 / spacing;
@@ -203,7 +209,8 @@ mod tests {
     use crate::keystream::{Cipher, KeySource};
     use crate::normal::NormalTile;
 
-    /// Past values are put so that sums fall next to a middle of the grid; the point must be that of the exact sum.
+    /// Past values that put the sums next to the middle between two points; the chosen point must be that of
+    /// the exact sum.
     #[test]
     fn sums_near_a_middle_are_decided_by_further_digits() {
         let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default()).keystream(0);

@@ -1,4 +1,4 @@
-//! Rows made ahead, where they are stored apart from the past.
+//! Rows made ahead, in memory separate from the past.
 
 use std::ops::Range;
 
@@ -6,23 +6,24 @@ use crate::flat_recursion::Position;
 use crate::number::Number;
 use crate::simd::{Isa, Transfer};
 
-/// The rows of a tile of `len` coordinates that are handed out later; none where they are not stored apart.
+/// The rows of a tile of `len` coordinates that later steps return; empty if rows are not stored separately.
 pub struct LookAhead<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) len: usize,
-    /// Steps before this one are not wanted.
+    /// Rows of earlier steps are not stored.
     pub(crate) first: usize,
-    /// They are read again when the caches hold other things.
+    /// Whether the caches will have evicted the rows before they are read: then they are written past the
+    /// caches.
     pub(crate) beyond_cache: bool,
 }
 
-/// Where the row of `step` is stored.
+/// The slot of the row of `step`.
 pub(crate) fn slot(step: usize, slots: usize) -> usize {
     step % slots
 }
 
 impl<R: Number> LookAhead<'_, R> {
-    /// Where the row of `step` is stored, if it is wanted.
+    /// The memory of the row of `step`, or `None` if it is not stored.
     pub(super) fn range(&self, step: usize) -> Option<Range<usize>> {
         let slots = self.rows.len() / self.len;
         (slots > 0 && step >= self.first).then(|| {
@@ -31,12 +32,12 @@ impl<R: Number> LookAhead<'_, R> {
         })
     }
 
-    /// True when the rows of all these steps are stored.
+    /// Whether the rows of all these steps are stored.
     pub(super) fn wants(&self, steps: &[Position]) -> bool {
         steps.iter().all(|position| self.range(position.step).is_some())
     }
 
-    /// Finds the rows of these steps.
+    /// Writes to `found` the memory of these steps' rows.
     pub(super) fn find<'b>(&'b mut self, steps: &[Position], found: &mut [&'b mut [R]]) {
         let slots = self.rows.len() / self.len;
         for (at, row) in self.rows.chunks_exact_mut(self.len).enumerate() {

@@ -1,4 +1,4 @@
-//! What the two kinds of streams differ in.
+//! Modes: the operations in which plain streams and streams on a grid differ.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -11,31 +11,31 @@ use crate::number::Number;
 use crate::places::Pieces;
 use crate::simd::Isa;
 
-/// How a stream computes and returns its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid), and nothing
-/// else.
+/// How a stream computes and returns its noise. Sealed: [`Plain`](super::Plain) and [`OnGrid`](super::OnGrid)
+/// are the only modes.
 pub trait Mode: HandsOut<f32> {}
 
-/// What a mode does, step by step. A value holds what does not change from step to step.
+/// The steps of a mode. A value of the type holds the constants of a stream.
 pub trait Steps: Copy + Send + Sync + Sized + 'static {
     /// The precision of the noise.
     type Number: Normal;
-    /// What a row is stored as until it is handed out.
+    /// The element type of a row in memory until its step returns it.
     type Row: Number;
 
-    /// Tiles of noise that a step works in; several steps share all but one of them.
+    /// Rows of scratch memory per step; several steps share all but one of them.
     const ROOM: usize;
 
-    /// The grid, where there is one.
+    /// The grid; `None` for plain streams.
     fn grid(self) -> Option<Grid>;
 
-    /// The recursion in the form, and with the coefficients, that the kernels run.
+    /// The flattened recursion, with the coefficients that the kernels use.
     fn flatten(self, recursion: &Recursion, steps: usize) -> Result<FlatRecursion>;
 
-    /// Most steps that one call of [`Steps::run`] makes.
+    /// The maximum number of steps of one call of [`Steps::run`].
     fn at_once(kernel: &Kernel<Self::Number>) -> usize;
 
-    /// Stores z~ of each step ahead or, if rows are not stored, leaves the last one in the scratch's noise, and brings
-    /// `past` to the step after the last.
+    /// Makes consecutive steps of a tile. Stores each row z~ in `ahead` or, if rows are not stored, leaves
+    /// the last one in the scratch's noise. Moves `past` to the step after the last.
     fn run(
         self,
         scratch: &mut Scratch<Self::Number, Self::Row>,
@@ -44,7 +44,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
         ahead: &mut LookAhead<'_, Self::Row>,
     );
 
-    /// A row of noise as it is stored, in `room` where that is something else.
+    /// Converts a row of noise to its form in memory, in `room` if the form differs.
     fn as_row<'a>(
         self,
         isa: Isa,
@@ -54,51 +54,53 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
     ) -> &'a [Self::Row];
 }
 
-/// Rows that are handed out as numbers of type `O`.
+/// A mode that returns rows as numbers of type `O`.
 pub trait HandsOut<O>: Steps {
-    /// What a row is written over, which is the default, or added to.
+    /// How a row meets the output: it is written over it (the default), added to it, or added to a sum.
     type Target<'a>: Copy + Default + Send + Sync + Pieces;
 
-    /// Hands out padding, which has no noise. Here and below the output and its part of the target lie in one piece.
+    /// Returns padding, which has no noise. Here and below, an output and its part of the target each lie in
+    /// one slice.
     fn hand_out_padding(target: Self::Target<'_>, out: &mut [O]);
 
-    /// Hands out noise of unit variance.
+    /// Returns noise, given with variance 1.
     fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);
 
-    /// Hands out a row that was stored.
+    /// Returns a row from memory.
     fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
 
-    /// What is seen of the outputs from `first` on; nothing where they are noise alone.
+    /// Digest and finiteness of the outputs from index `first` on; `None` if they are noise without a sum.
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[O]) -> Option<Seen>;
 }
 
-/// What a thread of this mode works in.
+/// The scratch memory of a thread in this mode.
 pub(crate) type ScratchOf<M> = Scratch<<M as Steps>::Number, <M as Steps>::Row>;
 
-/// How the noise of one step is handed out.
+/// How to return the noise of one step.
 #[derive(Debug, Clone, Copy)]
 pub struct HandOut<T> {
     pub(crate) target: T,
-    /// What noise of unit variance is multiplied by.
+    /// The factor on noise of variance 1.
     pub(crate) factor: f64,
-    /// The output will not be found in a cache again.
+    /// Whether the output is too large to stay in the caches.
     pub(crate) large: bool,
 }
 
-/// Which steps, and of which tile.
+/// Consecutive steps of one tile.
 pub struct TileSteps<'a, T> {
     pub(crate) kernel: &'a Kernel<T>,
-    /// No run starts at one of them but the first.
+    /// Positions of the steps; only the first may be the start of a run.
     pub(crate) positions: &'a [Position],
-    /// Of each step.
+    /// The seed noise's keystream of each step.
     pub(crate) seeds: &'a [Keystream],
     pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
-    /// Numbers to be brought into the cache meanwhile.
+    /// Numbers to bring into the cache meanwhile.
     pub(crate) fetched: &'a [T],
 }
 
-/// Stores the rows of noise of these steps; where none are stored apart, the last one is put first.
+/// Stores the rows of noise of these steps; if rows are not stored separately, moves the last one to the
+/// front of the scratch.
 pub(crate) fn store_rows<M: Steps>(
     mode: M,
     scratch: &mut ScratchOf<M>,

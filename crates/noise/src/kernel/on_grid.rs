@@ -17,12 +17,12 @@ use crate::simd::Isa;
 #[derive(Debug, Clone, Copy)]
 pub struct OnGrid {
     grid: Grid,
-    /// The grid of a step whose noise is multiplied by 1.
+    /// The grid of steps with factor 1.
     step_grid: StepGrid,
 }
 
 impl OnGrid {
-    /// Releases on `grid` of noise of this standard deviation.
+    /// The mode for releases on `grid` of noise with standard deviation `noise_std`.
     pub(crate) fn new(grid: Grid, noise_std: f64) -> Self {
         Self { grid, step_grid: StepGrid::new(noise_std / grid.spacing()) }
     }
@@ -31,7 +31,7 @@ impl OnGrid {
         self.step_grid.at(position)
     }
 
-    /// Leaves the noise of one step in the scratch.
+    /// Makes one step and leaves its noise in the scratch.
     fn step(self, scratch: &mut Scratch<f64, i32>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
         let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
         let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);
@@ -54,10 +54,10 @@ impl Mode for OnGrid {}
 
 impl Steps for OnGrid {
     type Number = f64;
-    /// Whole points.
+    /// Whole points of the grid.
     type Row = i32;
 
-    /// The noise and its past's share.
+    /// The noise and the history term.
     const ROOM: usize = 2;
 
     fn grid(self) -> Option<Grid> {
@@ -77,7 +77,7 @@ impl Steps for OnGrid {
         }
     }
 
-    /// The past keeps the rounded noise, or the seed noise that would have given it.
+    /// The past stores rounded noise, or the seed noise that would have given it.
     fn run(
         self,
         scratch: &mut Scratch<f64, i32>,
@@ -107,9 +107,9 @@ impl Steps for OnGrid {
     }
 }
 
-/// Releases.
+/// Releases in single precision.
 impl HandsOut<f32> for OnGrid {
-    /// The sum that noise is added to; none for the noise alone.
+    /// The sum to which noise is added; `None` for noise only.
     type Target<'a> = Option<Given<'a, 'a, f64>>;
 
     fn hand_out_padding(_: Self::Target<'_>, out: &mut [f32]) {
@@ -130,7 +130,7 @@ impl HandsOut<f32> for OnGrid {
     }
 }
 
-/// The noise alone in whole points, all of which must fit.
+/// Noise only, in whole points, all of which must fit in 4 bytes.
 impl HandsOut<i32> for OnGrid {
     type Target<'a> = ();
 
@@ -158,7 +158,7 @@ mod tests {
     use crate::keystream::{Cipher, KeySource, Keystream};
     use crate::normal::Coordinates;
 
-    /// Whatever windows they are made in, longer than the ring and shorter, from the start of a run and later.
+    /// For windows longer and shorter than the ring, at the start of a run and later.
     #[test]
     fn several_steps_of_a_ring_are_its_steps_one_by_one() {
         const STEPS: usize = 90;

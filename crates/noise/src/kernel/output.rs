@@ -1,10 +1,10 @@
-//! The last operation of a plain step: the noise is scaled, and written or added.
+//! The last operation of a plain step: noise is scaled, and written or added.
 
 use crate::number::Real;
 use crate::simd::{Lines, per_isa, per_line};
 
 per_isa! {
-    /// out = scale x, past the caches if `large`: the lines of `out` are then not read first.
+    /// out = scale x; past the caches if `large`, which avoids reading the lines of `out` first.
     pub(super) fn write_scaled<set>[T: Real](large: bool, scale: T, x: &[T], out: &mut [T]) {
         if !(set.streams() && large) {
             return scale_each(scale, x, out);
@@ -39,7 +39,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// out = sum + scale x, the noise in single precision, its sum in double.
+    /// out = sum + scale x, with the noise in single precision and its sum with `sum` in double.
     pub(super) fn release_scaled(scale: f32, x: &[f32], sum: &[f64], out: &mut [f32]) {
         for ((out, x), sum) in out.iter_mut().zip(x).zip(sum) {
             *out = (sum + f64::from(scale * x)) as f32;

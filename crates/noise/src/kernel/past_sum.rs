@@ -1,4 +1,12 @@
-//! Sums of stored vectors for several steps at a time: what all of them read comes from main memory once.
+//! Weighted sums of stored vectors, several steps at a time: vectors that all these steps read come from main
+//! memory once.
+//!
+//! 1. Consecutive steps of a long ring, or of a sum of retained seeds, read mostly the same past vectors
+//!    ([`Shared`]).
+//! 2. [`recall_shared`] reads these vectors in groups of `VECTORS`, and adds each group to the sums of all
+//!    steps, [`ROWS`] steps at a time: a vector comes from main memory once and from the caches after that.
+//! 3. Terms before and after the shared ones are added step by step with [`recall`]. Every sum is in the
+//!    order of its terms, so that bits do not depend on how many steps are made at a time.
 
 use std::ops::Range;
 
@@ -7,43 +15,44 @@ use crate::flat_recursion::Position;
 use crate::normal::TILE;
 use crate::simd::Isa;
 
-/// Most steps that are made at a time.
+/// The maximum number of steps made at a time.
 pub(super) const MOST_STEPS: usize = 32;
-/// Vectors that are read at a time, once for each [`ROWS`] steps: from the second on, caches hold them.
+/// Vectors in a group: it is read once for each [`ROWS`] steps, from the caches after the first time.
 const VECTORS: usize = 32;
 
-/// A step's noise as a sum of stored vectors, the oldest first, and of its own seed noise.
+/// A step's noise as a weighted sum of stored vectors, oldest first, and of its own seed noise.
 pub(super) trait PastSum {
-    /// How many stored vectors this step reads.
+    /// Number of stored vectors that the step reads.
     fn terms(&self, position: &Position) -> usize;
 
-    /// The weight of each.
+    /// Term -> its weight.
     fn weights<'a>(&'a self, position: &Position) -> impl Fn(usize) -> f64 + 'a;
 
-    /// Where each is stored.
+    /// Term -> the slot of its vector.
     fn slots<'a>(&'a self, position: &Position) -> impl Fn(usize) -> usize + 'a;
 
     /// The weight of the step's own seed noise.
     fn fresh(&self, position: &Position) -> f64;
 
-    /// What all of these consecutive steps read.
+    /// The terms that all these consecutive steps have in common.
     fn shared(&self, positions: &[Position]) -> Shared;
 
-    /// True where seed noise is stored, not what is made of it.
+    /// Whether past vectors are seed noise, not rows of noise.
     fn keeps_seeds(&self) -> bool;
 
-    /// Stores this step's vector, if a later step reads it.
+    /// Stores this step's vector if a later step reads it.
     fn keep(&self, position: &Position, vector: &[f64], past: &mut [f64]);
 }
 
-/// Which terms all of several steps have: `count` from one of `first` on, each step's own. No step's earlier terms are of
-/// vectors that these steps make.
+/// The terms that several steps have in common: terms `first[s]` to `first[s] + count` - 1 of each step s.
+/// They, and a step's terms before them, read vectors that were stored before these steps.
 pub(super) struct Shared {
     pub(super) first: [usize; MOST_STEPS],
     pub(super) count: usize,
 }
 
-/// Adds to each share, `len` numbers of a tile, the terms up to the last shared one; how many these are.
+/// Adds to each step's sum (`len` numbers of a tile) all terms up to the last shared one; returns the number
+/// of terms added.
 pub(super) fn recall_shared(
     sum: &impl PastSum,
     isa: Isa,
@@ -72,7 +81,7 @@ pub(super) fn recall_shared(
     first.map(|first| first + count)
 }
 
-/// out += these terms, in their order.
+/// out += the given terms, in order.
 pub(super) fn recall(
     sum: &impl PastSum,
     isa: Isa,
@@ -85,7 +94,7 @@ pub(super) fn recall(
     add_weighted(isa, terms, sum.weights(position), |k| &past[slot(k) * len..][..len], out);
 }
 
-/// Adds some of the shared vectors, which `x` holds, to the shares of at most [`ROWS`] steps.
+/// Adds the shared vectors `x` to the sums of at most [`ROWS`] steps.
 fn add_vectors(
     sum: &impl PastSum,
     isa: Isa,

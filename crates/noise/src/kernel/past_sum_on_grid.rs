@@ -1,11 +1,12 @@
-//! Sums of stored vectors on a grid, several steps at a time.
+//! Weighted sums of stored vectors on a grid, several steps at a time.
 
 use super::grid::{StepGrid, exact_at};
 use super::past_sum::{MOST_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
-/// Leaves the noise of each step in the scratch, and stores it or the seed noise that would have given it.
+/// Leaves the noise of each step in the scratch, and stores it in the past, or the seed noise that would have
+/// given it.
 pub(super) fn run(
     sum: &impl PastSum,
     grid: StepGrid,

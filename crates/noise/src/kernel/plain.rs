@@ -14,15 +14,15 @@ use crate::simd::Isa;
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// What a row of a plain stream replaces, or is added to.
+/// How a row of a plain stream meets the output.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Target<'a> {
-    /// It replaces the output.
+    /// The row replaces the output.
     #[default]
     Overwrite,
-    /// It is added to the output, times a number.
+    /// The row, times this number, is added to the output.
     Add(f32),
-    /// It is added to this sum in double precision, and the release replaces the output.
+    /// The row is added to this sum in double precision, and the result replaces the output.
     Release(Given<'a, 'a, f64>),
 }
 

@@ -1,11 +1,11 @@
-//! Sums of seeds on a grid: every seed that a later step uses is retained with its rounding.
+//! Sums of seeds on a grid: every seed that a later step reads is retained with its rounding.
 
 use std::sync::Arc;
 
 use super::past_sum::{MOST_STEPS, PastSum, Shared};
 use crate::flat_recursion::{Position, RetainedRow};
 
-/// Which seeds each step reads, and their slots.
+/// The seeds that each step reads, and their slots.
 pub struct Retained {
     rows: Arc<[RetainedRow]>,
 }

@@ -1,4 +1,5 @@
-//! Banded C (autoregressive) and banded C^-1 (moving average): O(bands) a coordinate, bands - 1 past vectors.
+//! Banded C (autoregressive noise) and banded C^-1 (moving average): O(bands) per coordinate, bands - 1 past
+//! vectors.
 
 use super::past_sum::{MOST_STEPS, PastSum, Shared};
 use super::sum::weighted_sum;
@@ -7,11 +8,11 @@ use crate::number::Real;
 use crate::placement::LONG_RING;
 use crate::simd::Isa;
 
-/// The past in a ring buffer, and its weights.
+/// The weights, and the layout of the past as a ring buffer.
 pub struct Ring<T> {
     weights: Weights<T>,
     pub(super) history: History,
-    /// Vector t of the past is at slot t mod slots.
+    /// Past vector t lies in slot t mod slots.
     pub(super) slots: usize,
 }
 
@@ -20,7 +21,7 @@ impl<T: Real> Ring<T> {
         Self { weights: weights.rounded(), history, slots: weights.bands - 1 }
     }
 
-    /// True where many steps at a time are made faster than one.
+    /// Whether the ring is long enough that several steps at a time are faster than one by one.
     pub(super) fn is_long(&self) -> bool {
         self.slots >= LONG_RING
     }
@@ -38,7 +39,7 @@ impl<T: Real> Ring<T> {
         weighted_sum(isa, most, |k| weights[most - k], |k| of(most - k), out);
     }
 
-    /// Puts this step's vector where the oldest one was.
+    /// Stores this step's vector over the oldest one.
     pub(super) fn keep(&self, position: &Position, vector: &[T], past: &mut [T]) {
         if self.slots > 0 {
             past[position.step % self.slots * vector.len()..][..vector.len()].copy_from_slice(vector);

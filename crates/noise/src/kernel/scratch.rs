@@ -1,4 +1,4 @@
-//! What one thread works in.
+//! The working memory of a thread.
 
 use zeroize::Zeroizing;
 
@@ -8,28 +8,29 @@ use crate::normal::{Coordinates, Normal, NormalTile, TILE};
 use crate::number::Number;
 use crate::simd::{AlignedNumbers, Isa};
 
-/// A tile's seed noise, correlated noise and, when replaying, past; all wiped on drop.
+/// A tile's seed noise, correlated noise and, when replaying, its past; all wiped on drop.
 pub struct Scratch<T: Normal, R: Number> {
     pub(crate) isa: Isa,
-    /// Seed noise, of each step.
+    /// Seed noise of each step.
     pub(super) normals: Vec<NormalTile<T>>,
     /// Rows of noise.
     pub(crate) noise: AlignedNumbers<T>,
-    /// A row as it is stored until it is handed out.
+    /// A row in the form in which it is stored.
     pub(super) row: AlignedNumbers<R>,
-    /// The past, where it is replayed.
+    /// The past of a replayed recursion.
     pub(crate) past: Zeroizing<Vec<T>>,
 }
 
 impl<T: Normal, R: Number> Scratch<T, R> {
-    /// Room for the seed noise of `at_once` steps, `rows` rows of noise and `past_vectors` replayed vectors.
+    /// Room for the seed noise of `at_once` steps, `rows` rows of noise and `past_vectors` replayed past
+    /// vectors.
     pub(crate) fn new(isa: Isa, at_once: usize, rows: usize, past_vectors: usize) -> Self {
         let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
         let (noise, row) = (AlignedNumbers::zeros(rows * TILE), AlignedNumbers::zeros(TILE));
         Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE].into() }
     }
 
-    /// Row k of the noise = sum over terms (seed, k, weight) of weight z_seed, for `rows` rows of one tile.
+    /// Row k of the noise = sum over terms (seed, k, weight) of weight * z_seed, for `rows` rows of one tile.
     pub(crate) fn sum<'a>(
         &mut self,
         terms: &[Term],

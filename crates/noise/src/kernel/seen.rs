@@ -1,18 +1,20 @@
-//! What a release is known by, and whether all of it is finite: found tile by tile, before a release leaves the cache.
+//! The digest of a release, and whether all of it is finite: computed tile by tile while the release is in
+//! cache.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::simd::{Isa, per_isa};
 
-/// Outputs of a block, which share a factor.
+/// Outputs of a block, which share a factor of the digest.
 const BLOCK: usize = 1024;
-/// The bits of infinity, without its sign: what is at least as large is not finite.
+/// The bits of infinity without its sign: numbers with these or larger bits are not finite.
 const INFINITE: u32 = f32::INFINITY.to_bits();
 
 /// A digest of a release, and whether all of its numbers are finite.
 ///
-/// The digest is the sum of weight(i) times the 32 bits of output i, modulo 2^64, so that it can be made in any order and on any device. Weights are
-/// fixed pseudo-random numbers: two releases that were not made to collide have the same digest with probability 2^-32.
+/// The digest is the sum over outputs i of weight(i) times the 32 bits of output i, modulo 2^64: it can be
+/// computed in any order and on any device. Weights are fixed pseudo-random numbers: two different releases
+/// that were not built to collide have the same digest with probability 2^-32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub(crate) digest: u64,
@@ -20,7 +22,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of the outputs from `first` on.
+    /// Digest and finiteness of the outputs from index `first` on.
     pub(super) fn of(isa: Isa, first: usize, out: &[f32]) -> Self {
         let mut seen = Self { digest: 0, finite: true };
         let (mut first, mut rest) = (first, out);
@@ -36,7 +38,7 @@ impl Seen {
     }
 }
 
-/// What threads find together.
+/// The digest and finiteness of a row, collected from all threads.
 #[derive(Debug, Default)]
 pub(crate) struct SeenByAll {
     digest: AtomicU64,
@@ -58,12 +60,12 @@ impl SeenByAll {
     }
 }
 
-/// By what the sum of a block of outputs is multiplied in the digest of a release: an odd number.
+/// The odd factor of a block of outputs in the digest of a release.
 pub const fn block_factor(block: usize) -> u64 {
     mixed(block as u64) | 1
 }
 
-/// The weights of the outputs of a block of a release in its digest: odd numbers.
+/// The odd weights of the outputs within a block in the digest of a release.
 pub static BLOCK_WEIGHTS: [u32; BLOCK] = {
     let (mut weights, mut i) = ([0; BLOCK], 0);
     while i < BLOCK {
@@ -73,7 +75,7 @@ pub static BLOCK_WEIGHTS: [u32; BLOCK] = {
     weights
 };
 
-/// SplitMix64's number at this place.
+/// The number at index `place` of SplitMix64.
 const fn mixed(place: u64) -> u64 {
     let z = place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,7 +84,7 @@ const fn mixed(place: u64) -> u64 {
 }
 
 per_isa! {
-    /// The weighted sum of the bits, and the largest bits without their sign.
+    /// Returns the weighted sum of the bits, and the largest bits without their sign.
     fn sum_and_largest(weights: &[u32], out: &[f32]) -> (u64, u32) {
         let (mut sum, mut largest) = (0u64, 0);
         for (weight, x) in weights.iter().zip(out) {

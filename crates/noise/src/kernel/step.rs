@@ -1,4 +1,5 @@
-//! The kernel of a recursion: one step of one tile, in three operations that both modes are made of.
+//! The kernel of a recursion: one step of one tile in three operations, recall, accumulate and keep, that
+//! both modes share.
 
 use antinoise_mechanism::Convolution;
 
@@ -13,13 +14,13 @@ use crate::simd::Isa;
 pub enum Kernel<T> {
     /// Banded C, or banded C^-1.
     Ring(Ring<T>),
-    /// A few buffers.
+    /// BLT, whose past is a few buffers.
     Blt(Blt<T>),
-    /// Sums of seeds need no step-by-step kernel: a window of rows is summed at once.
+    /// Weighted sums of regenerated seeds: a window of rows is summed at once, without a step-by-step kernel.
     Sum,
-    /// So do the rows of a circulant, all of which a transform makes.
+    /// Circulant: a transform makes all rows of a run at once.
     Circulant(Convolution),
-    /// Sums of seeds that are retained.
+    /// Weighted sums of retained seeds.
     Retained(Retained),
 }
 
@@ -34,7 +35,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// The slot of the past that holds z~ of `step` itself, where there is one.
+    /// The slot of the past that holds the row z~ of `step` itself, if one does.
     pub(crate) fn output_slot(&self, step: usize) -> Option<usize> {
         match self {
             Self::Ring(ring) if ring.history == History::Outputs && ring.slots > 0 => Some(step % ring.slots),
@@ -42,16 +43,16 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// The most past vectors, from the first on, that so many steps write.
+    /// Upper bound on the number of past vectors that the first `steps` steps write.
     pub(crate) fn written(&self, steps: usize) -> usize {
         match self {
             Self::Blt(_) if steps > 0 => usize::MAX,
-            // A step writes one, at the first place that none of before has, or over an old one.
+            // A step writes one vector: to the first slot that was never written, or over an old vector.
             _ => steps,
         }
     }
 
-    /// The BLT, where one of its steps can be made in one pass over its buffers.
+    /// The BLT, if one pass over its buffers can make a step.
     pub(super) fn fused_blt(&self) -> Option<&Blt<T>> {
         match self {
             Self::Blt(blt) if blt.is_fused() => Some(blt),
@@ -59,7 +60,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Whether this step's noise is its seed noise, of which nothing is kept.
+    /// Whether the row is the step's seed noise, and nothing is stored.
     pub(super) fn is_independent(&self, position: &Position) -> bool {
         matches!(self, Self::Ring(ring) if ring.slots == 0 && ring.weight(position).widened() == 1.0)
     }
@@ -72,7 +73,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// out = what the past adds to this step's weighted seed noise.
+    /// out = the history term: what past vectors contribute to the row.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &mut [T], out: &mut [T]) {
         match self {
             Self::Ring(ring) => ring.recall(isa, position, past, out),
@@ -83,7 +84,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Brings the past to the next step, after the row `noise` was made of the seed noise `z`.
+    /// Moves the past to the next step, given the seed noise `z` and the row `noise` of this step.
     pub(super) fn keep(&self, isa: Isa, position: &Position, z: &[T], noise: &[T], past: &mut [T]) {
         match self {
             Self::Ring(ring) if ring.history == History::Outputs => ring.keep(position, noise, past),
@@ -93,7 +94,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// True where a ring keeps seed noise, not what is made of it.
+    /// Whether past vectors are seed noise, not rows of noise.
     pub(super) fn keeps_seeds(&self) -> bool {
         match self {
             Self::Ring(ring) => ring.history == History::Seeds,

@@ -1,5 +1,5 @@
-//! Weighted sums: of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any banded
-//! C^-1 without memory).
+//! Weighted sums: of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any
+//! banded C^-1 whose past is not stored).
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ per_isa! {
     }
 }
 
-/// Rows that [`accumulate_rows`] makes at a time.
+/// Rows that [`accumulate_rows`] sums at a time.
 pub(super) const ROWS: usize = 8;
 /// Coordinates whose sums stay in registers.
 const LANES: usize = 8;
@@ -55,7 +55,8 @@ per_isa! {
     }
 }
 
-// Each row works on all lanes before the next: loops over lanes of several rows are not vectorised.
+// Each row works on all lanes before the next one does: the compiler does not vectorise a loop over lanes of
+// several rows.
 #[inline(always)]
 fn rows_of_lanes<const L: usize>(w: &[[f64; ROWS]], x: &[&[f64]], from: usize, out: &mut [&mut [f64]; ROWS]) {
     let lanes = |row: &[f64]| -> [f64; L] { *row[from..].first_chunk().expect("lanes lie in their row") };
@@ -71,7 +72,7 @@ fn rows_of_lanes<const L: usize>(w: &[[f64; ROWS]], x: &[&[f64]], from: usize, o
     }
 }
 
-/// out = the sum of `count` vectors times their weights, in this order.
+/// out = the weighted sum of `count` vectors, in order.
 #[inline(always)]
 pub(super) fn weighted_sum<'a, T: Real>(
     isa: Isa,
@@ -84,7 +85,7 @@ pub(super) fn weighted_sum<'a, T: Real>(
     add_weighted(isa, 0..count, w, x, out);
 }
 
-/// out += the sum of these vectors times their weights, in this order.
+/// out += the weighted sum of these terms, in order.
 #[inline(always)]
 pub(super) fn add_weighted<'a, T: Real>(
     isa: Isa,

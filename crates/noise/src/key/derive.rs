@@ -1,9 +1,9 @@
-//! Key derivation: HMAC-SHA-256 under the parent key, of the purpose of the derived key.
+//! Key derivation: a child key is HMAC-SHA-256, under its parent key, of the child's purpose.
 //!
-//! The chain is key -> run -> stream | samplers | words | commitments. Each arrow is a pseudo-random function of a label and
-//! fields, each with its length before it, so that no two purposes ever ask for the same value: keys of different
-//! purposes are as good as independent, and none reveals anything about its parent. All labels are in one list,
-//! [`Derived`], so that a new purpose cannot take the label of another.
+//! The chain is key -> run -> stream | samplers | words | commitments. Each arrow is a pseudo-random function
+//! of a label and fields, each preceded by its length, so that no two purposes have the same input: keys of
+//! different purposes are computationally independent, and none reveals anything about its parent. All labels
+//! are in one list, [`Derived`], so that a new purpose cannot take the label of another.
 
 use hmac::digest::FixedOutput;
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 /// The length of a key and of a digest.
 pub(crate) const BYTES: usize = 32;
 
-/// Raised whenever a change makes the same key give different bits.
+/// Increased by every change that makes the same key give different bits.
 const DOMAIN: &str = "antinoise keys 1";
 
-/// What a derived key is for. No two values are the same label and fields.
+/// The purpose of a derived key. No two values have the same label and fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Derived<'a> {
     /// The run of this name.
     Run(&'a str),
-    /// The noise that this digest describes.
+    /// The noise of the stream with this description.
     Noise(&'a [u8; BYTES]),
     /// Random numbers for the purpose of this name.
     Sampler(&'a str),
@@ -30,11 +30,11 @@ pub(crate) enum Derived<'a> {
     Words(&'a str),
     /// The commitment to a state.
     State(&'a StateFields<'a>),
-    /// Normals that no stream uses, under the cipher of this name.
+    /// Normals outside of any stream, under the cipher of this name.
     Normals(&'a str),
 }
 
-/// What a state by coordinate is of, and what it holds.
+/// The inputs of a commitment to a state by coordinate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateFields<'a> {
     pub(crate) description: &'a [u8; BYTES],
@@ -43,7 +43,7 @@ pub(crate) struct StateFields<'a> {
     pub(crate) made: u64,
     /// The keyed sum of all its words.
     pub(crate) total: u128,
-    /// The caller's own.
+    /// Data of the caller.
     pub(crate) extra: &'a [u8],
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn derive(parent: &[u8; BYTES], purpose: Derived<'_>, child: &mut [u8
 }
 
 fn derive_labelled(parent: &[u8; BYTES], label: &str, fields: &[&[u8]], child: &mut [u8; BYTES]) {
-    // Both its states are wiped on drop.
+    // The states of the HMAC are wiped on drop.
     let mut mac = Hmac::<Sha256>::new_from_slice(parent).expect("keys of any length are taken");
     for field in [DOMAIN.as_bytes(), label.as_bytes()].iter().chain(fields) {
         mac.update(&(field.len() as u64).to_le_bytes());
@@ -80,11 +80,12 @@ fn derive_labelled(parent: &[u8; BYTES], label: &str, fields: &[&[u8]], child: &
     mac.finalize_into(child.into());
 }
 
-/// A digest of values that are not secret: no two lists of values are the same bytes.
+/// A digest of values that are not secret. The encoding is injective: different lists of values are different
+/// bytes.
 pub(crate) struct Description(Sha256);
 
 impl Description {
-    /// A description of what `kind` names.
+    /// An empty description of type `kind`.
     pub(crate) fn new(kind: &str) -> Self {
         let mut description = Self(Sha256::new());
         description.text(kind);
@@ -104,7 +105,7 @@ impl Description {
         self
     }
 
-    /// Appends a number, every bit of it.
+    /// Appends a number with every bit.
     pub(crate) fn number(&mut self, number: f64) -> &mut Self {
         self.0.update(number.to_bits().to_le_bytes());
         self
@@ -130,8 +131,8 @@ mod tests {
         child
     }
 
-    /// As Python's hmac module has it: hmac.new(bytes([7] * 32), message, "sha256"), where message joins "antinoise keys 1",
-    /// "run", "0" and "", each after its length as eight bytes, little-endian.
+    /// Expected value from Python's hmac module: hmac.new(bytes([7] * 32), message, "sha256"), where message
+    /// joins "antinoise keys 1", "run", "0" and "", each after its length as eight little-endian bytes.
     #[test]
     fn a_derived_key_is_the_hmac_of_its_label_and_fields() {
         let found = derived([7; BYTES], "run", &[b"0", b""]);

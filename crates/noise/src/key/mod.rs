@@ -1,4 +1,4 @@
-//! Secrets: the caller's key, and the keys derived from it for a run and for each of its purposes.
+//! Secrets: the caller's key, and the keys derived from it for a run and for each purpose.
 
 mod derive;
 mod run;

@@ -20,10 +20,10 @@ use super::secret::Key;
 pub struct RunId(String);
 
 impl RunId {
-    /// The run of this name, compared byte by byte.
+    /// The run of this name; names are compared byte by byte.
     ///
     /// # Errors
-    /// For a name that is empty, longer than 256 bytes, or has characters that cannot be seen.
+    /// For a name that is empty, longer than 256 bytes, or has control characters.
     pub fn new(name: impl Into<String>) -> std::result::Result<Self, InvalidParameter> {
         let name = name.into();
         if (1..=256).contains(&name.len()) && !name.chars().any(char::is_control) {
@@ -69,7 +69,7 @@ impl std::str::FromStr for RunId {
     }
 }
 
-/// The key of one run: what its streams' keys and its samplers' are derived from, and what checkpoints hold.
+/// The key of one run: the parent of the keys of its streams and samplers, and the key that checkpoints hold.
 pub(crate) struct RunKey(Key);
 
 impl RunKey {
@@ -77,7 +77,7 @@ impl RunKey {
         Self(key.derive(Derived::Run(&run.0)))
     }
 
-    /// The run's key itself, as a checkpoint kept it.
+    /// The run's key as read from a checkpoint.
     pub(crate) fn restored(key: Key) -> Self {
         Self(key)
     }
@@ -86,17 +86,17 @@ impl RunKey {
         self.0.bytes()
     }
 
-    /// The key of the noise that `description` describes.
+    /// The key of the noise of the stream with this description.
     pub(crate) fn of_noise(&self, description: &[u8; BYTES]) -> Key {
         self.0.derive(Derived::Noise(description))
     }
 
-    /// The key of the random numbers for one purpose.
+    /// The key of the random numbers for `purpose`.
     pub(crate) fn of_sampler(&self, purpose: &str) -> Key {
         self.0.derive(Derived::Sampler(purpose))
     }
 
-    /// The key of the sums of words for one purpose.
+    /// The key of the keyed sums of words for `purpose`.
     pub(crate) fn of_words(&self, purpose: &str) -> Key {
         self.0.derive(Derived::Words(purpose))
     }
@@ -106,7 +106,8 @@ impl RunKey {
         *self.0.derive(Derived::State(&state)).bytes()
     }
 
-    /// A commitment that binds a state to this key, a description, the caller's context and a step, and reveals nothing about the key.
+    /// A commitment that binds this key, a description, the caller's context and a step; it reveals nothing
+    /// about the key.
     pub(crate) fn commitment(
         &self,
         description: &[u8; BYTES],

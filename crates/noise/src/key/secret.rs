@@ -1,4 +1,4 @@
-//! The secret that all noise and all samples of a run are made from.
+//! The secret from which all noise and all samples of a run are made.
 
 use std::fmt;
 use std::fs::File;
@@ -11,14 +11,15 @@ use zeroize::Zeroizing;
 use super::derive::{BYTES, Derived, derive};
 use crate::error::{Error, Result};
 
-/// Longer files are refused, and not read to their end.
+/// Longer key files are refused without reading them to their end.
 const LONGEST_FILE: u64 = 1024;
 
-/// A 256-bit secret: whoever knows it can subtract the noise, so it is overwritten on drop, never printed and written
-/// nowhere but, derived for one run, to checkpoints. It cannot be cloned, and a stream consumes it.
+/// A 256-bit secret. Anyone who knows it can subtract the noise, so it is overwritten on drop, never printed,
+/// and never written to a file, except that a checkpoint holds the key derived for its run. It cannot be
+/// cloned, and a stream consumes it.
 ///
-/// No bit of noise is made from it directly: a stream's own key is derived from it, from the run
-/// ([`RunId`](crate::RunId)) and from all that describes the stream; that of random numbers from the run and their
+/// No bit of noise is made from it directly: the key of a stream is derived from it, the run
+/// ([`RunId`](crate::RunId)) and the stream's description; the key of random numbers from the run and their
 /// [`Purpose`](crate::Purpose).
 ///
 /// ```
@@ -32,21 +33,22 @@ impl Key {
     /// A fresh key from the operating system's random source, for one run.
     ///
     /// # Errors
-    /// [`Error::Entropy`](crate::Error::Entropy) when the system has none to give.
+    /// [`Error::Entropy`](crate::Error::Entropy) if the system has no random bytes.
     pub fn from_os() -> Result<Self> {
         let mut key = Self::zeros();
         getrandom::fill(key.0.as_mut_slice()).map_err(Error::Entropy)?;
         Ok(key)
     }
 
-    /// The key in a file of 32 bytes, or of 64 hexadecimal digits with white space around them, 1 KiB in all at most. It can serve many
-    /// runs: streams that differ in anything but shard, threads and memory share no bit, and neither do streams of
-    /// two [runs](crate::StreamBuilder::run). The same description and run give the same stream, so give each data set
-    /// and each repetition a run of its own.
+    /// Reads a key from a file of 32 bytes, or of 64 hexadecimal digits with white space around them; the
+    /// file has at most 1 KiB. One key can serve many runs: streams with a different description, and streams
+    /// of different [runs](crate::StreamBuilder::run), share no bit. The same description and run give the
+    /// same stream, so give each data set and each repetition a run of its own.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be read; [`Error::Invalid`](crate::Error::Invalid) when it is not a regular file, others than
-    /// its owner may read or write it (`chmod 600`; a link is followed), it holds anything else, or one byte over and over.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read; [`Error::Invalid`](crate::Error::Invalid)
+    /// if it is not a regular file, if users other than its owner may read or write it (`chmod 600`; a link
+    /// is followed), or if it holds anything else or the same byte 32 times.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_private(path)?;
@@ -64,14 +66,15 @@ impl Key {
         } else {
             return Err(refused(&format!("{} bytes", text.len())));
         }
-        // A mistake, not a secret. That chance makes such a key has probability 2^-248.
+        // The likely cause is a mistake: a random key is refused with probability 2^-248.
         if key.0.iter().all(|&byte| byte == key.0[0]) {
             return Err(refused("the same byte 32 times"));
         }
         Ok(key)
     }
 
-    /// A key that anyone can guess from a number: for tests, benches and reproducible examples, never for privacy.
+    /// A key that anyone can guess from `seed`: for tests, benches and reproducible examples, never for
+    /// privacy.
     ///
     /// ```
     /// let _key = antinoise_noise::Key::from_seed_insecure(7);
@@ -83,7 +86,8 @@ impl Key {
         key
     }
 
-    /// The key whose bytes `read` writes directly into their final memory: a key that another process [lent](Key::lend), say.
+    /// The key whose bytes `read` writes directly to their final place in memory: a key that another process
+    /// [lent](Key::lend), say.
     ///
     /// ```
     /// use antinoise_noise::Key;
@@ -103,7 +107,7 @@ impl Key {
         Ok(key)
     }
 
-    /// Lends the 32 secret bytes to `send`, which brings them to peers of the same run and keeps no copy.
+    /// Lends the 32 secret bytes to `send`, which sends them to peers of the same run and keeps no copy.
     pub fn lend<T>(&self, send: impl FnOnce(&[u8; BYTES]) -> T) -> T {
         send(&self.0)
     }
@@ -127,12 +131,12 @@ impl Key {
 const MUST_HOLD: &str =
     "32 random bytes, or 64 hexadecimal digits (head -c 32 /dev/urandom > FILE; chmod 600 FILE)";
 
-/// The first bytes of a regular file that none but its owner may read or write.
+/// Reads the first bytes of a regular file that only its owner may read or write.
 fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     let io = |error| Error::io(path, error);
     let refused =
         |got: String, must_be: String| Error::input("key file", format!("{} {got}", path.display()), must_be);
-    // Asked before it is opened: a pipe would be waited for.
+    // Checked before the file is opened: opening a pipe would block.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(refused("which is not a regular file".into(), "a regular file".into()));
     }
@@ -146,7 +150,8 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
             return Err(refused(format!("with mode {mode:o}"), must_be));
         }
     }
-    // Room for all, so that nothing is moved and left behind; of a longer file, one byte more than is accepted.
+    // Room for all bytes, so that the vector never reallocates and leaves a copy behind; reads at most one
+    // byte more than is accepted.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_FILE as usize + 2));
     file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(io)?;
     if text.len() as u64 > LONGEST_FILE {

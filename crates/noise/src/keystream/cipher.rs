@@ -1,9 +1,9 @@
-//! Keystreams: the random bits of one seed vector, any part of which can be made at any time.
+//! Keystreams: the random bits of one seed vector, readable from any position.
 //!
-//! Every seed vector has its own key, derived from the stream's key and the seed's number by the cipher itself (a
-//! pseudo-random function of distinct inputs), and inside it the counter is the coordinate. So a bit of noise depends
-//! on (stream's key, seed, coordinate) alone: not on the order, the shard or the thread that made it. The stream's key
-//! serves nothing else: every other use has a key of its own ([`crate::key`]).
+//! Every seed vector has a key of its own, derived by the cipher (a pseudo-random function) from the stream's
+//! key and the seed's index; within the vector the counter is the coordinate. So a bit of noise depends on
+//! (stream's key, seed, coordinate) only: not on the order, the shard or the thread. The stream's key serves
+//! nothing else: every other use has a key of its own ([`crate::key`]).
 
 use aes::Aes256Enc;
 use chacha20::ChaCha20;
@@ -20,14 +20,15 @@ use crate::key::Key;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Isa;
 
-/// The cipher that makes the random bits.
+/// The cipher that generates the random bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cipher {
-    /// AES-256 in counter mode: the fastest where the processor has AES instructions, found at run time.
+    /// AES-256 in counter mode: the fastest on processors with AES instructions, which are detected at run
+    /// time.
     #[default]
     Aes256Ctr,
-    /// ChaCha20 (RFC 8439): fast without them.
+    /// ChaCha20 (RFC 8439): fast on processors without AES instructions.
     ChaCha20,
 }
 
@@ -40,13 +41,14 @@ impl Cipher {
     }
 }
 
-/// Keystream comes in groups of this many bytes: 32 single or 16 double precision normals.
+/// Bytes of a group, the unit in which keystream is generated: 32 normals in single precision, or 16 in
+/// double.
 pub(crate) const GROUP_BYTES: usize = 128;
-/// A group has so many blocks of 16 bytes.
+/// Blocks of 16 bytes in a group.
 pub(crate) const GROUP_BLOCKS: usize = GROUP_BYTES / BLOCK_BYTES;
 pub(crate) const BLOCK_BYTES: usize = 16;
 
-/// Derives the keys of one use's keystreams from the key of that use.
+/// Derives keystreams from the key of one use.
 pub(crate) struct KeySource {
     master: Keystream,
 }
@@ -56,7 +58,7 @@ impl KeySource {
         Self { master: Keystream::new(cipher, key.bytes()) }
     }
 
-    /// The keystream of number `index` (a seed's number, or a step's).
+    /// The keystream with index `index`: the index of a seed, or a step.
     pub(crate) fn keystream(&self, index: u64) -> Keystream {
         let mut subkey = Zeroizing::new([0; 32]);
         match &self.master {
@@ -93,7 +95,7 @@ impl Keystream {
         }
     }
 
-    /// The round keys of AES, where the processor has vector AES.
+    /// The round keys of AES, on processors with vector AES.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn round_keys(&self) -> Option<&RoundKeys> {
         match self {
@@ -111,7 +113,7 @@ impl Keystream {
         }
     }
 
-    /// Fills `out`, whole blocks, with the bits of these blocks.
+    /// Fills `out`, whole blocks, with the bits of the given blocks.
     pub(crate) fn fill_blocks(&self, blocks: impl Iterator<Item = u64>, out: &mut [u8]) {
         let (places, _) = out.as_chunks_mut::<BLOCK_BYTES>();
         match self {
@@ -120,7 +122,7 @@ impl Keystream {
                 aes.cipher.encrypt_blocks(Array::slice_as_chunks_mut(out).0);
             }
             Self::ChaCha(key) => {
-                // The cipher makes four at a time.
+                // ChaCha20 generates four blocks at a time.
                 let (mut four, mut bits) = (u64::MAX, Zeroizing::new([[0; BLOCK_BYTES]; 4]));
                 for (place, block) in places.iter_mut().zip(blocks) {
                     if block / 4 != four {
@@ -133,8 +135,8 @@ impl Keystream {
         }
     }
 
-    /// 128 bits more for coordinate (single precision) or pair (double) `index` of the vector, from a part of the
-    /// keystream that `fill` never reaches.
+    /// 128 further bits for coordinate (single precision) or pair of coordinates (double precision) `index`
+    /// of the vector, from a part of the keystream that `fill` never reads.
     pub(crate) fn extra(&self, index: u64) -> [u64; 2] {
         let mut block = Zeroizing::new([0; 64]);
         let place = match self {
@@ -151,7 +153,7 @@ impl Keystream {
     }
 }
 
-/// AES-256 with one key, for any processor and, where there is vector AES, as its round keys.
+/// AES-256 with one key, for any processor; on processors with vector AES, its round keys too.
 pub struct Aes {
     cipher: Aes256Enc,
     #[cfg(target_arch = "x86_64")]
@@ -168,7 +170,7 @@ impl Aes {
     }
 }
 
-/// The input of a block: its number and its domain, both little-endian.
+/// The input of a block: its index and its domain, both little-endian.
 fn aes_counter(domain: u64, block: u64) -> [u8; 16] {
     (u128::from(domain) << 64 | u128::from(block)).to_le_bytes()
 }
@@ -179,7 +181,7 @@ fn fill_aes(cipher: &Aes256Enc, first_counter: [u8; 16], out: &mut [u8]) {
     stream.write_keystream_blocks(blocks);
 }
 
-/// The low 31 bits of the number of a block of 64 bytes are RFC 8439's counter, the rest is part of the nonce.
+/// The low 31 bits of the index of a block of 64 bytes are RFC 8439's counter; the rest is part of the nonce.
 fn fill_chacha(key: &[u8; 32], domain: u32, mut block: u64, mut out: &mut [u8]) {
     while !out.is_empty() {
         let mut nonce = [0; 12];

@@ -1,4 +1,5 @@
-//! Uniform random numbers for samplers, from the same run's key as its noise but never the same bits.
+//! Uniform random numbers for samplers, from the key of the run that also keys its noise, with different
+//! bits.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -10,17 +11,18 @@ use super::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::key::RunKey;
 use crate::{Key, RunId};
 
-/// What a [`KeyedRng`] draws: each purpose has its own bits.
+/// The use of a [`KeyedRng`]; each purpose has its own bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// Which examples take part in a step.
+    /// The examples that take part in a step.
     BatchSampling,
-    /// The order in which data are arranged, once for a run.
+    /// The order of the data, drawn once per run.
     DataOrder,
-    /// A model's first parameters.
+    /// A model's initial parameters.
     Initialization,
-    /// A public token of the run that reveals nothing about its key, by which its files and processes recognise each other.
+    /// A public token of the run, by which its files and processes recognise each other; it reveals nothing
+    /// about the key.
     Token,
 }
 
@@ -35,9 +37,9 @@ impl Purpose {
     }
 }
 
-/// A cryptographically secure uniform generator that restarts at each (key, run, purpose, step), so that a resumed
-/// run draws the same numbers at step t without having drawn those of the steps before it. Its numbers are a function of
-/// these four alone, not of what noise the run makes.
+/// A cryptographically secure uniform generator that restarts at each (key, run, purpose, step): a resumed
+/// run draws the same numbers at step t without drawing those of earlier steps. Its numbers are a function of
+/// these four only, and do not depend on the noise of the run.
 ///
 /// ```
 /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -55,8 +57,8 @@ pub struct KeyedRng {
 }
 
 impl KeyedRng {
-    /// The generator of `purpose` at `step`: the one that a stream with this key and run gives by
-    /// [`NoiseStream::rng`](crate::NoiseStream::rng).
+    /// The generator of `purpose` at `step`, equal to [`NoiseStream::rng`](crate::NoiseStream::rng) of a
+    /// stream with this key and run.
     pub fn new(key: &Key, run: &RunId, purpose: Purpose, step: u64) -> Self {
         Self::of(&RunKey::new(key, run), purpose, step)
     }

@@ -1,13 +1,13 @@
-//! Which coordinates a tile has.
+//! The coordinates of a tile.
 
 use super::gathered::{Gathered, Segment};
 
 /// The coordinates of a tile, in the order of its outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Coordinates<'a> {
-    /// Consecutive ones from this one on.
+    /// Consecutive coordinates from this one on.
     From(u64),
-    /// Those of short ranges, from this origin on.
+    /// Short ranges of coordinates, relative to this origin.
     Gathered(&'a Gathered, u64),
 }
 
@@ -18,7 +18,7 @@ impl<'a> Coordinates<'a> {
         found.1.start + (j - found.0) as u64
     }
 
-    /// The ranges of the first `len` outputs, with the first output of each.
+    /// The ranges of the first `len` outputs, each with its first output.
     pub(crate) fn ranges(self, len: usize) -> impl Iterator<Item = (usize, Segment)> + 'a {
         let (one, listed, origin): (_, &[Segment], _) = match self {
             Self::From(start) => (Some(Segment { start, len }), &[], 0),

@@ -7,20 +7,22 @@ use super::transform::Normal;
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{Aligned, Instructions};
 
-/// 2^64 (1 - 2^-5): from here on ln u is taken as ln(1 - x), which keeps relative accuracy up to u = 1.
+/// 2^64 (1 - 2^-5): from this word on ln u is computed as ln(1 - x), which keeps relative accuracy up to
+/// u = 1.
 const HIGH: u64 = 0xF800_0000_0000_0000;
-/// Distances from 0 or 1 below this, in units of 2^-64, get 64 bits more: both ends are where a step of 2^-64 in u
-/// is a visible step in r.
+/// Words at a distance below this from 0 or 2^64 get 64 further bits: at both ends a step of 2^-64 in u is a
+/// visible step in r.
 const RARE: u64 = 1 << 46;
 const PAIRS: usize = 8;
 const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 impl Normal for f64 {
     const PER_GROUP: usize = 2 * PAIRS;
-    /// The first half of a group has the radii, the second the angles.
+    /// The first half of a group holds the radius words, the second the angle words.
     const PIECES: usize = GROUP_BLOCKS / 2;
     const NONE_SEEN: Self::Extremes = [u64::MAX; PAIRS];
-    /// The least radius word, counted from below the rare ones at the upper end.
+    /// The smallest radius word per lane, after a shift that moves the rare words of both ends to the
+    /// smallest values.
     type Extremes = [u64; PAIRS];
 
     #[inline(always)]
@@ -71,22 +73,22 @@ fn word(bits: &[u8; GROUP_BYTES], i: usize) -> u64 {
 
 /// The distance of the word from the nearer end of 0..2^64, and whether that end is the upper one.
 ///
-/// Not `!word`, which would make the loop an instruction slower on AVX-512: the compiler turns it into one that
-/// waits for the register it overwrites.
+/// Computed as `0 - word`, not `!word`: for the latter the compiler chooses an instruction that waits for the
+/// register it overwrites, which makes the loop slower on AVX-512.
 #[inline(always)]
 fn fold(word: u64) -> (u64, bool) {
     let high = word >= HIGH;
     (if high { 0u64.wrapping_sub(word) } else { word }, high)
 }
 
-/// What a distance is multiplied by, before half a step is added, to give u from the lower end and u - 1 from the
-/// upper one.
+/// The factor on the distance, before half a step is added: gives u from the lower end and u - 1 from the
+/// upper end.
 #[inline(always)]
 fn signed_scale(high: bool) -> f64 {
     if high { -SCALE } else { SCALE }
 }
 
-/// 32 / (33 + 2 k): what brings numbers from 1 + k / 16 on near 1.
+/// 32 / (33 + 2 k): the factor that brings numbers from 1 + k / 16 to 1 + (k + 1) / 16 close to 1.
 #[rustfmt::skip]
 static INVERSES: Aligned<[f64; 16]> = Aligned([
     0.9696969696969697, 0.9142857142857143, 0.8648648648648649, 0.8205128205128205,
@@ -94,7 +96,7 @@ static INVERSES: Aligned<[f64; 16]> = Aligned([
     0.6530612244897959, 0.6274509803921569, 0.6037735849056604, 0.5818181818181818,
     0.5614035087719298, 0.5423728813559322, 0.5245901639344263, 0.5079365079365079,
 ]);
-/// Twice their logarithms.
+/// 2 ln of [`INVERSES`].
 #[rustfmt::skip]
 static LOGS: Aligned<[f64; 16]> = Aligned([
     -0.06154331733350732, -0.17922431737937433, -0.29036401968899567, -0.39565148665983985,
@@ -103,14 +105,14 @@ static LOGS: Aligned<[f64; 16]> = Aligned([
     -1.1546307300696472, -1.2236030822119859, -1.2902759227471694, -1.3547976471836123,
 ]);
 
-/// sqrt(-2 ln u) where x = u - 1 if `high`, else u.
+/// sqrt(-2 ln u), where x = u - 1 if `high`, else x = u.
 #[inline(always)]
 pub(super) fn radius(x: f64, high: bool) -> f64 {
     let place = (x.to_bits() >> 48) as usize % 16;
     radius_by(x, high, INVERSES.0[place], LOGS.0[place])
 }
 
-/// With u = 2^e m: ln u = e ln 2 + ln(1 + f) - ln c, f = m c - 1, c near 1 / m.
+/// For u = 2^e m: ln u = e ln 2 + ln(1 + f) - ln c, with f = m c - 1 and c close to 1 / m.
 #[inline(always)]
 fn radius_by(x: f64, high: bool, inverse: f64, log: f64) -> f64 {
     const ONE: u64 = 1f64.to_bits();

@@ -1,4 +1,5 @@
-//! A double-precision normal with twice the digits, for the rare ones that lie where a rounding must be decided.
+//! Normals with twice the digits of double precision, for the rare ones next to the middle between two grid
+//! points, where the rounding must be decided.
 
 use zeroize::Zeroizing;
 
@@ -68,7 +69,7 @@ impl DoubleDouble {
 const LN_2: DoubleDouble = DoubleDouble { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
 const HALF_PI: DoubleDouble = DoubleDouble { hi: std::f64::consts::FRAC_PI_2, lo: 6.123_233_995_736_766e-17 };
 
-/// Coordinate `coordinate` of the keystream's double-precision vector, within 2^-90 of the transform of all of its
+/// The double-precision normal at `coordinate` of the keystream, within 2^-90 of the transform of all its
 /// bits: 128 for the radius, 128 for the angle.
 pub(crate) fn exact_normal(keystream: &Keystream, coordinate: u64) -> DoubleDouble {
     let (group, lane) = (coordinate / 16, coordinate as usize % 16);
@@ -137,7 +138,7 @@ fn series(x: DoubleDouble, first: u32) -> DoubleDouble {
 mod tests {
     use super::*;
 
-    /// Printed by `scripts/noise/exact_normals.py` with 60 digits.
+    /// Expected values printed by `scripts/noise/exact_normals.py` with 60 digits.
     #[test]
     fn radius_and_unit_circle_match_sixty_digits() {
         for (word, hi, lo) in RADII {

@@ -1,7 +1,7 @@
-//! AES-256 in counter mode on AVX-512 vectors, interleaved with the transform of the blocks before.
+//! AES-256 in counter mode on AVX-512 vectors, interleaved with the transform of the previous blocks.
 //!
 //! The two use different parts of a core: AES rounds wait on one execution port while the transform fills the
-//! others. Bits are those of [`Keystream::fill`], which tests compare.
+//! others. The bits are those of [`Keystream::fill`]; tests compare them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -14,8 +14,8 @@ use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 const BATCH: usize = FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
 
-/// Fills `out`, whole batches of groups, with the normals of these blocks of `keystream`, whose keys are `keys`;
-/// `transfer` goes on meanwhile.
+/// Fills `out`, whole batches of groups, with the normals of the given blocks of `keystream`, whose round
+/// keys are `keys`; `transfer` proceeds meanwhile.
 pub(super) fn normals<T: Normal>(
     proof: VectorAes,
     keystream: (&Keystream, &RoundKeys),
@@ -53,7 +53,8 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
     let batches = out.len() / (BATCH * T::PER_GROUP);
     let portion = transfer.portion(BATCH * batches);
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
-        // The next batch's rounds, a quarter after each group of this one. Spelled out: as a loop it is not unrolled.
+        // The rounds of the next batch, a quarter after each group of this batch. Written out, since the
+        // compiler does not unroll the loop.
         let mut extremes = T::NONE_SEEN;
         let mut blocks = begin::<LISTED>(&mut counters, rounds[0]);
         let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
@@ -79,7 +80,7 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
     wipe(&mut bits);
 }
 
-/// As `zeroize` would byte by byte, in eight stores.
+/// Overwrites secret bits, as `zeroize` would, with eight stores instead of byte by byte.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
@@ -104,14 +105,14 @@ fn refine<T: Normal>(
     }
 }
 
-/// Which blocks come next.
+/// The blocks still to be made.
 struct Counters<'a> {
-    /// The first four; where blocks are listed, how much further on they are.
+    /// The first four blocks; if blocks are listed, the offset added to each.
     first: __m512i,
     listed: &'a [[u64; 4]],
 }
 
-/// The inputs of the cipher at these blocks.
+/// The cipher inputs of these blocks.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn inputs(blocks: [u64; 4]) -> __m512i {
@@ -124,7 +125,7 @@ fn inputs(blocks: [u64; 4]) -> __m512i {
 fn begin<const LISTED: bool>(counters: &mut Counters<'_>, key: __m512i) -> [__m512i; VECTORS] {
     let mut blocks = [key; VECTORS];
     if LISTED {
-        // After the last batch any will do.
+        // After the last batch the result is unused: any blocks will do.
         let (now, later) = counters.listed.split_at(VECTORS);
         for (block, listed) in blocks.iter_mut().zip(now) {
             *block = _mm512_xor_si512(_mm512_add_epi64(inputs(*listed), counters.first), key);
@@ -149,8 +150,9 @@ fn apply<const FROM: usize, const TO: usize>(blocks: &mut [__m512i; VECTORS], ro
         }
     }
     for block in blocks.iter_mut() {
-        // SAFETY: no instruction at all, and every register is left as it is. It pins these rounds between the
-        // groups before and after, which the compiler would otherwise gather in one place, where nothing overlaps.
+        // SAFETY: the assembly is empty and leaves every register as it is. It keeps these rounds between the
+        // groups before and after, which the compiler would otherwise collect in one place, where nothing
+        // overlaps.
         unsafe { asm!("/* {0} */", inout(zmm_reg) * block, options(nostack, preserves_flags)) };
     }
 }

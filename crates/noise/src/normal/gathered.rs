@@ -1,11 +1,11 @@
-//! Coordinates of short ranges: which blocks of a keystream they need, and where their normals then lie.
+//! Short ranges of coordinates: the keystream blocks that they need, and the positions of their normals.
 
 use super::transform::{FUSED_GROUPS, Normal};
 use crate::keystream::GROUP_BLOCKS;
 
-/// Blocks that are made at a time, at most.
+/// The maximum number of blocks made at a time.
 pub(super) const MOST_BLOCKS: usize = 512;
-/// Normals that are copied at a time: what is too many is written over by those that follow.
+/// Normals copied at a time; a copy may overrun its group, and the next copy overwrites the excess.
 pub(super) const COPIED: usize = 8;
 
 /// Consecutive coordinates.
@@ -15,33 +15,33 @@ pub(crate) struct Segment {
     pub(crate) len: usize,
 }
 
-/// Short ranges one after the other, from any origin on that is a multiple of [`Gathered::ORIGIN`]: the tiles of regular stripes
-/// are few of these at many origins.
+/// Short ranges one after the other, relative to any origin that is a multiple of [`Gathered::ORIGIN`]: the
+/// tiles of regular stripes are a few of these shapes at many origins.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Gathered {
     pub(super) segments: Vec<Segment>,
     pub(super) batches: Vec<Batch>,
 }
 
-/// What is made at a time.
+/// Blocks that are made at a time, and the copies of their normals.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Batch {
-    /// As many as so many groups have that are made together, or a multiple of it.
+    /// The blocks, padded to a multiple of [`FUSED_GROUPS`] groups.
     pub(super) blocks: Vec<u64>,
-    /// From where among their normals to where.
+    /// (index among the batch's normals, index in the tile) of each copy of up to [`COPIED`] normals.
     pub(super) copies: Vec<(u16, u16)>,
-    /// Pieces of groups whose blocks are listed.
+    /// Number of pieces of groups whose blocks are listed.
     pieces: usize,
 }
 
 impl Gathered {
-    /// Groups of either precision start here.
+    /// Groups of either precision start at multiples of this.
     pub(crate) const ORIGIN: u64 = 32;
 
-    /// These ranges, for normals of precision `T`.
+    /// The shape of these ranges, for normals of precision `T`.
     pub(crate) fn new<T: Normal>(segments: Vec<Segment>) -> Self {
         let (mut batches, mut batch) = (Vec::new(), Batch::default());
-        // Which of the batch's pieces are the last group's.
+        // For the group of the last coordinate, the indices of its pieces in the batch.
         let (mut last, mut places) = (None, [None; GROUP_BLOCKS]);
         let coordinates = segments.iter().flat_map(|&Segment { start, len }| start..start + len as u64);
         for (output, coordinate) in coordinates.enumerate() {
@@ -52,7 +52,8 @@ impl Gathered {
                     batches.push(std::mem::take(&mut batch).padded());
                 }
             }
-            // A group's normals are runs, as many as blocks: first one of each piece, then the next.
+            // A group's normals are runs, as many as its blocks: the first run of each piece, then the second
+            // of each.
             let run_len = T::PER_GROUP / GROUP_BLOCKS;
             let (run, within) = (offset / run_len, offset % run_len);
             let piece = run % T::PIECES;
@@ -66,7 +67,7 @@ impl Gathered {
 }
 
 impl Batch {
-    /// Lists the blocks of a piece of a group, as another piece of a group that is made; which one.
+    /// Lists the blocks of piece `piece` of `group`; returns the index of the piece in the batch.
     fn add<T: Normal>(&mut self, group: u64, piece: usize) -> usize {
         let (place, first) = (self.pieces, group * GROUP_BLOCKS as u64);
         if place.is_multiple_of(T::PIECES) {
@@ -80,7 +81,7 @@ impl Batch {
         place
     }
 
-    /// Copies one more normal.
+    /// Adds the copy of one normal, joined to the previous copy if possible.
     fn copy(&mut self, made: usize, output: usize) {
         let (made, output) = (made as u16, output as u16);
         let goes_on = |&(from, to): &(u16, u16)| {

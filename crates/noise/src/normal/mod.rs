@@ -1,4 +1,4 @@
-//! Standard normals from keystreams, by vectorised transforms whose tails are not cut.
+//! Standard normals from keystreams, by vectorised transforms that do not cut off the tails.
 
 mod coordinates;
 mod double;

@@ -1,4 +1,4 @@
-//! Seed noise on its own.
+//! Seed noise: the independent normals of which rows of noise are made.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::keystream::{KeySource, Keystream};
 use crate::simd::{Isa, Transfer, fence, is_large};
 use crate::{Cipher, Key};
 
-/// The seed noise itself: standard normals z_s\[j\] addressed by (seed s, coordinate j).
+/// Seed noise: standard normals z_s\[j\] addressed by (seed s, coordinate j).
 ///
-/// Each is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11 standard
-/// deviations; see `docs/noise.md`.
+/// Each normal is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11
+/// standard deviations; see `docs/noise.md`.
 ///
 /// ```
 /// use antinoise_noise::{Key, SeedNoise};
@@ -30,13 +30,13 @@ pub struct SeedNoise {
 }
 
 impl SeedNoise {
-    /// Normals that no stream uses: see [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise) for
-    /// a stream's own.
+    /// Normals that no stream uses; for the seed noise of a stream see
+    /// [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise).
     pub fn new(key: &Key, cipher: Cipher) -> Self {
         Self::of(&key.derive(Derived::Normals(cipher.name())), cipher)
     }
 
-    /// The seed noise of the stream whose own key is `key`.
+    /// The seed noise of a stream; `key` is the key of its noise.
     pub(crate) fn of(key: &Key, cipher: Cipher) -> Self {
         let isa = Isa::detect();
         let single = [0; 2].map(|_| NormalTile::with_room(isa, portion::<f32>()));
@@ -44,20 +44,20 @@ impl SeedNoise {
         Self { keys: KeySource::new(key, cipher), single, double }
     }
 
-    /// out\[i\] = z_seed\[start + i\] in single precision: what a stream uses.
+    /// out\[i\] = z_seed\[start + i\] in single precision: the seed noise of plain streams.
     pub fn fill(&mut self, seed: u64, start: u64, out: &mut [f32]) {
         fill(&self.keys.keystream(seed), &mut self.single, start, out);
     }
 
-    /// out\[i\] = z_seed\[start + i\] in double precision: numbers of their own, not the ones of
-    /// [`SeedNoise::fill`] with more digits.
+    /// out\[i\] = z_seed\[start + i\] in double precision: the seed noise of streams on a grid. These are
+    /// other normals than those of [`SeedNoise::fill`], not the same with more digits.
     pub fn fill_f64(&mut self, seed: u64, start: u64, out: &mut [f64]) {
         fill(&self.keys.keystream(seed), &mut self.double, start, out);
     }
 }
 
-/// Coordinates that [`SeedNoise`] makes at a time: the first bits of each portion are made without other work to overlap.
-/// Two portions fit in the first-level cache.
+/// Coordinates made at a time. Large, since the first bits of each portion are made without other work to
+/// overlap; two portions fit in the first-level cache.
 const fn portion<T>() -> usize {
     (16 << 10) / size_of::<T>()
 }
@@ -73,7 +73,7 @@ fn fill<T: Normal>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start:
     }
 }
 
-/// Makes each portion while the one before it is written.
+/// Makes each portion while the previous one is written past the caches.
 fn fill_past_caches<T: Normal>(
     keystream: &Keystream,
     [made, written]: &mut [NormalTile<T>; 2],

@@ -1,8 +1,8 @@
 //! The inverse normal distribution in single precision: one 32-bit word makes one normal.
 //!
-//! Word w, as a signed number, makes the point of a normal that has probability |w + 1/2| 2^-32 beyond it, with the
-//! sign of w + 1/2. Pieces of that function are polynomials, looked up by the leading bits of |w + 1/2|;
-//! `scripts/noise/inverse_normal.py` fits them.
+//! Word w, as a signed integer, gives the normal z that a standard normal exceeds in size on its side with
+//! probability |w + 1/2| 2^-32; z has the sign of w + 1/2. Pieces of this function are polynomials, looked up
+//! by the leading bits of |w + 1/2|; `scripts/noise/inverse_normal.py` fits them.
 
 use super::double;
 use super::single_table::{PIECES, TAIL};
@@ -11,12 +11,13 @@ use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::Instructions;
 
 const LANES: usize = 16;
-/// Words with |w + 1/2| below 2^17 get 64 bits more: there a step of 2^-32 is a visible step of the normal. Scaled by
-/// 2^-16 they are the numbers below 2, which is one bit of their floating-point exponent.
+/// Words with |w + 1/2| below 2^17 are rare and get 64 further bits: there a step of 2^-32 in probability is
+/// a visible step of the normal. Scaled by 2^-16 they are the numbers below 2: one bit of the exponent tells.
 const SCALE: f32 = 1.0 / 65_536.0;
 const NOT_RARE: u32 = 1 << 30;
 const RARE: u32 = 1 << 17;
-/// The largest words become 2^31 - 128 instead of 2^31, which would lie beyond the last piece; the pieces know.
+/// Maps the largest words to 2^31 - 128 instead of 2^31, which would lie beyond the last piece; the fit of
+/// the pieces accounts for it.
 const SHRINK: f32 = 1.0 - 1.0 / 16_777_216.0;
 /// Pieces are halves of octaves.
 const MANTISSA: u32 = (1 << 22) - 1;
@@ -27,7 +28,7 @@ impl Normal for f32 {
     const PER_GROUP: usize = 2 * LANES;
     const PIECES: usize = GROUP_BLOCKS;
     const NONE_SEEN: Self::Extremes = [u32::MAX; LANES];
-    /// The bits that all scaled words have in common, lane by lane.
+    /// The bits that all scaled words have in common, per lane.
     type Extremes = [u32; LANES];
 
     #[inline(always)]
@@ -77,7 +78,7 @@ fn word(bits: &[u8], i: usize) -> i32 {
     i32::from_le_bytes([bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3]])
 }
 
-/// The point of a normal with probability p = (distance + (more + 1/2) 2^-64) 2^-32 beyond it.
+/// The normal that is exceeded with probability p = (distance + (more + 1/2) 2^-64) 2^-32.
 #[inline(always)]
 pub(super) fn tail(distance: u32, more: u64) -> f64 {
     let p = (f64::from(distance) + (more as f64 + 0.5) / 2f64.powi(64)) / 2f64.powi(32);

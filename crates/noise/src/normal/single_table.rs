@@ -1,6 +1,6 @@
 use crate::simd::Aligned;
 
-/// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.
+/// Coefficients by power of t, then by piece; written by `scripts/noise/inverse_normal.py`.
 #[rustfmt::skip]
 pub(super) static PIECES: Aligned<[[f32; 32]; 6]> = Aligned([
     [
@@ -41,7 +41,7 @@ pub(super) static PIECES: Aligned<[[f32; 32]; 6]> = Aligned([
     ],
 ]);
 
-/// r - z by power of 1 / r, lowest first.
+/// Coefficients of r - z by power of 1 / r, lowest first.
 pub(super) const TAIL: [f64; 9] = [
     0.017426905199088103,
     4.473614499651479,

@@ -23,7 +23,8 @@ fn edge_words(width: u32) -> impl Iterator<Item = u64> {
     (0..width).flat_map(move |k| (0..16u64).map(move |d| (1u64 << k).wrapping_add(d).wrapping_sub(8) & mask))
 }
 
-/// The worst distance of `out` from the exact transform of the same 64-bit words, in twice the precision.
+/// The largest distance of `out` from the exact transform of the same 64-bit words, computed in double-double
+/// precision.
 fn worst_pair(bits: &[u8], out: &[f64]) -> f64 {
     let words: Vec<u64> = bits.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
     let middle = |word: u64| u128::from(word) << 64 | 1 << 63;
@@ -39,13 +40,13 @@ fn worst_pair(bits: &[u8], out: &[f64]) -> f64 {
     worst
 }
 
-/// How far z is from the point that a normal exceeds with probability p, by a Newton step from z.
+/// Distance of z from the quantile that a normal exceeds with probability p, by a Newton step from z.
 fn distance(z: f64, p: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
     ((0.5 * libm::erfc(z / std::f64::consts::SQRT_2) - p) / density).abs()
 }
 
-/// The worst distance of the normals of words that are not rare.
+/// The largest such distance over words that are not rare.
 fn worst_single(words: impl Iterator<Item = u32>) -> f64 {
     let words: Vec<u32> = words.filter(|&w| (w as i32).unsigned_abs() > 1 << 17).collect();
     let whole = &words[..words.len() / 32 * 32];
@@ -59,7 +60,7 @@ fn worst_single(words: impl Iterator<Item = u32>) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// Every 257th word, in both tails and between, and all those about the ends of the pieces.
+/// Every 257th word in both tails and between, and all words around the ends of the pieces.
 #[test]
 fn single_precision_is_within_its_bound_of_the_exact_point() {
     let all = (0..1u64 << 24).map(|i| (i * 257) as u32);
@@ -82,7 +83,7 @@ fn the_refined_tail_is_within_its_bound_of_the_exact_point() {
     assert!(single::tail(0, 0) > 11.2 && single::tail((1 << 17) - 1, u64::MAX) < 4.01);
 }
 
-/// Ordered words make ordered normals, up to the rounding of one: no piece starts where another has not been.
+/// Ordered words make ordered normals up to one rounding: no piece begins inside the range of another.
 #[test]
 fn single_precision_has_no_steps_between_pieces() {
     for end in (34..64u64).map(|half| (2 + half % 2) << (half / 2)).filter(|&end| end < 1 << 31) {
@@ -106,7 +107,8 @@ fn double_precision_is_within_its_bound_of_the_exact_transform() {
     assert!(found < 2f64.powi(-48), "{found:e}");
 }
 
-/// A rare word gets 64 bits more, alike on every path: fused with the cipher or not, whole tiles or one coordinate.
+/// A rare word gets the same 64 further bits on every path: fused with the cipher or not, whole tiles or one
+/// coordinate.
 #[test]
 fn rare_words_are_refined_alike_wherever_a_tile_starts() {
     let key = Key::from_seed_insecure(21);
@@ -139,13 +141,14 @@ fn rare_words_are_refined_alike_wherever_a_tile_starts() {
     }
 }
 
-/// Ranges whose blocks are made without the rest of their groups have the normals of their coordinates, rare ones too.
+/// Ranges whose blocks are made without the rest of their groups have the normals of their coordinates, rare
+/// ones included.
 fn gathered_ranges_have_their_own_normals<T: Normal + PartialEq>() {
     let widths = (0..100).map(|i| 1 + 7 * i % 37);
     let ends = widths.scan(3, |end, width| Some(std::mem::replace(end, *end + width) as u64));
     let ends: Vec<u64> = ends.collect();
     let ranges = ends.windows(2).map(|ends| Segment { start: ends[0], len: (ends[1] - ends[0]) as usize });
-    // Every other one, the last first, and those between.
+    // Every other range, the last first, and the ranges between them.
     let (even, odd): (Vec<_>, Vec<_>) = ranges.rev().enumerate().partition(|(i, _)| i % 2 == 0);
     let shapes = [even, odd].map(|some| some.into_iter().map(|(_, range)| range).collect::<Vec<_>>());
     let mut rare = 0;

@@ -1,4 +1,4 @@
-//! A tile of standard normals: the coordinates that are worked on at a time.
+//! A tile of standard normals: the coordinates that are processed together.
 
 use zeroize::Zeroizing;
 
@@ -10,7 +10,7 @@ use super::transform::{FUSED_GROUPS, Normal, blocks, groups};
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
 
-/// Coordinates that are made at a time: their bits, normals and a few buffers stay in the first-level cache.
+/// Coordinates of a tile: its bits, normals and a few buffers fit in the first-level cache.
 pub(crate) const TILE: usize = 1024;
 
 /// Room for the bits and normals of one tile, whatever its alignment; wiped on drop.
@@ -18,7 +18,7 @@ pub(crate) struct NormalTile<T: Normal> {
     pub(super) isa: Isa,
     bits: Zeroizing<Box<[u8]>>,
     normals: AlignedNumbers<T>,
-    /// Of coordinates that do not follow one another.
+    /// Normals of coordinates that are not consecutive.
     gathered: AlignedNumbers<T>,
 }
 
@@ -27,7 +27,7 @@ impl<T: Normal> NormalTile<T> {
         Self::with_room(isa, TILE)
     }
 
-    /// What was made last, from `offset` within its first group on.
+    /// The normals made last, from `offset` within their first group on.
     pub(super) fn made(&self, offset: usize) -> &[T] {
         &self.normals[offset..]
     }
@@ -40,12 +40,12 @@ impl<T: Normal> NormalTile<T> {
         Self { isa, bits, normals, gathered: AlignedNumbers::zeros(TILE) }
     }
 
-    /// The keystream's normals at the first `len` of these coordinates; len is at most its room.
+    /// The keystream's normals at the first `len` of these coordinates; `len` is at most the tile's room.
     pub(crate) fn make(&mut self, keystream: &Keystream, at: Coordinates<'_>, len: usize) -> &[T] {
         self.make_fetching(keystream, at, len, &[])
     }
 
-    /// The same, to be changed in place, while `fetched` is brought into the cache.
+    /// As [`Self::make`], for changes in place, while `fetched` is brought into the cache.
     pub(crate) fn make_fetching(
         &mut self,
         keystream: &Keystream,
@@ -65,7 +65,7 @@ impl<T: Normal> NormalTile<T> {
         }
     }
 
-    /// The same from `start` on, while `transfer` goes on.
+    /// Makes the normals of `len` coordinates from `start` on, while `transfer` proceeds.
     pub(super) fn make_while(
         &mut self,
         keystream: &Keystream,
@@ -80,7 +80,7 @@ impl<T: Normal> NormalTile<T> {
         &mut self.normals[offset..][..len]
     }
 
-    /// The normals at coordinates that do not follow one another, written to `out` while `transfer` goes on.
+    /// Writes the normals at coordinates that are not consecutive to `out`, while `transfer` proceeds.
     fn gather(
         &mut self,
         keystream: &Keystream,
@@ -96,7 +96,7 @@ impl<T: Normal> NormalTile<T> {
         transfer.finish(self.isa);
     }
 
-    /// The normals of the first `count` groups' worth of these [`blocks`], from the start of `normals` on.
+    /// Makes the normals of the first `count` groups of these [`blocks`], from the start of `normals` on.
     fn make_groups(
         &mut self,
         keystream: &Keystream,
@@ -123,7 +123,7 @@ impl<T: Normal> NormalTile<T> {
         }
     }
 
-    /// What [`NormalTile::make`] makes, written to `out`.
+    /// As [`Self::make`], written to `out`.
     pub(crate) fn make_into(&mut self, keystream: &Keystream, at: Coordinates<'_>, out: &mut [T]) {
         let nothing = Transfer::fetching(&[]);
         match at {
@@ -146,7 +146,7 @@ fn first_block<T: Normal>(coordinate: u64) -> u64 {
 }
 
 per_isa! {
-    /// Copies normals from where they were made to where they are gathered.
+    /// Copies normals from the positions where they were made to their positions in the tile.
     fn copy[T: Normal](copies: &[(u16, u16)], normals: &[T], out: &mut [T]) {
         for &(from, to) in copies {
             let (from, to) = (from as usize, to as usize);
@@ -159,8 +159,8 @@ per_isa! {
     }
 }
 
-/// Makes the normals of whole batches of groups without ever writing their bits to memory, while `transfer` goes on;
-/// false, and nothing is done, where the processor cannot.
+/// Makes the normals of whole batches of groups, while `transfer` proceeds, without writing their bits to
+/// memory. Returns false, with nothing done, if the processor lacks the instructions.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn fuse<T: Normal>(
     isa: Isa,

@@ -1,11 +1,12 @@
-//! One function for each instruction set.
+//! Compiles one function for several instruction sets.
 //!
-//! Hot loops are written once, in plain Rust over slices, with fused multiply-adds spelled out. [`per_isa`] compiles
-//! them once for each instruction set; the compiler never reorders or fuses floating-point operations by itself, so
-//! the sets differ in speed alone. Outside x86-64 the target's own baseline (NEON on AArch64) is used.
+//! Hot loops are written once, in plain Rust over slices, with fused multiply-adds spelled out. [`per_isa`]
+//! compiles them once for each instruction set. The compiler never reorders or fuses floating-point
+//! operations, so the sets differ only in speed. Outside x86-64 the target's baseline (NEON on AArch64) is
+//! used.
 
-/// Defines a function that takes an [`Isa`] first and is compiled once for each. Written `name<set>[T: Bound](..)`, its
-/// body has the proof of the instruction set as `set`.
+/// Defines a function that takes an [`Isa`] first and is compiled once for each. In the form
+/// `name<set>[T: Bound](..)`, the body has the proof of the instruction set as `set`.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$set:ident>)? $([$t:ident: $bound:path])?
      ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {

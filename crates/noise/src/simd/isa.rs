@@ -1,26 +1,27 @@
-//! Instruction sets, chosen at run time; every one gives the same bits.
+//! Instruction sets, chosen at run time; all give the same bits.
 //!
-//! A value of type [`Avx512`], [`Avx2`] or [`VectorAes`] proves that this processor has those instructions: only this
-//! file can make one, and only after it has found them. Functions that need the instructions take the proof as an argument.
+//! A value of type [`Avx512`], [`Avx2`] or [`VectorAes`] proves that this processor has the instructions:
+//! only this file can create one, after detecting them. Functions that need the instructions take the proof
+//! as an argument.
 
 /// AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Avx2(());
 
-/// AVX-512 F, DQ, BW and VL, and what [`Avx2`] proves.
+/// AVX-512 F, DQ, BW and VL, in addition to [`Avx2`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Avx512(());
 
-/// AES on vectors of 512 bits and on single blocks, and what [`Avx512`] proves.
+/// AES on vectors of 512 bits and on single blocks, in addition to [`Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorAes(Avx512);
 
 #[cfg(target_arch = "x86_64")]
 impl VectorAes {
-    /// The part without AES.
+    /// The proof of AVX-512 without AES.
     pub(crate) fn avx512(self) -> Avx512 {
         self.0
     }
@@ -65,7 +66,7 @@ impl Isa {
         &[Self::Portable(Portable)]
     }
 
-    /// Vector AES beside this set, where it is AVX-512 and the processor has it.
+    /// The proof of vector AES, if this set is AVX-512 and the processor has vector AES.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn vector_aes(self) -> Option<VectorAes> {
         match self {

@@ -1,4 +1,5 @@
-//! What is written for each instruction set: polynomials and tables that are looked up, and copies past the caches.
+//! Operations with an implementation per instruction set: polynomials from tables, table look-ups, and copies
+//! past the caches.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -9,16 +10,16 @@ use super::isa::{Avx2, Avx512};
 use super::memory::Lines;
 use crate::number::Number;
 
-/// A vector's numbers.
+/// The numbers of one vector register.
 pub type F32s = [f32; 16];
 
 /// Coefficients by power, then by piece.
 pub type Pieces<const P: usize> = [[f32; 32]; P];
 
-/// The operations that differ between instruction sets. All give the same bits: polynomials are evaluated in the same
-/// order of operations.
+/// The operations that differ between instruction sets. All sets give the same bits: polynomials are
+/// evaluated in the same order of operations.
 pub trait Instructions: Copy {
-    /// Evaluates polynomials that are looked up by the low five bits of `piece`.
+    /// Evaluates at t\[i\] the polynomial that the low five bits of piece\[i\] select.
     fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s;
 
     /// Looks up numbers by the low four bits of `index`.
@@ -27,7 +28,7 @@ pub trait Instructions: Copy {
         std::array::from_fn(|i| table[index[i] as usize % 16])
     }
 
-    /// True where [`Instructions::write_lines`] writes past the caches.
+    /// Whether [`Instructions::write_lines`] writes past the caches.
     #[inline(always)]
     fn streams(self) -> bool {
         false
@@ -53,14 +54,14 @@ impl Instructions for Portable {
     }
 }
 
-/// One instruction a coefficient, with the table in two registers.
+/// One instruction per coefficient; the row of the table is in two registers.
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx512 {
     #[inline(always)]
     fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s {
         let mut found = [0.0; 16];
-        // SAFETY: every array has the 64 bytes that are read or written, a row of the table twice that, and `self`
-        // proves AVX-512.
+        // SAFETY: every array has the 64 bytes that are read or written, a row of the table twice that, and
+        // `self` proves AVX-512.
         unsafe {
             let (piece, t) = (_mm512_loadu_si512(piece.as_ptr().cast()), _mm512_loadu_ps(t.as_ptr()));
             let at = |power: usize| {
@@ -79,8 +80,8 @@ impl Instructions for Avx512 {
     #[inline(always)]
     fn pick(self, table: &[f64; 16], index: &[u64; 8]) -> [f64; 8] {
         let mut found = [0.0; 8];
-        // SAFETY: the arrays have the 64 bytes that are read or written, the table twice that, and `self` proves
-        // AVX-512.
+        // SAFETY: the arrays have the 64 bytes that are read or written, the table twice that, and `self`
+        // proves AVX-512.
         unsafe {
             let (low, high) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
             let index = _mm512_loadu_si512(index.as_ptr().cast());
@@ -100,7 +101,7 @@ impl Instructions for Avx512 {
     }
 }
 
-/// Two tables of eight for pieces 12 to 27, where all words but one in 256 fall; the others one at a time.
+/// Two tables of eight for pieces 12 to 27, which all words but one in 256 select; the rest one at a time.
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx2 {
     #[inline(always)]
@@ -109,8 +110,8 @@ impl Instructions for Avx2 {
         let mut found = [0.0; 16];
         let mut elsewhere = 0;
         for half in [0, 8] {
-            // SAFETY: eight numbers are read or written at 0 and at 8 of arrays of sixteen, and at 12 and 20 of rows
-            // of 32; `self` proves AVX2 and FMA.
+            // SAFETY: eight numbers are read or written at 0 and at 8 of arrays of sixteen, and at 12 and 20
+            // of rows of 32; `self` proves AVX2 and FMA.
             unsafe {
                 let t = _mm256_loadu_ps(t.as_ptr().add(half));
                 let piece = _mm256_loadu_si256(piece.as_ptr().add(half).cast());
@@ -118,7 +119,8 @@ impl Instructions for Avx2 {
                 let upper = _mm256_castsi256_ps(_mm256_srai_epi32::<31>(_mm256_slli_epi32::<28>(place)));
                 let at = |power: usize| {
                     let row = table[power].as_ptr().add(FIRST);
-                    // Not a blend, which is three instructions inside: the compiler makes the table of changes.
+                    // Xor and mask instead of a blend, which is three instructions; the compiler computes the
+                    // xor of the tables in advance.
                     let (lower, higher) = (_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8)));
                     let change = _mm256_permutevar8x32_ps(_mm256_xor_ps(lower, higher), place);
                     _mm256_xor_ps(_mm256_permutevar8x32_ps(lower, place), _mm256_and_ps(change, upper))

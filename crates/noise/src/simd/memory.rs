@@ -1,4 +1,4 @@
-//! Memory as the processor sees it: cache lines, fetched early, written past the caches, wiped when given back.
+//! Memory traffic: alignment to cache lines, prefetching, writes past the caches, and wiping.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -14,45 +14,47 @@ use crate::number::Number;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Outputs of more bytes than this will not be found in a cache again: they are written past it.
+/// Outputs of at least this many bytes leave the caches before they are read again: they are written past the
+/// caches.
 pub(crate) const BEYOND_CACHE: usize = 8 << 20;
 
-/// Numbers of a cache line.
+/// Numbers in a cache line.
 pub(crate) const fn per_line<T>() -> usize {
     LINE / size_of::<T>()
 }
 
-/// True when so many numbers are better written past the caches.
+/// Whether `count` numbers are better written past the caches.
 pub(crate) fn is_large<T>(count: usize) -> bool {
     count >= BEYOND_CACHE / size_of::<T>()
 }
 
-/// Starts at a cache line, so that no vector of it lies across two.
+/// A value that starts at a cache line, so that its vectors do not cross lines.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
 
-/// Numbers that start at a cache line: zeros at first, which take no memory before they are written; wiped on drop.
+/// Numbers that start at a cache line. Initially zeros, which take no memory before they are written; wiped
+/// on drop.
 #[derive(Default)]
 pub(crate) struct AlignedNumbers<T: Zeroize> {
     numbers: Vec<T>,
-    /// Where the first line starts.
+    /// Index of the first number at the start of a line.
     first: usize,
     len: usize,
 }
 
 impl<T: Number> AlignedNumbers<T> {
-    /// So many zeros.
+    /// `len` zeros.
     pub(crate) fn zeros(len: usize) -> Self {
         let numbers = vec![T::default(); len + per_line::<T>()];
         let first = numbers.as_ptr().align_offset(LINE).min(per_line::<T>());
         Self { numbers, first, len }
     }
 
-    /// The same, where it may be more than there is.
+    /// `count` zeros, where the memory may not suffice.
     ///
     /// # Errors
-    /// When there is no such amount of memory.
+    /// If there is not enough memory.
     pub(crate) fn try_zeros(count: u128) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>() as u128);
         let refused = || Error::input("memory", format!("{bytes} bytes"), "available");
@@ -84,7 +86,7 @@ impl<T: Zeroize> Drop for AlignedNumbers<T> {
     }
 }
 
-/// Asks for the lines of `numbers` to be brought into the second-level cache, without waiting.
+/// Prefetches the lines of `numbers` into the second-level cache, without waiting.
 #[inline(always)]
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -96,7 +98,8 @@ pub(crate) fn prefetch<T>(numbers: &[T]) {
     let _ = numbers;
 }
 
-/// Whole cache lines of numbers. Only [`Lines::split`] and [`Lines::take`] make one, and they ensure that it starts at a line.
+/// Whole cache lines of numbers. Only [`Lines::split`] and [`Lines::take`] create one, and ensure that it
+/// starts at a line.
 pub struct Lines<'a, T>(&'a mut [T]);
 
 impl<'a, T: Number> Lines<'a, T> {
@@ -108,13 +111,13 @@ impl<'a, T: Number> Lines<'a, T> {
         (head, Self(lines), tail)
     }
 
-    /// How many there are.
+    /// Number of lines.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.0.len() / per_line::<T>()
     }
 
-    /// Takes the first ones, `count` or all.
+    /// Splits off the first `count` lines, or all if there are fewer.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) -> Self {
         let numbers = self.0.len().min(count * per_line::<T>());
@@ -123,33 +126,34 @@ impl<'a, T: Number> Lines<'a, T> {
         Self(taken)
     }
 
-    /// Writes as many numbers as there are.
+    /// Copies `from`, which must have as many numbers.
     #[inline(always)]
     pub(super) fn write(self, from: &[T]) {
         self.0.copy_from_slice(from);
     }
 
-    /// The same past the caches, so that the lines are not read first.
+    /// As [`Self::write`], past the caches, so that the lines are not read first.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn stream(self, _: Avx512, from: &[T]) {
         const { assert!(LINE.is_multiple_of(size_of::<T>())) };
         let per_line = per_line::<T>();
         for (from, to) in from.chunks_exact(per_line).zip(self.0.chunks_exact_mut(per_line)) {
-            // SAFETY: both hold the 64 bytes of a line, `to` is one, as all of `self`, and the argument proves AVX-512.
+            // SAFETY: both hold the 64 bytes of a line, `to` starts at a line since `self` does, and the
+            // argument proves AVX-512.
             unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
         }
     }
 }
 
-/// Copies a few numbers past the caches, where `to` starts at a multiple of 16 bytes.
+/// Copies a few numbers, past the caches if `to` starts at a multiple of 16 bytes.
 #[inline(always)]
 pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
     #[cfg(target_arch = "x86_64")]
     if L.is_multiple_of(4) && to.as_ptr().addr().is_multiple_of(16) {
         for (from, to) in from.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<4>().0) {
-            // SAFETY: both hold 16 bytes, and `to` starts at a multiple of 16, since the first does, checked above;
-            // every x86-64 processor has these instructions.
+            // SAFETY: both hold 16 bytes, and `to` starts at a multiple of 16, since the first does, checked
+            // above; every x86-64 processor has these instructions.
             unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast())) };
         }
         return;
@@ -157,7 +161,7 @@ pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
     *to = *from;
 }
 
-/// Waits until lines written past the caches are where every reader finds them.
+/// Waits until lines written past the caches are visible to all readers.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has this instruction.

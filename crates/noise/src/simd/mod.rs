@@ -1,4 +1,4 @@
-//! What the processor can do: instruction sets found at run time, table look-ups, and traffic with memory.
+//! Access to the processor: instruction sets found at run time, table look-ups, and memory traffic.
 
 mod dispatch;
 mod isa;

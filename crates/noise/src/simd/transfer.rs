@@ -1,4 +1,4 @@
-//! Memory traffic of a few lines at a time between other work, which hides its latency.
+//! Memory traffic in portions of a few lines, interleaved with other work that hides its latency.
 
 use super::dispatch::per_isa;
 use super::isa::Isa;
@@ -6,7 +6,7 @@ use super::lookup::Instructions;
 use super::memory::{Lines, per_line, prefetch};
 use crate::number::Number;
 
-/// A copy past the caches, and numbers to be fetched into them, both to go on beside other work.
+/// A copy past the caches and a prefetch, both of which proceed during other work.
 pub(crate) struct Transfer<'a, T> {
     from: &'a [T],
     lines: Lines<'a, T>,
@@ -15,19 +15,19 @@ pub(crate) struct Transfer<'a, T> {
     fetched: &'a [T],
 }
 
-/// A portion, too small to stall: lines to be copied and numbers to be fetched.
+/// The size of a portion, small enough not to stall: lines to copy, and numbers to prefetch.
 pub(crate) struct Portion {
     lines: usize,
     fetched: usize,
 }
 
 impl<'a, T: Number> Transfer<'a, T> {
-    /// Nothing to copy, and `numbers` to be fetched.
+    /// A prefetch of `numbers`, without a copy.
     pub(crate) fn fetching(numbers: &'a [T]) -> Self {
         Self { fetched: numbers, ..Self::copying(&[], &mut []) }
     }
 
-    /// Copies the numbers before the first whole line of `to` at once.
+    /// A copy; numbers before the first whole line of `to` are copied at once.
     pub(crate) fn copying(from: &'a [T], to: &'a mut [T]) -> Self {
         let (head, lines, tail) = Lines::split(to);
         let (first, from) = from.split_at(head.len());
@@ -35,13 +35,13 @@ impl<'a, T: Number> Transfer<'a, T> {
         Self { from, lines, tail, fetched: &[] }
     }
 
-    /// What is left in `parts` portions, about equal.
+    /// The size of `parts` nearly equal portions of what is left.
     pub(crate) fn portion(&self, parts: usize) -> Portion {
         let fetched = self.fetched.len().div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
         Portion { lines: self.lines.count().div_ceil(parts), fetched }
     }
 
-    /// A portion, or what is left of it.
+    /// Transfers one portion, or the rest if it is smaller.
     #[inline(always)]
     pub(crate) fn advance(&mut self, set: impl Instructions, portion: &Portion) {
         if portion.fetched > 0 {
@@ -58,7 +58,7 @@ impl<'a, T: Number> Transfer<'a, T> {
         self.from = rest;
     }
 
-    /// All that is left.
+    /// Transfers the rest.
     pub(crate) fn finish(mut self, isa: Isa) {
         let portion = self.portion(1);
         if portion.lines + portion.fetched > 0 {
@@ -74,7 +74,7 @@ per_isa! {
     }
 }
 
-/// A copy of mostly nothing, for which a call would take longer.
+/// Copies a slice that is usually empty; a call of memcpy would take longer than the check.
 #[inline(always)]
 fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     if !from.is_empty() {

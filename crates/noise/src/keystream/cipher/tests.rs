@@ -7,8 +7,8 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream block = plaintext xor ciphertext. The standard counts
-/// big-endian and this crate little-endian, so each block is given its counter.
+/// NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): keystream block = plaintext xor ciphertext. The standard
+/// counts big-endian and this crate little-endian, so each block is given its counter.
 #[test]
 fn aes_counter_mode_matches_the_standard() {
     let key: [u8; 32] =
@@ -30,7 +30,7 @@ fn aes_counter_mode_matches_the_standard() {
     }
 }
 
-/// Held by the compiler: whatever holds a key wipes it.
+/// Checked by the compiler: every type that holds a key wipes it on drop.
 #[test]
 fn keys_are_wiped_on_drop() {
     fn wiped<T: zeroize::ZeroizeOnDrop>() {}
