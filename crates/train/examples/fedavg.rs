@@ -4,12 +4,14 @@
 //! cargo run --release -p antinoise-train --example fedavg -- --data shakespeare.txt
 //! ```
 //!
-//! `--data` names a text in which a line NAME: opens a speech and an empty line ends it. 80% of the speakers train, by the
-//! hash of their names; 10% are for choosing settings, 10% are reported. Other options are in `OPTIONS`, with what holds where
-//! they are not given. `--mechanism none` trains without privacy. One line of JSON a run, for each rate and seed.
+//! `--data` names a text in which a line NAME: opens a speech and an empty line ends it. 80% of the speakers
+//! train, selected by the hash of their names; 10% are for choosing settings, 10% for the reported figures.
+//! `OPTIONS` lists the other options with their defaults. `--mechanism none` trains without privacy. Prints
+//! one line of JSON per run, for each rate and seed.
 //!
-//! `--folder PATH` keeps one run there, its ledger and checkpoints, under a key of its own: the same command again goes on where it was
-//! killed. Without it keys are made from seeds and runs leave nothing: an experiment, and no release.
+//! `--folder PATH` keeps one run there, with its ledger and checkpoints, under a key of its own: the same
+//! command resumes it after a kill. Without a folder, keys are made from seeds and runs leave nothing: an
+//! experiment, not a release.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,14 +34,14 @@ const OPTIONS: [(&str, &str); 23] = [
     ("mechanism", "blt:4"),
     ("epsilon", "8"),
     ("delta", "1e-5"),
-    ("users", "speakers"), // or stretches: each cut of `characters` characters counts as a user
+    ("users", "speakers"), // or stretches: each `characters` characters count as a user
     ("characters", "4000"),
     ("length", "40"),
     ("embedding", "16"),
     ("hidden", "64"),
     ("cohort", "40"),
     ("min-sep", "5"),
-    ("max-participations", ""), // empty: as many as fit
+    ("max-participations", ""), // empty: the maximum that fits
     ("rounds", "200"),
     ("clip-norm", "1"),
     ("rates", "1"),
@@ -91,7 +93,7 @@ impl Options {
         Ok(Rule::Sgd { learning_rate, momentum: self.get("momentum")? })
     }
 
-    /// The plan of the mechanism, its RMS loss and that of independent noise.
+    /// The plan of the mechanism, its RMS loss and the RMS loss of independent noise.
     fn plan(&self, population: &Writers) -> Result<(VerifiedPlan, f64, f64), Failed> {
         let limited = !self.text("max-participations").is_empty();
         let max_participations = limited.then(|| self.get("max-participations")).transpose()?;
@@ -137,7 +139,7 @@ impl Parts {
     }
 }
 
-/// The parameters of one run; how many updates were clipped, as a share, and how many users came in a round, in the mean.
+/// The parameters of one run, the fraction of clipped updates, and the mean number of users per round.
 fn trained(
     options: &Options,
     population: &Writers,
@@ -176,7 +178,7 @@ fn trained(
     let mut run = if kept && folder.join("checkpoint.toml").exists() {
         Federation::resume(setup, folder, RunId::default())?
     } else {
-        // Who keeps a run wants its noise to be nobody else's.
+        // A run that is kept needs noise of its own.
         let key = if kept { Key::from_os()? } else { key };
         Federation::begin(setup, folder, RunId::default(), start, key)?
     };

@@ -1,4 +1,4 @@
-//! The time of the character LSTM: forward and backward, a symbol, on one thread.
+//! The time per symbol of the character LSTM, forward and backward, on one thread.
 //!
 //! `cargo run --release -p antinoise-train --example lstm_cost`
 

@@ -1,10 +1,13 @@
-//! A model of one's own under a plan: a transformer of one block that says which of two tokens a row holds.
+//! A model of your own under a plan: a transformer with one block that says which of two tokens occurs in a
+//! row.
 //!
 //! ```text
 //! cargo run --release -p antinoise-train --example own_model
 //! ```
 //!
-//! An example is a row of 8 tokens of 16, one of them token 0 or token 1, which is its class. The model is written in candle's operations on one row; gradients, clipping, noise and checkpoints are the trainer's.
+//! An example is a row of 8 tokens out of 16, one of them token 0 or token 1, which is its class. The model
+//! is written in candle's operations on one row; the trainer handles gradients, clipping, noise and
+//! checkpoints.
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,7 +31,7 @@ impl Network for Transformer {
         format!("one block, {TOKENS} tokens, length {LENGTH}, width {WIDTH}, 2 classes")
     }
 
-    /// Embeddings of tokens and places, queries, keys, values, two layers behind them, and the classes.
+    /// Embeddings of tokens and positions, queries, keys, values, two more layers, and the classes.
     fn shapes(&self) -> Vec<Vec<usize>> {
         let square = || vec![WIDTH, WIDTH];
         vec![vec![TOKENS, WIDTH], vec![LENGTH, WIDTH], square(), square(), square(), square(), vec![WIDTH, 2]]
@@ -48,7 +51,7 @@ impl Network for Transformer {
     }
 }
 
-/// Rows of tokens, and which of 0 and 1 is among them.
+/// Rows of tokens, each with its class: which of the tokens 0 and 1 it contains.
 fn examples(count: usize, rng: &mut impl Rng) -> Examples {
     let mut below = |most: usize| rng.next_u32() as usize % most;
     let (mut features, mut labels) = (Vec::new(), Vec::new());

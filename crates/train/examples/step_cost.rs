@@ -1,6 +1,6 @@
-//! What privacy costs a step of training on the CNN at batch 500 of 28x28: prints the time of a step with
-//! clipping and the plan's noise over that of the same step without either, over rounds that take turns in this
-//! run. (`scripts/train/compare_opacus.py` puts Opacus beside it.)
+//! The cost of privacy per step of training the CNN with batches of 500 images of 28x28: prints the time of a
+//! step with clipping and the plan's noise, divided by the time of the same step without them, alternating
+//! between both in one process. (`scripts/train/compare_opacus.py` compares this with Opacus.)
 //!
 //! ```text
 //! cargo run --release -p antinoise-train --example step_cost
@@ -20,7 +20,7 @@ const BATCH: usize = 500;
 const SHAPE: ImageShape = ImageShape { height: 28, width: 28, channels: 1 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The time of a step does not depend on what the images show.
+    // The time of a step does not depend on the contents of the images.
     let examples = |count: usize| {
         let features = (0..count * SHAPE.len()).map(|i| (i * 7919 % 256) as f32 / 255.0).collect();
         Examples::new(features, (0..count as u32).map(|i| i % 10).collect(), SHAPE.len())
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints times in ms; their median.
+/// Prints times in ms; returns their median.
 fn print(name: &str, mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     let at = |quarter: usize| times[(times.len() - 1) * quarter / 4];

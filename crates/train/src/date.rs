@@ -1,11 +1,11 @@
-//! The day in UTC, as statements say it.
+//! The date in UTC, for statements.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The day of `time` in UTC, as 2026-01-31; of times before 1970, 1970-01-01.
+/// The date of `time` in UTC, such as 2026-01-31; 1970-01-01 for times before 1970.
 pub(crate) fn utc_day(time: SystemTime) -> String {
     let days = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400);
-    // Years begin in March here, so that the day that is sometimes added is the last; 719,468 days lie between the
+    // Years begin in March here, so that a leap day is the last day of a year; 719,468 days lie between the
     // first of March of year 0 and 1970, 146,097 in 400 years.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -2,11 +2,12 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 
-/// What stops training.
+/// Why training stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter or an input file that cannot be used; it names which, what it got and what it must be.
+    /// A parameter or an input file that cannot be used; the error names it, the value it got and what it
+    /// must be.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
     /// A file that could not be read or written.
@@ -14,10 +15,10 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A plan that does not hold or cannot be read.
+    /// A plan that is invalid or cannot be read.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
     /// Noise that could not be made, saved or resumed.
@@ -33,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the caller's input is at fault rather than the machine.
+    /// Whether the caller's input was refused; false for a failure of the machine.
     ///
     /// ```
     /// use antinoise_input::InvalidParameter;

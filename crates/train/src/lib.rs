@@ -9,16 +9,17 @@
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!
-//! [`trainer::Trainer`] runs a plan so; [`trainer::History`] holds what was measured on the way. The model is one of
-//! [`model::Model`], whose gradients cost one pass a batch, or any that is written on candle: [`learner::Own`].
+//! [`trainer::Trainer`] runs a plan with such steps; [`trainer::History`] holds the measurements. The model
+//! is a [`model::Model`], whose gradients cost one pass per batch, or any model written in candle:
+//! [`learner::Own`].
 //!
-//! Everything works on one flat vector of parameters, so that noise, optimiser and checkpoint need not know
-//! what a layer is. Results do not depend on the number of threads.
+//! Parameters are one flat vector everywhere, so that noise, optimizer and checkpoints need not know about
+//! layers. Results do not depend on the number of threads.
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Data and
-//! models know nothing of privacy, clipping nothing of plans and noise: only the trainer brings them together.
+//! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks. Data
+//! and models know nothing of privacy, clipping nothing of plans and noise: only the trainer combines them.
 //!
 //! ```layers
 //! error, date, tensor, product, vectorized: what can go wrong; days; what candle's tensors hold; products of matrices; functions for each instruction set
@@ -54,7 +55,7 @@ pub mod trainer;
 
 pub use error::Error;
 
-/// The first page, whose code must run.
+/// The README, whose code runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -1,12 +1,14 @@
-//! Products of matrices, on the calling thread.
+//! Matrix products on the calling thread.
 //!
-//! candle's `matmul` asks the system for its processors each time, which on Linux may mean reading `/proc/cpuinfo`: a quarter of a step
-//! of the CNN. And it shares one product among threads that chunks keep busy anyway.
+//! candle's `matmul` asks the system for the number of processors each time, which on Linux may mean reading
+//! `/proc/cpuinfo`: a quarter of a step of the CNN. It also divides a product among threads that the chunks
+//! already keep busy.
 
 use candle_core::{Device, Layout, Result, Storage, Tensor, bail};
 use gemm::{Parallelism, gemm};
 
-/// `lhs rhs`, examples x m x n: `lhs` is examples x m x k, `rhs` is k x n, or examples x k x n. The bits are those of candle's `matmul`.
+/// `lhs rhs`, with `lhs` examples x m x k and `rhs` k x n or examples x k x n; the result is examples x m x
+/// n, with the bits of candle's `matmul`.
 pub(crate) fn product(lhs: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     let (examples, m, k) = lhs.dims3()?;
     let n = rhs.dim(rhs.rank() - 1)?;
@@ -27,7 +29,7 @@ pub(crate) fn product(lhs: &Tensor, rhs: &Tensor) -> Result<Tensor> {
         };
         let left = Matrices::of(left.as_slice()?, left_layout);
         let right = Matrices::of(right.as_slice()?, right_layout);
-        // One product of all rows is faster than one an example.
+        // One product of all rows is faster than one per example.
         let (left, examples, m) = match right.apart == 0 && left.apart == m * left.row {
             true => (Matrices { rows: examples * m, ..left }, 1, examples * m),
             false => (left, examples, m),
@@ -39,14 +41,14 @@ pub(crate) fn product(lhs: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(product, (lhs.dim(0)?, lhs.dim(1)?, n), &Device::Cpu)
 }
 
-/// Matrices of one shape that begin so far apart; 0 where all of them are one.
+/// Matrices of one shape, `apart` numbers from one to the next; 0 if all are the same.
 #[derive(Clone, Copy)]
 struct Matrices<'a> {
     values: &'a [f32],
     apart: usize,
     rows: usize,
     columns: usize,
-    /// From one row, and from one column, to the next.
+    /// Strides from one row, and from one column, to the next.
     row: usize,
     column: usize,
 }
@@ -64,7 +66,7 @@ impl<'a> Matrices<'a> {
         Self { values: &self.values[index * self.apart..], ..*self }
     }
 
-    /// The place after the last number.
+    /// The index after the last number.
     fn end(&self) -> usize {
         (self.rows - 1) * self.row + (self.columns - 1) * self.column + 1
     }
@@ -79,8 +81,8 @@ fn multiply(left: Matrices, right: Matrices, product: &mut [f32]) {
             && left.end() <= left.values.len()
             && right.end() <= right.values.len()
     );
-    // SAFETY: the assertion above holds: every number of the m x k, the k x n and the m x n matrix lies in its slice, at the strides that are
-    // given; `product` is no part of the others, since it is borrowed alone.
+    // SAFETY: by the assertion above, every number of the m x k, the k x n and the m x n matrix lies in its
+    // slice at the given strides; `product` does not overlap the others, since it is borrowed mutably.
     unsafe {
         gemm(
             m,
@@ -120,7 +122,7 @@ mod tests {
         tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
     }
 
-    /// Every layout that layers have, and sizes at the edges of blocks.
+    /// Every layout that layers use, and sizes at the edges of blocks.
     #[test]
     fn bits_are_those_of_candle() {
         for (seed, &(b, m, k, n)) in [
@@ -146,7 +148,8 @@ mod tests {
             let flat = tensor(&[k, n], seed + 2);
             assert_eq!(bits(&product(&lhs, &flat).unwrap()), bits(&lhs.broadcast_matmul(&flat).unwrap()));
 
-            // As gradients of weights are made: the transpose of one times the other, for each example, within larger tensors too.
+            // As for gradients of weights: the transpose of one times the other, for each example, within
+            // larger tensors too.
             let (g, input) = (tensor(&[b + 2, k, m], seed + 3), tensor(&[b + 2, k, n], seed + 4));
             let (g, input) = (g.narrow(0, 1, b).unwrap(), input.narrow(0, 2, b).unwrap());
             let turned = g.transpose(1, 2).unwrap();

@@ -1,4 +1,4 @@
-//! The same training without clipping and noise: what privacy costs is seen against it. NOT PRIVATE.
+//! Training without clipping and noise, as a baseline for the cost of privacy. NOT PRIVATE.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::data::Dataset;
 use crate::learner::Learner;
 use crate::optimizer::{Optimizer, Recipe};
 
-/// What is trained, on what, and how.
+/// A training run without privacy.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
-    /// What is trained.
+    /// The model.
     pub model: &'a dyn Learner,
-    /// What it is trained on and tested with.
+    /// The training and test data.
     pub dataset: &'a Dataset,
-    /// How a step follows from a gradient; Adam itself in place of its private forms.
+    /// The optimizer; Adam replaces its private forms.
     pub recipe: Recipe,
-    /// Examples in a batch; batches take turns.
+    /// Examples in a batch; batches are cyclic.
     pub batch_size: usize,
     /// Steps.
     pub steps: usize,
@@ -30,7 +30,7 @@ pub struct Reference<'a> {
     pub test_every: usize,
 }
 
-/// What was measured. No privacy statement covers it.
+/// Measurements of the run. No privacy statement covers them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -41,14 +41,14 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Whether accuracies are shares and the time is one.
+    /// Whether all accuracies are fractions and the time is not negative.
     pub fn is_plausible(&self) -> bool {
         self.seconds >= 0.0 && self.accuracies.iter().all(|(_, share)| (0.0..=1.0).contains(share))
     }
 }
 
 impl Reference<'_> {
-    /// The steps after which it is tested.
+    /// The numbers of steps after which the model is tested.
     pub fn tested(&self) -> Vec<usize> {
         (1..=self.steps).filter(|&done| self.is_tested(done)).collect()
     }
@@ -57,8 +57,8 @@ impl Reference<'_> {
         done == self.steps || done.is_multiple_of(self.test_every)
     }
 
-    /// Trains from `start`, in an order of the examples drawn from `rng`, and calls `progress` after each step. None
-    /// once `stop` is true.
+    /// Trains from `start`, in an order of the examples drawn from `rng`, and calls `progress` after each
+    /// step. Returns `None` if `stop` becomes true.
     ///
     /// ```
     /// use std::sync::atomic::AtomicBool;
@@ -78,7 +78,7 @@ impl Reference<'_> {
     /// ```
     ///
     /// # Errors
-    /// When a number is 0, the optimiser's are out of range, or a step fails.
+    /// If a number is 0, the optimizer's are out of range, or a step fails.
     pub fn train(
         &self,
         start: Vec<f32>,

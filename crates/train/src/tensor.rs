@@ -1,8 +1,9 @@
-//! A candle tensor's numbers as a slice.
+//! Access to a candle tensor's numbers as a slice.
 
 use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, bail};
 
-/// `read` on the numbers of a CPU tensor, in row-major order; copies them only where they lie scattered.
+/// Calls `read` with the numbers of a CPU tensor in row-major order; copies them only if they are not
+/// contiguous.
 pub(crate) fn with_values<R>(tensor: &Tensor, read: impl FnOnce(&[f32]) -> R) -> Result<R> {
     let tensor = tensor.contiguous()?;
     let (storage, layout) = tensor.storage_and_layout();

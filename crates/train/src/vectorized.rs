@@ -1,10 +1,11 @@
-//! Functions that are compiled once for each instruction set and chosen at run time.
+//! Functions compiled once for each instruction set and chosen at run time.
 
-/// Defines a function whose body is compiled for AVX-512, for AVX2 and for every processor. Nothing is contracted and no order of
-/// operations changes, so that all give the same bits.
+/// Defines a function whose body is compiled for AVX-512, for AVX2 and for the baseline processor. No
+/// operations are fused or reordered, so that all versions give the same bits.
 ///
-/// The body lies in the compiled functions themselves: a closure that is handed to a dispatcher is inlined into one only where
-/// the compiler's rules for calls between instruction sets allow it, and loops like those here then run one number at a time.
+/// The body is written into each compiled function: a closure passed to a dispatcher would be inlined only if
+/// the compiler's rules for calls between instruction sets allow it, and loops would otherwise run one number
+/// at a time.
 macro_rules! vectorized {
     ($(#[$attribute:meta])* fn $name:ident $(<const $size:ident: usize>)? ($($argument:ident: $type:ty),* $(,)?) $body:block) => {
         $(#[$attribute])*
@@ -21,11 +22,11 @@ macro_rules! vectorized {
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx2")
                 {
-                    // SAFETY: the processor has what the function is compiled for.
+                    // SAFETY: the processor has the features for which the function is compiled.
                     return unsafe { avx512 $(::<$size>)? ($($argument),*) };
                 }
                 if is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has what the function is compiled for.
+                    // SAFETY: the processor has the features for which the function is compiled.
                     return unsafe { avx2 $(::<$size>)? ($($argument),*) };
                 }
             }

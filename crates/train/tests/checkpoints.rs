@@ -1,4 +1,4 @@
-//! Checkpoints: resumption to the last bit, what must be refused, what stays and what does not.
+//! Checkpoints: bit-exact resumption, refusals, and which files stay.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Why the run in `folder` is not resumed.
+/// The error of resuming the run in `folder`.
 fn refusal(case: &Case, folder: &Path) -> String {
     let resumed =
         Checkpoints::open(folder, RunId::default()).and_then(|found| Trainer::resume(case.setup(), &found));
@@ -60,7 +60,7 @@ fn run(trainer: &mut Trainer, checkpoints: Option<&Checkpoints>) -> Outcome {
     trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap()
 }
 
-/// Everything that a recipe knows.
+/// A recipe with every option.
 fn scheduled() -> Recipe {
     Recipe {
         rule: Rule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
@@ -87,7 +87,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let mut whole = case.trainer();
         run(&mut whole, None);
         let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        // What lies there right after step 10: the last checkpoint is of step 8.
+        // The files right after step 10: the last checkpoint is of step 8.
         let checkpoints = open(folder.path());
         let options = Options { test_every: 5, checkpoints: Some((&checkpoints, Pace::every(4))) };
         let progress = |trainer: &Trainer| {
@@ -219,7 +219,7 @@ fn files_that_are_cut_or_absent_are_refused_by_name() {
         assert!(refusal(&case, folder.path()).contains(name), "{name}, absent");
         fs::write(&path, whole).unwrap();
     }
-    // Without the manifest the second checkpoint is no leftover of a first: it is not thrown away.
+    // Without a manifest, the second checkpoint is not a leftover of the first: it is kept.
     let kept = folder.path().join("kept");
     fs::rename(folder.path().join(MANIFEST), &kept).unwrap();
     assert!(refusal(&case, folder.path()).contains(MANIFEST));
@@ -247,13 +247,13 @@ fn a_folder_has_one_run_for_ever() {
     let checkpoints = open(folder.path());
     let message = case.trainer_with(2).save(&checkpoints).unwrap_err().to_string();
     assert!(message.contains("another key"), "{message}");
-    // The same key, further back: its steps would be made once more.
+    // The same key at an earlier step: its steps would be repeated.
     let message = case.trainer_with(1).save(&checkpoints).unwrap_err().to_string();
     assert!(message.contains("of step 8"), "{message}");
     assert_eq!(checkpoints.committed().unwrap(), Committed::Unfinished { step: 8 });
 }
 
-/// All that a kill can leave behind before the first manifest: nothing was committed, so the run starts anew.
+/// All files that a kill can leave before the first manifest: nothing was committed, so the run restarts.
 #[test]
 fn a_run_killed_within_its_first_save_starts_anew() {
     let case = small();
@@ -308,7 +308,7 @@ fn keys_are_gone_after_success_and_the_results_stay() {
     let case = small();
     let folder = saved(&case, 1);
     let noise = folder.path().join("noise-1.safetensors");
-    // A second name for the same bytes on the disk shows what is written over them.
+    // A hard link to the same file shows what is written over its contents.
     let seen: PathBuf = folder.path().join("seen");
     fs::hard_link(&noise, &seen).unwrap();
     let checkpoints = open(folder.path());

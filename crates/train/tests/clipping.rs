@@ -1,4 +1,5 @@
-//! The clipped sum against its definition: one example at a time, its layers written out for candle's gradients.
+//! The clipped sum against its definition: one example at a time, with layers written out for candle's
+//! differentiation.
 
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Examples, ImageShape};
@@ -20,7 +21,7 @@ fn pool(kind: Pooling, size: usize, stride: usize) -> Layer {
     Layer::Pool { kind, size, stride }
 }
 
-/// Every kind of layer, every option that changes what a layer does.
+/// Every kind of layer, and every option that changes a layer's function.
 fn architectures() -> Vec<Vec<Layer>> {
     let linear = Layer::Linear { outputs: CLASSES };
     vec![
@@ -110,8 +111,8 @@ fn one_gradient(
     Ok((f64::from(loss.to_scalar::<f32>()?), gradient))
 }
 
-/// The pixel at `offset` of every window of `size`, one a window: the definition of convolution and pooling
-/// is a sum or a maximum over offsets. (Candle's own layers cannot be walked back for every size.)
+/// The pixel at `offset` of every window of `size`, one per window: by definition, convolution and pooling
+/// are a sum or a maximum over offsets. (Candle cannot differentiate its own layers for every size.)
 fn shifted(x: &Tensor, offset: (usize, usize), size: usize, stride: usize) -> Result<Tensor> {
     let (_, _, h, w) = x.dims4()?;
     let pick = |x: &Tensor, dim: usize, side: usize, offset: usize| {
@@ -234,7 +235,7 @@ fn an_example_that_is_not_finite_adds_nothing() {
             let without = clipped_sum(&model, &parameters, &clean, &[0, 1, 3, 4, 5], 0.5).unwrap();
             let distance: f64 =
                 got.gradient.iter().zip(&without.gradient).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
-            // At most the clip norm; nothing at all unless the gradient is finite (tanh of infinity is).
+            // At most the clip norm; 0 unless the gradient is finite (tanh of infinity is).
             assert!(distance <= 0.5, "{layers:?}, {poison}: moved by {distance}");
             if poison.is_nan() {
                 assert!(distance < 1e-12, "{layers:?}: moved by {distance}");
@@ -288,7 +289,8 @@ fn bad_input_is_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The law that privacy rests on: one example more or less moves the sum by at most the clip norm.
+    /// The law on which privacy rests: adding or removing one example changes the sum by at most the clip
+    /// norm.
     #[test]
     fn one_example_moves_the_sum_by_at_most_the_clip_norm(
         architecture in 0..architectures().len(),

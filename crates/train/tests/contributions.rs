@@ -1,5 +1,5 @@
-//! What an example adds to a sum, beside its clipped gradient: gradients that are scaled before they are clipped, and squares.
-//! Against the definition, one example at a time, and against examples made to move sums further than they may.
+//! Contributions other than clipped gradients: gradients scaled before clipping, and squares. Compared with
+//! the definition, one example at a time, and tested with examples built to move sums beyond the bound.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn length(x: &[f64]) -> f64 {
     largest * x.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
 }
 
-/// What an example adds, by definition.
+/// The contribution of an example, by definition.
 fn added(contribution: Contribution, gradient: &[f64], clip_norm: f64) -> Vec<f64> {
     let clipped = |g: Vec<f64>, to: f64| -> Vec<f64> {
         let factor = (to / length(&g)).min(1.0);
@@ -135,14 +135,15 @@ fn scales_of_one_are_none() {
 fn hostile(count: usize, numbers: usize, random: &mut Random) -> Examples {
     let mut features = Vec::new();
     for _ in 0..count {
-        // What is no number in few examples only: the others must count.
+        // NaN in a few examples only: the others must count.
         let from = if random.below(10) == 0 { 0 } else { 3 };
         features.extend((0..numbers).map(|_| random.pick(&HOSTILE[from..])));
     }
     Examples::new(features, (0..count).map(|_| random.below(CLASSES) as u32).collect(), numbers).unwrap()
 }
 
-/// Whatever an example and the scales hold: it adds at most the clip norm, alone and to others.
+/// For any example and scales, a contribution has at most the clip norm, and its effect on others stays
+/// within the margin.
 #[test]
 fn no_hostile_example_adds_more_than_the_clip_norm() {
     const MOST: f32 = (1u64 << 40) as f32;
@@ -201,7 +202,7 @@ fn no_hostile_example_adds_more_than_the_clip_norm() {
             }
         }
     }
-    // The bound is met, so that it says something.
+    // The bound is attained, so that the test is not vacuous.
     assert!(cases > 3000 && clipped > 1000 && longest > 1.0 - 3e-6, "{cases} {clipped} {longest}");
 }
 
@@ -210,7 +211,7 @@ fn joint(x: &[f64], y: &[f64], ratio: f64) -> f64 {
     x.iter().zip(y).map(|(x, y)| (x - y).powi(2) + (ratio * (x * x - y * y)).powi(2)).sum()
 }
 
-/// Points of the unit ball: any, on its sphere, with equal entries, along one or two axes.
+/// Points of the unit ball: random, on its sphere, with equal entries, along one or two axes.
 fn point(dim: usize, random: &mut Random) -> Vec<f64> {
     let axis = random.below(dim);
     let mut x: Vec<f64> = match random.below(4) {
@@ -226,7 +227,8 @@ fn point(dim: usize, random: &mut Random) -> Vec<f64> {
     x
 }
 
-/// What `docs/training.md` says of releases where examples can only be replaced, and why it is not used: one alone is longer.
+/// The claim of `docs/training.md` about releases where examples can only be replaced, and why it is not
+/// used: the contribution of one example alone is longer.
 #[test]
 fn squares_would_be_free_where_examples_are_replaced_up_to_a_ratio_of_a_root_of_a_half() {
     let mut random = Random::new(4);
@@ -234,7 +236,7 @@ fn squares_would_be_free_where_examples_are_replaced_up_to_a_ratio_of_a_root_of_
     for case in 0..200_000 {
         let dim = 1 + random.below(6);
         let x = point(dim, &mut random);
-        // Near the antipode, where the bound is met, or anywhere.
+        // Near the antipode, where the bound is attained, or anywhere.
         let mut y = point(dim, &mut random);
         if case % 2 == 0 {
             let turn = random.pick(&[0.0, 1e-3, 0.03, 0.3]) * random.unit();
@@ -257,7 +259,7 @@ fn squares_would_be_free_where_examples_are_replaced_up_to_a_ratio_of_a_root_of_
     assert!(joint(&[1.0], &[0.0], 0.7) > 1.48);
 }
 
-/// Gradients and squares together: the bound is met along one parameter, and by two examples that are opposite.
+/// Gradients and squares together: the bound is attained along one parameter, and by two opposite examples.
 #[test]
 fn squares_leave_room_for_what_they_are_squares_of() {
     let mut random = Random::new(5);
@@ -283,7 +285,8 @@ fn squares_leave_room_for_what_they_are_squares_of() {
     assert!(longest > 1.0 - 1e-4 && furthest > 1.99, "{longest} {furthest}");
 }
 
-/// One of many classes: nearly all of the gradient is along one parameter, where squares take the most room.
+/// An example of one of many classes: nearly all of its gradient is along one parameter, where squares are
+/// longest.
 #[test]
 fn squares_along_one_parameter_fill_the_clip_norm() {
     const MANY: usize = 1000;

@@ -1,4 +1,4 @@
-//! The real files, where the Debian package is installed; elsewhere, what a caller is told.
+//! The real files, if the Debian package is installed; otherwise the error message.
 
 use antinoise_train::data::fashion_mnist;
 

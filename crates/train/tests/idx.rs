@@ -1,4 +1,4 @@
-//! Files in MNIST's format: what is there is read, what is wrong is named.
+//! Files in MNIST's format: valid files are read, and errors name what is wrong.
 
 use std::fs;
 use std::io::Write;
@@ -36,7 +36,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A folder with the four files after `change` had its way with their contents.
+/// A folder with the four files after `change` modified their contents.
 fn folder(change: impl FnOnce(&mut [Vec<u8>; 4])) -> TempDir {
     let mut contents = contents();
     change(&mut contents);
@@ -121,7 +121,7 @@ fn wrong_contents_are_refused_with_the_reason() {
 }
 
 proptest! {
-    /// Whatever a file holds, it is read or refused.
+    /// Any file is read or refused.
     #[test]
     fn no_bytes_make_it_panic(
         file in 0..4usize,

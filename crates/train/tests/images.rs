@@ -1,4 +1,5 @@
-//! Folders of PNG images: every pixel as it was written, and nothing that is not an image of the first one's size.
+//! Folders of PNG images: every pixel is read as written, and only images of the first image's size are
+//! accepted.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -91,7 +92,7 @@ fn what_is_no_set_of_images_is_refused_by_name() {
     }
 }
 
-/// A file of 59 bytes asked for 2^40 bytes of memory, which ends the process.
+/// A file of 59 bytes requested 2^40 bytes of memory, which would end the process.
 #[test]
 fn an_image_that_only_says_that_it_is_huge_is_refused() {
     let folder = tempfile::tempdir().unwrap();

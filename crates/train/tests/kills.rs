@@ -1,8 +1,10 @@
-//! Runs that are killed, at random moments and before each change of a file, again and again, in processes of their own.
+//! Runs that are killed repeatedly, at random moments and before each change of a file, in processes of their
+//! own.
 //!
-//! Each life of a run writes down what it does: the number that a fresh key is made from, and a digest of the parameters
-//! after each step, which are a function of all batches, gradients and noise so far. Whatever the kills, these must be
-//! what a run that nobody killed does with that key: else noise of one step hid two different sums.
+//! Each process of a run writes a diary: the number from which a fresh key is made, and a digest of the
+//! parameters after each step, a function of all batches, gradients and noise so far. Whatever the kills, the
+//! entries must equal those of an uninterrupted run with that key: otherwise the noise of one step hid two
+//! different sums.
 //!
 //! `ANTINOISE_KILLS=200 cargo test --release -p antinoise-train --test kills -- --nocapture` for more kills.
 
@@ -23,12 +25,12 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use common::{Case, SCALED_ADAM, SGD, planned};
 use sha2::{Digest, Sha256};
 
-/// The change of a file before which a life ends.
+/// The change of a file before which the process ends.
 const FAILPOINT: &str = "ANTINOISE_FAILPOINT";
-/// The folder of the run whose life this process is.
+/// The folder of the run of this process.
 const LIFE: &str = "ANTINOISE_TEST_LIFE";
 const KILLS: usize = 12;
-/// Lives of a run that are cut short; the next may end by itself.
+/// Number of processes of a run that are killed; the next one may end normally.
 const KILLS_A_RUN: usize = 5;
 const PLAN: &str = "plan.toml";
 const DIARY: &str = "diary";
@@ -37,7 +39,7 @@ const MANIFEST: &str = "checkpoint.toml";
 
 fn case(folder: &Path) -> Case {
     let plan = Plan::load(&folder.join(PLAN)).unwrap();
-    // One of the two has scales, which follow from what is saved.
+    // One of the two has scales, which depend on saved state.
     let rule = if plan.release.kind() == ReleaseKind::Grid { SCALED_ADAM } else { SGD };
     Case::small(plan, rule)
 }
@@ -53,7 +55,7 @@ fn anew(case: &Case, seed: u64) -> Trainer<'_> {
     case.trainer_with(seed)
 }
 
-/// One life, which the test below starts in a process of its own.
+/// One process of a run; the test below starts it.
 #[test]
 #[ignore = "a life of a run that is to be killed"]
 fn life() {
@@ -66,7 +68,7 @@ fn life() {
     let mut trainer = match checkpoints.committed().unwrap() {
         Committed::Nothing => {
             let mut seed = [0; 8];
-            // Other lives must not have it.
+            // Later processes must not have it.
             std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut seed).unwrap();
             let seed = u64::from_le_bytes(seed);
             note(&mut diary, format!("anew {seed}\n"));
@@ -82,12 +84,12 @@ fn life() {
     assert_eq!(trainer.run(&options, &AtomicBool::new(false), write_down).unwrap(), Outcome::Finished);
 }
 
-/// Writes a whole line or nothing, whenever a kill comes.
+/// Writes a whole line or nothing, even if killed.
 fn note(diary: &mut fs::File, line: String) {
     assert_eq!(diary.write(line.as_bytes()).unwrap(), line.len());
 }
 
-/// A process that lives one life in `folder`.
+/// Starts a process of the run in `folder`.
 fn life_in(folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "life", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -95,12 +97,12 @@ fn life_in(folder: &Path) -> Command {
     command
 }
 
-/// The same, once it is about to begin.
+/// Starts a process, and waits until its run is about to begin.
 fn born(folder: &Path) -> Child {
     let mut child = life_in(folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("born")));
-    // What else it prints goes nowhere, but must not block it.
+    // Further output is discarded, but must not block the process.
     std::thread::spawn(move || lines.for_each(drop));
     child
 }
@@ -116,18 +118,19 @@ struct Count {
 }
 
 impl Count {
-    /// Whether a life ended before the first commit, and left files that no commit names: beside none, or beside those of the last.
+    /// Whether a process ended before the first commit, and left files that no commit names: with no commit,
+    /// or next to the files of the last one.
     fn look_at(&mut self, folder: &Path) {
         let run = folder.join(RUN);
         let left = fs::read_dir(&run).map_or(0, |files| files.count());
         let committed = run.join(MANIFEST).exists();
         self.before_the_first_commit += usize::from(!committed);
-        // The lock; the manifest and two files that it names.
+        // The lock; the manifest and the two files that it names.
         self.with_files_uncommitted += usize::from(left > if committed { 4 } else { 1 });
     }
 }
 
-/// Kills a run up to so often, lets it end, and holds its diary against a run that nobody killed.
+/// Kills a run up to a number of times, lets it end, and compares its diary with an uninterrupted run.
 fn kill_and_compare(
     plan: &VerifiedPlan,
     kills: usize,
@@ -143,13 +146,13 @@ fn kill_and_compare(
     for _ in 0..kills {
         let (committed, before) = (manifest.exists(), births());
         let mut child = born(folder);
-        // Early moments are tried more often: the first save lies there.
+        // Early moments are tried more often, since they include the first save.
         let part = rng.next_u32() as f64 / f64::from(u32::MAX);
         std::thread::sleep(whole_life.mul_f64(part * part));
         let ended = child.try_wait().unwrap().is_some();
         child.kill().unwrap();
         child.wait().unwrap();
-        // A machine has better and worse moments: the estimate follows.
+        // The speed of a machine varies: the estimate follows it.
         *whole_life = whole_life.mul_f64(if ended { 0.7 } else { 1.1 });
         count.kills += usize::from(!ended);
         count.after_the_end += usize::from(ended);
@@ -224,22 +227,23 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
     }
 }
 
-/// Each change of a file is one before which a life ends, in a run of its own; the next life ends by itself. So every moment of a commit is
-/// met: before the first, between two files, before the manifest, before the old files or the key are wiped.
+/// For each change of a file, in a run of its own, a process ends before that change, and the next process
+/// ends normally. So every moment of a commit occurs: before the first, between two files, before the
+/// manifest, before the old files or the key are wiped.
 #[test]
 fn a_run_that_ends_before_any_change_of_a_file_goes_on_to_the_same_bits() {
     for plan in plans() {
         let mut count = Count::default();
         let finished = (0..1000).find(|failpoint| !ends_before(&plan, *failpoint, &mut count));
         println!("{:?}: {count:?}", plan.release);
-        // Twelve commits of a manifest and two files, and the old two wiped: two failpoints each.
+        // Twelve commits of a manifest and two files, and the two old files wiped: two failpoints each.
         assert!(finished.is_some_and(|changes| changes == count.kills && changes > 100), "{finished:?}");
         assert!(count.before_the_first_commit >= 6 && count.with_files_uncommitted >= 30, "{count:?}");
         assert!(count.resumed >= 90, "{count:?}");
     }
 }
 
-/// Whether a run's first life ended before that change of a file; if so its second life goes on.
+/// Whether a run's first process ended before that change of a file; if so, its second process resumes.
 fn ends_before(plan: &VerifiedPlan, failpoint: usize, count: &mut Count) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

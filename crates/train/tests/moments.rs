@@ -1,4 +1,5 @@
-//! Adam whose second moments clipping knows, or that are released: against its formulas, against Adam, and in runs.
+//! Adam with second moments that clipping uses, or that are released: against its formulas, against Adam, and
+//! in runs.
 
 mod common;
 
@@ -12,7 +13,8 @@ use antinoise_train::trainer::{Options, Outcome, Trainer};
 use common::{Case, JOINT_ADAM, SCALED_ADAM, wide_plan, wide_planned};
 use proptest::prelude::*;
 
-/// The formulas in double precision, for updates as the rule needs them: scaled gradients, or gradients and squares.
+/// The formulas in double precision, for updates in the form that the rule needs: scaled gradients, or
+/// gradients and squares.
 struct Dense {
     recipe: Recipe,
     steps: usize,
@@ -84,7 +86,7 @@ impl Dense {
 fn rules() -> impl Strategy<Value = Rule> {
     let numbers = (1e-4f64..0.1, 0f64..0.95, 0.5f64..0.999, -2f64..1.0, 0.05f64..0.7, any::<bool>());
     numbers.prop_map(|(learning_rate, beta1, beta2, damping, ratio, joint)| {
-        // Roots of what cancels have few digits.
+        // Square roots of numbers that cancel have few correct digits.
         let damping = 10f64.powf(if joint { damping.max(-1.0) } else { damping });
         match joint {
             true => Rule::JointAdam { learning_rate, beta1, beta2, damping, ratio },
@@ -120,12 +122,12 @@ proptest! {
         let mut dense = Dense::new(recipe, DIM, updates.len());
         let (mut theta, mut exact) = ([0.5f32; DIM], [0.5f64; DIM]);
         for update in &updates {
-            // Coordinates of other sizes, and means of squares that are below 0 as well.
+            // Coordinates of different sizes, and negative means of squares.
             let size = |i: usize| (sizes[i % DIM] * if i < DIM { 0.5 } else { 1.0 }).exp();
             let released = if joint { 2 * DIM } else { DIM };
             let mut update: Vec<f32> = (0..released).map(|i| update[i] * size(i)).collect();
             if joint {
-                // Else all of v may cancel, and nothing is left to compare.
+                // Otherwise all of v may cancel, leaving nothing to compare.
                 update[DIM] = size(DIM) * (1.0 + update[DIM].abs());
             }
             if let Some(scales) = optimizer.scales() {
@@ -136,14 +138,14 @@ proptest! {
             optimizer.step(&mut theta, &update);
             dense.step(&mut exact, &update.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
         }
-        // A mean of squares that cancels to nearly 0 has few digits left in single precision.
+        // A mean of squares that cancels to nearly 0 has few correct digits in single precision.
         let bound = recipe.rule.learning_rate() * updates.len() as f64 * if joint { 5e-2 } else { 1e-3 };
         for (got, exact) in theta.iter().zip(exact) {
             prop_assert!((f64::from(*got) - exact).abs() < bound, "{got} {exact}");
         }
     }
 
-    /// Of exact gradients that nothing clips, both are Adam, but for damping.
+    /// For exact gradients without clipping, both rules are Adam except for damping.
     #[test]
     fn without_noise_and_clipping_both_are_adam(
         gradients in prop::collection::vec(prop::collection::vec(0.1f32..1.0, 3), 2..30),
@@ -188,7 +190,7 @@ fn scales_keep_the_length_of_a_gradient_and_are_one_without_second_moments() {
     assert!(scales[0] > scales[1] && scales[1] > scales[2]);
     let length = |scales: &[f32]| -> f32 { gradient.iter().zip(scales).map(|(g, s)| (g * s).powi(2)).sum() };
     assert!((length(&scales) / length(&[1.0; 3]) - 1.0).abs() < 1e-5);
-    // What is no number says nothing.
+    // NaN carries no information.
     optimizer.step(&mut [0.0; 3], &[f32::INFINITY, 1.0, 1.0]);
     assert_eq!(optimizer.scales().unwrap(), [1.0; 3]);
     assert_eq!(Optimizer::new(JOINT_ADAM, 3).unwrap().scales(), None);
@@ -200,7 +202,7 @@ fn finish(trainer: &mut Trainer, mut each: impl FnMut(&Trainer)) {
     assert_eq!(outcome, Outcome::Finished);
 }
 
-/// What the optimizer is given of the last release.
+/// The input of the optimizer, from the last release.
 fn mean(case: &Case, trainer: &Trainer) -> Vec<f32> {
     let share = (1.0 / case.plan.expected_batch_size()) as f32;
     let mut mean: Vec<f32> = trainer.release().iter().map(|x| x * share).collect();
@@ -213,8 +215,8 @@ fn mean(case: &Case, trainer: &Trainer) -> Vec<f32> {
     mean
 }
 
-/// Parameters and scales follow from releases alone, to the bit: whatever an optimizer does costs no privacy, and what gradients
-/// are multiplied by is known to whoever saw the releases so far.
+/// Parameters and scales are functions of releases only, to the bit: an optimizer costs no privacy, and the
+/// scales on gradients are known to anyone who saw the releases so far.
 #[test]
 fn parameters_follow_from_the_releases_alone() {
     for (rule, adjacency) in [
@@ -234,7 +236,8 @@ fn parameters_follow_from_the_releases_alone() {
     }
 }
 
-/// With next to no noise, each release is the sum of what examples add: with the scales that follow from earlier releases.
+/// With almost no noise, each release is the sum of the contributions, with scales that depend on earlier
+/// releases.
 #[test]
 fn releases_are_the_sums_of_what_examples_add() {
     for (rule, adjacency) in [
@@ -273,7 +276,7 @@ fn releases_are_the_sums_of_what_examples_add() {
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
-    // Room for the 650 parameters, not for their squares.
+    // The grid has room for the 650 parameters, not for their squares.
     let request = Request { dim: 1299, ..Request::new(1440, 120, Length::Steps(24), Setting::Cyclic) };
     let case = Case::small(choose(&request).unwrap().plan, JOINT_ADAM);
     let error = case.setup().check(&case.start()).unwrap_err().to_string();

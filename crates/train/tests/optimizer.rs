@@ -1,4 +1,4 @@
-//! Optimisers against their formulas, written out for one parameter in double precision.
+//! Optimizers against their formulas, written out for one parameter in double precision.
 
 use antinoise_mechanism::Workload;
 use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
@@ -11,7 +11,8 @@ fn run(recipe: impl Into<Recipe>, start: f32, gradients: &[f32]) -> f64 {
     theta[0].into()
 }
 
-/// torch.optim.SGD, AdamW or Adam with rates eta_t: a transcription of PyTorch's loops, with AdamW's decay for SGD too.
+/// torch.optim.SGD, AdamW or Adam with rates eta_t: a transcription of PyTorch's loops, with AdamW's decay
+/// for SGD too.
 fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
     let (mut theta, mut first, mut second) = (f64::from(start), 0f64, 0f64);
     for (t, &g) in gradients.iter().enumerate() {
@@ -85,7 +86,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     )
 }
 
-/// How far `steps` updates of at most 1 can move a parameter of at most 1.
+/// Bound on the movement of a parameter of at most 1 by `steps` updates of at most 1.
 fn scale(recipe: &Recipe, steps: usize) -> f64 {
     let momentum = match recipe.rule {
         Rule::Sgd { momentum, .. } | Rule::Nesterov { momentum, .. } => momentum,
@@ -144,11 +145,12 @@ proptest! {
         prop_assert!((got - (f64::from(start) - learning_rate * moved)).abs() < 1e-6 * scale);
     }
 
-    /// Column j of the workload is what an update of 1 at step j, and of 0 else, does to the parameters after each step.
+    /// Column j of the workload is the effect on the parameters, after each step, of an update of 1 at step j
+    /// and 0 at other steps.
     #[test]
     fn the_workload_is_what_the_optimizer_does(recipe in recipes(), steps in 4usize..24) {
         prop_assume!(!matches!(recipe.rule, Rule::Adam { .. }));
-        // FTRL is linear until it meets its bound.
+        // FTRL is linear until it reaches its radius.
         let rule = match recipe.rule {
             Rule::Ftrl { learning_rate, .. } => Rule::Ftrl { learning_rate, radius: 1e3 },
             rule => rule,
@@ -202,7 +204,8 @@ fn schedules_are_what_they_say() {
     }
 }
 
-/// No schedule changes what came before it: a rule alone, and a recipe of nothing more, take the same steps to the bit.
+/// A schedule does not change previous behaviour: a rule and the recipe of that rule without options take the
+/// same steps to the bit.
 #[test]
 fn a_rule_alone_takes_the_steps_of_its_recipe() {
     for rule in [
@@ -221,7 +224,7 @@ fn a_rule_alone_takes_the_steps_of_its_recipe() {
     }
 }
 
-/// A mean that is no number would make parameters that are none; with a bound it counts as 0.
+/// A NaN update would make the parameters NaN; with a bound it counts as 0.
 #[test]
 fn updates_beyond_the_bound_and_those_that_are_no_numbers_are_dropped() {
     let recipe = Recipe { zero_beyond: Some(2.0), ..Rule::Sgd { learning_rate: 1.0, momentum: 0.5 }.into() };
@@ -229,7 +232,7 @@ fn updates_beyond_the_bound_and_those_that_are_no_numbers_are_dropped() {
     let mut theta = [0f32; 2];
     for (update, expected) in [
         ([1.0, -2.0], [-1.0, 2.0]),
-        ([2.5, 0.0], [-1.5, 3.0]), // what the momentum remembers goes on
+        ([2.5, 0.0], [-1.5, 3.0]), // the momentum continues
         ([f32::NAN, 0.0], [-1.75, 3.5]),
         ([0.0, f32::NEG_INFINITY], [-1.875, 3.75]),
     ] {
@@ -277,7 +280,8 @@ fn ftrl_is_the_nearest_point_of_its_ball_and_remembers_what_was_cut_off() {
     let (start, updates) = ([1f32, -2.0], [[-6f32, -8.0], [-6.0, -8.0], [10.0, 14.0]]);
     let mut optimizer = Optimizer::new(rule, 2).unwrap();
     let mut theta = start;
-    // Within the ball it is SGD: half of (6, 8) has length 5. Beyond, the sum (12, 16) is cut to (3, 4), but goes on from where it is.
+    // Within the ball it is SGD: half of (6, 8) has length 5. Beyond, the parameters for the sum (12, 16) are
+    // projected to (3, 4), but the sum itself continues.
     for (update, expected) in updates.iter().zip([[4f32, 2.0], [4.0, 2.0], [2.0, -1.0]]) {
         optimizer.step(&mut theta, update);
         for (theta, expected) in theta.iter().zip(expected) {

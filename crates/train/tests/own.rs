@@ -1,4 +1,4 @@
-//! Models of a caller's own: the same sums as this crate's where both can say a model, and what must be refused.
+//! Models of a caller's own: the same sums as this crate's models for the same function, and refusals.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn a_model_written_both_ways_has_the_same_sums() {
             let ghost = clipped_sum(&case.model, &start, train, batch, clip).unwrap();
             let each = own.clipped_sum(&start, train, batch, clip).unwrap();
             let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
-            // Gradients are made in single precision, in another order.
+            // Gradients are computed in single precision, in another order.
             assert!(length(&apart) <= 2e-6 * clip.min(10.0) * batch.len() as f64, "{}", length(&apart));
             assert_eq!(ghost.clipped, each.clipped);
             assert!((ghost.loss - each.loss).abs() < 1e-5 * batch.len().max(1) as f64);
@@ -76,7 +76,7 @@ fn a_model_that_is_put_on_the_cpu_keeps_its_bits() {
     assert_eq!((of_own.loss.to_bits(), of_own.accuracy), (of_on.loss.to_bits(), of_on.accuracy));
 }
 
-/// Without candle's CUDA there is a type of its devices, but none that works.
+/// Without candle's CUDA feature its device type exists, but no device works.
 #[cfg(not(feature = "cuda"))]
 #[test]
 fn a_device_that_is_not_there_is_told() {
@@ -100,7 +100,7 @@ fn scaled_gradients_and_squares_too() {
     }
 }
 
-/// Neither threads nor the others of a batch change a bit of what an example adds.
+/// Neither threads nor other examples of a batch change a bit of an example's contribution.
 #[test]
 fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
     let (case, own) = (case(), own());
@@ -111,7 +111,8 @@ fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
         pool.install(|| own.clipped_sum(&start, train, &batch, 0.5).unwrap())
     };
     assert_eq!(with(1), with(4));
-    // All clipped to 2^-10 of a power of two's multiple: sums of few terms in double precision are exact enough to tell.
+    // All gradients are clipped to 2^-10 of a multiple of a power of two: sums of a few terms in double
+    // precision are exact enough to detect a difference.
     let alone = own.clipped_sum(&start, train, &[7], 0.5).unwrap();
     for others in [&[900, 3][..], &[1, 2, 3, 4, 5, 6, 8, 9, 10]] {
         let without = own.clipped_sum(&start, train, others, 0.5).unwrap();
@@ -124,7 +125,7 @@ fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
     }
 }
 
-/// An example that is no number adds nothing; one that is there twice is refused, as are parameters of another length.
+/// An example with NaN adds nothing; a duplicate example and parameters of another length are refused.
 #[test]
 fn hostile_examples_and_batches_are_held_as_by_ghost_clipping() {
     let (case, own) = (case(), own());
@@ -159,7 +160,7 @@ fn hostile_examples_and_batches_are_held_as_by_ghost_clipping() {
     assert!(own.clipped_sum(&start, &examples, &[1], 1e-302).is_err());
 }
 
-/// Networks that are no functions of one example to one number.
+/// Networks that are not functions from one example to one number.
 enum Fault {
     Vector,
     Double,
@@ -168,7 +169,7 @@ enum Fault {
     TwoDevices,
 }
 
-/// Passes the forward value on and returns a gradient of another shape.
+/// Passes the forward value through and returns a gradient of another shape.
 struct Careless;
 
 impl CustomOp1 for Careless {
@@ -209,7 +210,7 @@ impl Network for Fault {
                 let calls = calls.fetch_add(1, Ordering::Relaxed) as f64;
                 ((w * x)?.sum_all()? * (1.0 + calls))?.sum_all()
             }
-            // What candle says of a product over two devices, of which there may be one here.
+            // The error of candle for a product over two devices, of which this machine may have only one.
             Self::TwoDevices => {
                 let (lhs, rhs) = (DeviceLocation::Cuda { gpu_id: 0 }, DeviceLocation::Cpu);
                 Err(Error::DeviceMismatchBinaryOp { lhs, rhs, op: "mul" }.bt())
@@ -218,7 +219,7 @@ impl Network for Fault {
     }
 }
 
-/// Three outputs, where there are ten labels; or no parameter at all.
+/// Three outputs for ten labels; or no parameter at all.
 struct Few(usize);
 
 impl Network for Few {
@@ -261,7 +262,8 @@ fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
     assert!(Own::new("empty", Few(0)).unwrap_err().to_string().starts_with("number of parameters"));
 }
 
-/// It trains under a plan, resumes to the bit, and its checkpoint refuses another model, even one of the same size.
+/// The model trains under a plan and resumes with the same bits, and its checkpoint refuses another model,
+/// even of the same size.
 #[test]
 fn an_own_model_trains_resumes_and_is_known_again() {
     let (case, own) = (case(), own());

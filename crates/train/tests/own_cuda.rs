@@ -1,4 +1,5 @@
-//! Models of a caller's own on an NVIDIA GPU: `cargo test --release -p antinoise-train --features cuda --test own_cuda -- --ignored`.
+//! Models of a caller's own on an NVIDIA GPU:
+//! `cargo test --release -p antinoise-train --features cuda --test own_cuda -- --ignored`.
 
 mod common;
 
@@ -12,7 +13,7 @@ use candle_core::{Device, Result, Tensor};
 use common::mlp::{HIDDEN, Mlp};
 use common::{Case, KEY, SGD, plan};
 
-/// A network that puts its rows on the CPU, wherever its parameters are.
+/// A network that puts its inputs on the CPU, wherever its parameters are.
 struct Lost;
 
 impl Network for Lost {

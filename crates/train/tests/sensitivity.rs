@@ -1,5 +1,5 @@
-//! What one example moves the clipped sum by, against examples made to move it further: never more than the clip
-//! norm and its margin, however many there are and however they are put into chunks.
+//! The change of the clipped sum due to one example, with examples built to maximise it: never more than the
+//! clip norm and its margin, for any number of examples and any division into chunks.
 
 mod common;
 
@@ -10,14 +10,15 @@ use common::HOSTILE;
 
 const TINY: ImageShape = ImageShape { height: 2, width: 2, channels: 1 };
 
-/// |a - b| / clip_norm; in units of it, for squares of 1e-300 vanish.
+/// |a - b| / clip_norm, computed in units of clip_norm, since squares of 1e-300 underflow.
 fn moved(a: &[f64], b: &[f64], clip_norm: f64) -> f64 {
     a.iter().zip(b).map(|(x, y)| (x / clip_norm - y / clip_norm).powi(2)).sum::<f64>().sqrt()
 }
 
-/// A logistic model whose bias alone decides, so that every example's gradient is p or -(1 - p) in two numbers:
-/// `first` of label 0 push a sum next to 2^k, where half an ulp of single precision is worth 2^(k - 24), and each of
-/// the others adds p = part * 2^(k - 23). One example more or less decides whether the others count.
+/// A logistic model in which only the bias matters, so that every example's gradient is p or -(1 - p) in two
+/// numbers: `first` examples of label 0 push a sum next to 2^k, where half an ulp of single precision is
+/// 2^(k - 24), and each other example adds p = part * 2^(k - 23). One example decides whether the
+/// contributions of the others survive rounding.
 struct HalfUlps {
     model: Model,
     parameters: Vec<f32>,
@@ -35,7 +36,7 @@ impl HalfUlps {
         Self { model, parameters, shape, count }
     }
 
-    /// What the sum moves by when the first example leaves, where `first` have label 0.
+    /// The change of the sum when the first example is removed, if `first` examples have label 0.
     fn moves(&self, first: usize, chunk: usize) -> f64 {
         let labels = (0..self.count).map(|i| u32::from(i >= first)).collect();
         let len = self.shape.len();
@@ -50,7 +51,7 @@ impl HalfUlps {
 
 #[test]
 fn half_ulps_of_others_add_nothing_to_what_an_example_moves() {
-    // (examples, k, side, p / 2^(k - 23), labels of 0 that are worst in single precision, chunks)
+    // (examples, k, side, p / 2^(k - 23), numbers of labels 0 that are worst in single precision, chunks)
     let cases = [
         (500, 8, 256, 0.3, 363, &[1, 3][..]),
         (10_000, 12, 2, 0.0047, 5793, &[1, 7, 64, 1000, 10_000][..]),
@@ -108,7 +109,7 @@ fn no_hostile_example_moves_the_sum_further_than_the_clip_norm() {
             for leaving in (0..COUNT).step_by(2000).map(|i| i + i / 2000) {
                 let length = moved(&sum(&[leaving]), &vec![0.0; parameters.len()], clip);
                 assert!(length <= 1.0, "{} alone, clip norm {clip:e}: {length}", model.name());
-                // All after it move up a place.
+                // All later examples move up a place.
                 let others: Vec<usize> = all.iter().copied().filter(|&i| i != leaving).collect();
                 most = most.max(moved(&whole, &sum(&others), clip));
             }
@@ -121,7 +122,7 @@ fn no_hostile_example_moves_the_sum_further_than_the_clip_norm() {
     }
 }
 
-/// Zero-out: the example's gradient becomes zero and all others stay where they are.
+/// Zero-out: the example's gradient becomes zero and all others stay in place.
 #[test]
 fn an_example_that_is_zeroed_moves_the_sum_by_its_own_gradient() {
     let count = 3000;
@@ -136,7 +137,7 @@ fn an_example_that_is_zeroed_moves_the_sum_by_its_own_gradient() {
     };
     let whole = sum(&examples, &all);
     for leaving in [0, 63, 64, 1501, 2999] {
-        // An example that is no number adds nothing.
+        // An example with NaN adds nothing.
         let mut zeroed = features.clone();
         zeroed[4 * leaving..][..4].fill(f32::NAN);
         let without = sum(&Examples::new(zeroed, labels.clone(), 4).unwrap(), &all);

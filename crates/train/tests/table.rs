@@ -1,4 +1,4 @@
-//! Tables against what their lines say, and lines that say nothing.
+//! Tables: valid lines are encoded as specified, and invalid lines are refused.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn read_as(text: &str, schema: &Schema) -> Result<Dataset, String> {
     })
 }
 
-/// A cell of x, what it must become, and so on for the other columns.
+/// A cell of x and its expected features, and so on for the other columns.
 fn row() -> impl Strategy<Value = (String, Vec<f32>, u32)> {
     let x = prop_oneof![
         Just(("".to_owned(), 0.0)),
@@ -49,7 +49,7 @@ fn row() -> impl Strategy<Value = (String, Vec<f32>, u32)> {
     ];
     let word = prop_oneof![Just(("a", [1f32, 0.0])), Just(("b", [0.0, 1.0])), Just(("NA", [0.0, 0.0]))];
     let any = prop_oneof![Just(("c", [1f32, 0.0])), Just(("\"q, \"\"r\"\"\"", [0.0, 1.0]))];
-    // By their digests, "pain" adds 1 to the first of two features, and "no" takes 1 from the second.
+    // By their digests, "pain" adds 1 to the first of two features, and "no" subtracts 1 from the second.
     let half = 0.5f32.sqrt();
     let note = prop_oneof![
         Just(("", [0.0, 0.0])),
@@ -108,7 +108,7 @@ fn what_cannot_be_used_is_named() {
     let absent =
         csv(Path::new("/nonexistent/t.csv"), &schema(Missing::Refuse), TestPart::Last(0.5)).unwrap_err();
     assert!(absent.to_string().contains("absent"));
-    // Bytes that are no text.
+    // Bytes that are not text.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bytes.csv");
     std::fs::write(&path, [b"x,word,any,class\n1,a,c,no\n", &b"\xff,b,c,yes\n"[..]].concat()).unwrap();
@@ -136,7 +136,7 @@ fn schemas_that_do_not_hold_are_refused() {
     refused(&|s| s.label = "x".into(), "\"x\" again");
     refused(&|s| s.classes = words("one"), "classes");
     refused(&|s| s.columns.clear(), "number of columns");
-    // As wide as double precision.
+    // A range as wide as double precision.
     let wide = Column { name: "x".into(), values: Values::Range(-f64::MAX, f64::MAX) };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.csv");
@@ -146,7 +146,7 @@ fn schemas_that_do_not_hold_are_refused() {
     assert_eq!((table.train.features(0), table.train.features(1)), (&[1.0][..], &[0.0][..]));
 }
 
-/// The file is one of pyarrow's (`scripts/release/parquet.py` makes both).
+/// The file was written by pyarrow (`scripts/release/parquet.py` makes both).
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_says_what_csv_says() {

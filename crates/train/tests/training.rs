@@ -1,4 +1,4 @@
-//! Runs: what a step does, and what does not fit.
+//! Runs: the effect of a step, and inputs that do not fit.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn run(trainer: &mut Trainer) {
     assert_eq!(outcome, Outcome::Finished);
 }
 
-/// The batches of a stream are the examples as they lie.
+/// The batches of a stream are consecutive examples.
 #[test]
 fn without_noise_and_clipping_it_is_plain_sgd() {
     for (setting, steps, least) in [(Setting::Cyclic, 24, 0.85), (Setting::Stream, 12, 0.8)] {
@@ -28,7 +28,7 @@ fn without_noise_and_clipping_it_is_plain_sgd() {
 }
 
 fn is_plain_sgd(setting: Setting, steps: usize, least: f64) {
-    // No gradient here is as long as 20; noise of 1e-6 a coordinate is next to nothing.
+    // No gradient here is as long as 20; noise of 1e-6 a coordinate is negligible.
     let mut case = Case::new(plan(setting, 1e12, 20.0), SGD);
     case.model = Model::logistic(case.dataset.shape, case.dataset.classes).unwrap();
     assert!(case.plan.noise_std() / 120.0 < 1e-6);
@@ -131,7 +131,7 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(refusal(Setup { recipe, ..case.setup() }, case.start()).starts_with("warm_up is 24"));
     let federated = plan(Setting::Federated { min_sep: 4, max_participations: None }, 4.0, 1.0);
     assert!(refusal(Setup { plan: &federated, ..case.setup() }, case.start()).starts_with("sampler"));
-    // A setup takes verified plans alone: these two are refused before there is one.
+    // A setup takes only verified plans: these two are refused before there is one.
     let unverified = |alter: fn(&mut Plan)| {
         let mut altered = case.plan.clone().into_plan();
         alter(&mut altered);
@@ -144,7 +144,7 @@ fn what_does_not_fit_is_refused_by_name() {
         refusal(Setup { plan: &fewer, ..case.setup() }, case.start()).starts_with("examples of the plan")
     );
 
-    // Sums of chunks that large round too much.
+    // Sums of such large chunks have too large a rounding error.
     let coarse = case.model.clone().with_chunk(1 << 40).unwrap();
     let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
     assert!(message.starts_with("examples of the largest batch is 120"), "{message}");

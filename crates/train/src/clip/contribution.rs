@@ -1,10 +1,10 @@
-//! What an example adds to a sum.
+//! The contribution of an example to a sum.
 
 use antinoise_input::{InvalidParameter, between};
 
 use crate::optimizer::{MOST_SCALE, check_ratio};
 
-/// What an example with gradient g adds to a sum of clip norm c.
+/// The contribution of an example with gradient g to a sum of clip norm c.
 ///
 /// ```text
 /// Gradient      x = g min(1, c / |g|)
@@ -12,29 +12,30 @@ use crate::optimizer::{MOST_SCALE, check_ratio};
 /// WithSquares   (x, lambda x^2),  x = g min(1, zeta / |g|),  lambda = ratio / zeta,  squares entry by entry
 /// ```
 ///
-/// Each has a length of c at most, so that the sum moves by at most c where an example is zeroed out, and by at most 2 c where it is
-/// replaced: |x|^2 + lambda^2 |x^2|^2 <= zeta^2 (1 + ratio^2) = c^2 with zeta = c / sqrt(1 + ratio^2). `docs/training.md` has what
-/// rounding adds.
+/// Every contribution has length at most c, so that the sum moves by at most c if an example is zeroed out,
+/// and by at most 2 c if it is replaced: |x|^2 + lambda^2 |x^2|^2 <= zeta^2 (1 + ratio^2) = c^2 with zeta = c
+/// / sqrt(1 + ratio^2). For rounding errors see `docs/training.md`.
 ///
 /// # Source
-/// Scaled: A. Ganesh, B. McMahan, A. Thakurta, On design principles for private adaptive optimizers, arXiv:2507.01129, Algorithm 8.
-/// WithSquares: N. Kalinin, J. Upadhyay, C. Lampert, Continual release moment estimation with differential privacy,
-/// arXiv:2502.06597, for diagonal second moments.
+/// Scaled: A. Ganesh, B. McMahan, A. Thakurta, On design principles for private adaptive optimizers,
+/// arXiv:2507.01129, Algorithm 8. WithSquares: N. Kalinin, J. Upadhyay, C. Lampert, Continual release moment
+/// estimation with differential privacy, arXiv:2502.06597, for diagonal second moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Contribution<'a> {
-    /// Its clipped gradient.
+    /// The clipped gradient.
     Gradient,
-    /// Its gradient times these numbers, one a parameter, clipped after that. **They must follow from earlier releases alone.**
+    /// The gradient times these numbers, one per parameter, clipped after that. **The numbers must be a
+    /// function of earlier releases only.**
     Scaled(&'a [f32]),
-    /// Its clipped gradient, and after it the squares of its entries.
+    /// The clipped gradient, followed by the squares of its entries.
     WithSquares {
-        /// How long the squares of a vector of length zeta along one parameter are beside it; above 0, at most 1.
+        /// |lambda x^2| / |x| for a vector x of length zeta along one parameter; above 0, at most 1.
         ratio: f64,
     },
 }
 
 impl Contribution<'_> {
-    /// Numbers in a sum, for a model of so many parameters.
+    /// Numbers in a sum, for a model of `parameters` parameters.
     ///
     /// ```
     /// use antinoise_train::clip::Contribution;
@@ -47,7 +48,7 @@ impl Contribution<'_> {
         }
     }
 
-    /// zeta: what a gradient is clipped to, so that no example adds more than `clip_norm`.
+    /// zeta: the norm to which a gradient is clipped so that the contribution has length at most `clip_norm`.
     ///
     /// ```
     /// use antinoise_train::clip::Contribution;
@@ -61,7 +62,7 @@ impl Contribution<'_> {
         }
     }
 
-    /// lambda: what squares are multiplied by, where there are any.
+    /// lambda: the factor on squares, if there are any.
     pub fn share_of_squares(self, clip_norm: f64) -> Option<f64> {
         match self {
             Self::WithSquares { ratio } => Some(ratio / self.gradient_norm(clip_norm)),
@@ -69,7 +70,7 @@ impl Contribution<'_> {
         }
     }
 
-    /// Refuses numbers that are out of range or not one a parameter.
+    /// Refuses numbers out of range, and a number of scales that differs from the number of parameters.
     pub(super) fn check(self, parameters: usize) -> Result<(), InvalidParameter> {
         match self {
             Self::Gradient => Ok(()),

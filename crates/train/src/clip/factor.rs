@@ -1,4 +1,4 @@
-//! What a gradient is multiplied by.
+//! Clipping: the factor on a gradient.
 
 use antinoise_input::{InvalidParameter, positive};
 
@@ -6,11 +6,11 @@ use super::contribution::Contribution;
 use super::kernel::{Weighted, norms_squared, scaled_norms_squared};
 use super::sum::GradientSum;
 
-/// Keeps what rounding adds to lengths and factors from lengthening a clipped gradient beyond the clip norm.
+/// Keeps a clipped gradient within the clip norm in spite of rounding errors of lengths and factors.
 const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 
-/// What an example adds, the clip norm of its gradient, and the power of two in whose units sums are made: no factor or product then leaves the range of
-/// double precision, whatever numbers of single precision the gradients hold.
+/// Clipping of contributions, in units of a power of two close to the clip norm: in these units no factor or
+/// product leaves the range of double precision, whatever single-precision numbers the gradients hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clip<'a> {
     of: Contribution<'a>,
@@ -20,14 +20,15 @@ pub(crate) struct Clip<'a> {
 
 #[cfg(any(test, feature = "federated"))]
 impl Clip<'_> {
-    /// Of gradients as they are.
+    /// Clipping of gradients to `norm`.
     pub(crate) fn new(norm: f64) -> Result<Self, InvalidParameter> {
         Self::of(Contribution::Gradient, norm, 0)
     }
 }
 
 impl<'a> Clip<'a> {
-    /// Of what examples add to a sum that one of them moves by at most `norm`, for a model of so many parameters.
+    /// Clipping of `of` so that one example changes the sum by at most `norm`. `parameters`: length of the
+    /// parameter vector.
     pub(crate) fn of(of: Contribution<'a>, norm: f64, parameters: usize) -> Result<Self, InvalidParameter> {
         if positive("clip_norm", norm)? < 2f64.powi(-1000) {
             return Err(InvalidParameter::new("clip_norm", norm, "at least 2^-1000"));
@@ -38,7 +39,7 @@ impl<'a> Clip<'a> {
         Ok(Self { of, norm, unit: 2f64.powi((norm.log2().floor() as i32).clamp(-1000, 300)) })
     }
 
-    /// What a gradient of length `norm` is multiplied by; 0 when the length is not a finite number.
+    /// The factor on a gradient of length `norm`; 0 if the length is not finite.
     pub(super) fn factor(self, norm: f64) -> f64 {
         let limit = self.norm * MARGIN;
         match norm {
@@ -48,7 +49,7 @@ impl<'a> Clip<'a> {
         }
     }
 
-    /// What gradients are multiplied by before they are clipped, if by anything.
+    /// The factors on a gradient before it is clipped, if there are any.
     pub(super) fn scales(self) -> Option<&'a [f32]> {
         match self.of {
             Contribution::Scaled(scales) => Some(scales),
@@ -61,7 +62,7 @@ impl<'a> Clip<'a> {
         self.of.dim(parameters)
     }
 
-    /// The length of one gradient, multiplied by the scales.
+    /// The length of one gradient, after multiplication by the scales.
     fn length(self, gradient: &[f32]) -> f64 {
         let squares = match self.scales() {
             Some(scales) => scaled_norms_squared(gradient, scales, gradient.len()),
@@ -70,7 +71,8 @@ impl<'a> Clip<'a> {
         squares[0].sqrt()
     }
 
-    /// The sum in the caller's units: until here it is one of gradients without their scales, and of squares without lambda.
+    /// Converts a sum to the caller's units: multiplies it by the unit, by the scales and, for squares, by
+    /// lambda.
     pub(crate) fn scale_back(self, mut sum: GradientSum) -> GradientSum {
         let Self { of, norm, unit } = self;
         match of {
@@ -83,7 +85,7 @@ impl<'a> Clip<'a> {
                 let half = sum.gradient.len() / 2;
                 let (gradient, squares) = sum.gradient.split_at_mut(half);
                 gradient.iter_mut().for_each(|x| *x *= unit);
-                // lambda unit^2, without leaving the range.
+                // lambda unit^2, computed so that no product leaves the range.
                 let share = ratio * (unit / norm);
                 squares.iter_mut().for_each(|x| *x = *x * share * unit);
             }
@@ -93,19 +95,20 @@ impl<'a> Clip<'a> {
 }
 
 impl GradientSum {
-    /// Adds one unit's vector (an example's gradient, say), made in single precision, in units of the clip norm's power of two.
+    /// Adds the clipped vector of one unit (an example's gradient, say) in single precision to a sum in units
+    /// of `clip.unit`.
     pub(crate) fn add_clipped(&mut self, gradient: &[f32], loss: f64, clip: Option<Clip>) {
         self.loss += loss;
         let factor = match clip {
             Some(clip) => {
                 let norm = clip.length(gradient);
-                // One that is not a number is beyond it too.
+                // A length of NaN counts as clipped.
                 self.clipped += usize::from(norm.is_nan() || norm > clip.norm);
                 clip.factor(norm)
             }
             None => 1.0,
         };
-        // What has factor 0 is left out, not multiplied: 0 times infinity would be NaN.
+        // A vector with factor 0 is left out, not multiplied: 0 times infinity would be NaN.
         if factor != 0.0 {
             let factors = &[factor];
             let gradient_of_one = Weighted { rows: gradient, factors, outputs: 1, kept: &[0] };

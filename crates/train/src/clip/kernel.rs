@@ -1,15 +1,15 @@
-//! The two loops that see every number of a chunk's gradients: lengths and weighted sums, in double precision.
+//! The two loops over every number of a chunk's gradients: lengths and weighted sums, in double precision.
 //!
-//! Both are compiled once for each instruction set and chosen at run time. Multiplications and additions stay apart
-//! and in a fixed order, so that every set gives the same bits.
+//! Both are compiled once for each instruction set and chosen at run time. Multiplications and additions are
+//! not fused and have a fixed order, so that every set gives the same bits.
 
 use crate::vectorized::vectorized;
 
-/// Numbers summed side by side.
+/// Numbers summed in parallel.
 const LANES: usize = 32;
-/// Columns of one block of sums where each row has one factor: two cache lines of a row, in registers.
+/// Columns of a block of sums if each row has one factor: two cache lines of a row, in registers.
 const WIDE: usize = 32;
-/// Columns and outputs of one block of sums where each row has a factor an output.
+/// Columns and outputs of a block of sums if each row has a factor per output.
 const NARROW: usize = 16;
 const OUTPUTS: usize = 4;
 
@@ -29,7 +29,8 @@ vectorized! {
     }
 }
 
-/// Squares are exact, and their sum is of positive numbers: its relative error is below (d / 32 + 64) 2^-53.
+/// Squares are exact and the terms are not negative: the relative error of the sum is below (d / 32 + 64)
+/// 2^-53.
 #[inline(always)]
 fn norm_squared(x: &[f32]) -> f64 {
     let mut sums = [0f64; LANES];
@@ -47,7 +48,7 @@ fn norm_squared(x: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-/// |s_o x_i|^2, the product entry by entry, of each row of `rows`, i, with each of `scales`, o: examples x outputs.
+/// |s_o x_i|^2, with products entry by entry, for each row x_i of `rows` and each row s_o of `scales`: examples x outputs.
 pub(super) fn scaled_norms_squared(rows: &[f32], scales: &[f32], width: usize) -> Vec<f64> {
     let mut norms = vec![0.0; rows.len() / width * (scales.len() / width)];
     fill_scaled_norms_squared(rows, scales, width, &mut norms);
@@ -83,7 +84,7 @@ fn scaled_norm_squared(x: &[f32], scales: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-/// The sum of products that are not negative, with as few roundings on the way of each as a norm's.
+/// A dot product of non-negative numbers, with at most as many roundings per term as in a norm.
 pub(super) fn dot(x: impl Iterator<Item = f64>, y: impl Iterator<Item = f64>) -> f64 {
     let mut sums = [0f64; LANES];
     x.zip(y).enumerate().for_each(|(i, (x, y))| sums[i % LANES] += x * y);
@@ -96,22 +97,24 @@ pub(super) struct Weighted<'a> {
     pub(super) rows: &'a [f32],
     pub(super) factors: &'a [f64],
     pub(super) outputs: usize,
-    /// The examples that count, in their order; what the others hold is not read.
+    /// The examples with a non-zero factor, in order; rows of other examples are not read.
     pub(super) kept: &'a [usize],
 }
 
 impl Weighted<'_> {
-    /// sums\[o\]\[k\] += the sum over kept i of factors\[i\]\[o\] rows\[i\]\[k\], one example after the other.
+    /// sums\[o\]\[k\] += the sum over kept i of factors\[i\]\[o\] rows\[i\]\[k\], one example after the
+    /// other.
     pub(super) fn add_to(self, sums: &mut [f64]) {
         add_to::<1>(self, sums);
     }
 
-    /// sums\[o\]\[k\] += the sum over kept i of (factors\[i\]\[o\] rows\[i\]\[k\])^2: squares of what [`Self::add_to`] adds.
+    /// sums\[o\]\[k\] += the sum over kept i of (factors\[i\]\[o\] rows\[i\]\[k\])^2: the squares of the
+    /// terms of [`Self::add_to`].
     pub(super) fn add_squares_to(self, sums: &mut [f64]) {
         add_to::<2>(self, sums);
     }
 
-    /// The same for outputs from `output` on, `W` columns at a time.
+    /// Adds to the sums of `O` outputs from `output` on, `W` columns at a time.
     #[inline(always)]
     fn add_outputs<const POWER: usize, const O: usize, const W: usize>(
         &self,
@@ -141,7 +144,7 @@ impl Weighted<'_> {
             let row: &[f32; W] = self.rows[i * width + column..].first_chunk().expect("a whole row");
             let factors: &[f64; O] =
                 self.factors[i * self.outputs + output..].first_chunk().expect("a factor an output");
-            // Not `map`, which is a function of its own, compiled for the plainest processor.
+            // Not `map`: a closure would be a separate function, compiled for the baseline processor.
             let mut x = [0f64; W];
             for k in 0..W {
                 x[k] = f64::from(row[k]);

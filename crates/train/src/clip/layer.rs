@@ -7,7 +7,7 @@ use crate::model::Captured;
 use crate::product::product;
 use crate::tensor::with_values;
 
-/// What each example's gradient is multiplied by, and the examples where that is not 0.
+/// The factor of each example's gradient, and the examples with a factor other than 0.
 pub(super) struct Factors {
     factors: Vec<f64>,
     kept: Vec<usize>,
@@ -15,17 +15,18 @@ pub(super) struct Factors {
 
 impl Factors {
     pub(super) fn new(factors: Vec<f64>) -> Self {
-        // Where a factor is 0 nothing is added, whatever the gradient: 0 times infinity would be NaN.
+        // An example with factor 0 adds nothing, whatever its gradient: 0 times infinity would be NaN.
         let kept = (0..factors.len()).filter(|&i| factors[i] != 0.0).collect();
         Self { factors, kept }
     }
 }
 
-/// One layer's per-example gradients, in the cheaper of two forms.
+/// The per-example gradients of one layer, in the cheaper of two forms.
 pub(super) enum LayerGradients {
-    /// One row of X (examples x inputs) and of G (examples x outputs) each: dW_i is their product, db_i = G_i.
+    /// One row of X (examples x inputs) and of G (examples x outputs) per example: dW_i = G_i^T X_i, db_i =
+    /// G_i.
     OneEach { x: Tensor, g: Tensor },
-    /// dW_i (examples x outputs * inputs) and db_i (examples x outputs).
+    /// Explicit gradients: dW_i (examples x outputs * inputs) and db_i (examples x outputs).
     Made { weights: Tensor, biases: Vec<f32>, outputs: usize },
 }
 
@@ -50,7 +51,7 @@ impl LayerGradients {
         Ok(Self::Made { weights, biases, outputs })
     }
 
-    /// The layer's parameters.
+    /// Number of the layer's parameters.
     pub(super) fn parameters(&self) -> TensorResult<usize> {
         Ok(match self {
             Self::OneEach { x, g } => (x.dims2()?.1 + 1) * g.dims2()?.1,
@@ -75,7 +76,8 @@ impl LayerGradients {
         Ok(())
     }
 
-    /// Adds each example's |dW_i|^2 + |db_i|^2, both multiplied entry by entry by the layer's `scales`.
+    /// Adds each example's |s dW_i|^2 + |s_b db_i|^2, where `scales` holds the layer's s and s_b, multiplied
+    /// entry by entry.
     pub(super) fn add_scaled_norms_squared(&self, scales: &[f32], sums: &mut [f64]) -> TensorResult<()> {
         match self {
             // sum over o of g_o^2 (|s_o x|^2 + s_bo^2).
@@ -104,7 +106,8 @@ impl LayerGradients {
         }
     }
 
-    /// Appends the sum over i of factors\[i\] times dW_i, then db_i; where `POWER` is 2, of the squares of their entries.
+    /// Appends the sum over i of factors\[i\] dW_i, then of factors\[i\] db_i; if `POWER` is 2, of the
+    /// squares of their entries.
     pub(super) fn append_sum<const POWER: usize>(
         &self,
         sum: &mut Vec<f64>,

@@ -1,16 +1,15 @@
 use antinoise_input::{InvalidParameter, at_least};
 
-/// What double precision adds to the sensitivity of [`clipped_sum`](super::clipped_sum), in clip norms, rounded up:
-/// whatever one of at most `examples` examples of a batch holds, the sum moves by at most
-/// clip_norm (1 + margin) where it is left out or taken in, in whatever order, and by twice that where it is
-/// replaced.
+/// Bound on the effect of double precision on the sensitivity of [`clipped_sum`](super::clipped_sum), in clip
+/// norms, rounded up: with at most `examples` examples in a batch, adding or removing one example changes the
+/// sum by at most clip_norm (1 + margin), in any order, and replacing it by at most twice that.
 ///
 /// ```text
 /// margin = 2 m gamma_k,  gamma_k = k u / (1 - k u),  u = 2^-53,  k = chunk + ceil(log2(ceil(m / chunk))) + 1
 /// ```
 ///
-/// for m examples in chunks of `chunk`: k bounds the roundings on the way of a term to the sum. `docs/training.md`
-/// has the proof.
+/// for m examples in chunks of `chunk`, where k bounds the number of roundings of a term on its way to the
+/// sum. `docs/training.md` has the proof.
 ///
 /// ```
 /// use antinoise_train::clip::sum_margin;
@@ -19,7 +18,7 @@ use antinoise_input::{InvalidParameter, at_least};
 /// ```
 ///
 /// # Errors
-/// When `chunk` is 0.
+/// If `chunk` is 0.
 pub fn sum_margin(examples: usize, chunk: usize) -> Result<f64, InvalidParameter> {
     at_least("chunk", chunk, 1)?;
     let chunks = examples.div_ceil(chunk).max(1);
@@ -27,11 +26,12 @@ pub fn sum_margin(examples: usize, chunk: usize) -> Result<f64, InvalidParameter
     if roundings >= 0.5 {
         return Ok(f64::INFINITY);
     }
-    // A few roundings to nearest of positive numbers, made up for.
+    // The last factor covers the roundings of this formula itself.
     Ok(2.0 * examples as f64 * roundings / (1.0 - roundings) * (1.0 + 16.0 * f64::EPSILON))
 }
 
-/// Additions on the way of one of `chunks` sums to the sum of all, joined in halves: ceil(log2(chunks)).
+/// Number of additions of a chunk's sum on its way to the total of `chunks` sums, joined in halves:
+/// ceil(log2(chunks)).
 fn depth(chunks: usize) -> u32 {
     chunks.next_power_of_two().trailing_zeros()
 }

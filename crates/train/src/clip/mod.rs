@@ -1,4 +1,4 @@
-//! Sums of clipped per-example gradients without a pass for each example.
+//! Sums of clipped per-example gradients, from one pass per chunk instead of one per example.
 //!
 //! One forward and one backward pass of a whole chunk of examples leave, for each affine layer y = x W^T + b,
 //! the inputs X_i (positions x inputs) and the gradients G_i (positions x outputs) of the summed loss with
@@ -9,16 +9,17 @@
 //! |g_i|^2 = sum over layers of |dW_i|_F^2 + |db_i|^2
 //! ```
 //!
-//! A linear layer has one position, so |dW_i|^2 = |X_i|^2 |G_i|^2 and the clipped sum is one product of the
-//! scaled G with X: no per-example gradient is ever made. A convolution has many positions; its dW_i are
-//! small and are made by one batched product. (The other way to their norm, the products of X_i X_i^T and
-//! G_i G_i^T, costs more at these sizes, and its cancellation can understate a norm.)
+//! A linear layer has one position, so |dW_i|^2 = |X_i|^2 |G_i|^2, and the clipped sum is one product of the
+//! scaled G with X: no per-example gradient is ever computed. A convolution has many positions; its dW_i are
+//! small and are computed by one batched product. (Norms from the products X_i X_i^T and G_i G_i^T would cost
+//! more at these sizes, and their cancellation can understate a norm.)
 //!
 //! # Rounding
-//! X_i, G_i and a convolution's dW_i are made in single precision, of example i alone: every product has the shape
-//! of a full chunk, so that neither an example's place nor the others of its chunk change a bit of them. Lengths,
-//! factors and sums are made of these numbers in double precision, where what an example adds and what rounding
-//! makes of the others are bounded: see [`sum_margin`] and `docs/training.md`.
+//! X_i, G_i and a convolution's dW_i are computed in single precision from example i only: every product has
+//! the shape of a full chunk, so that neither an example's position in the chunk nor the other examples
+//! change a bit of them. Lengths, factors and sums are computed from these numbers in double precision, where
+//! an example's contribution and its effect on the rounding of others are bounded: see [`sum_margin`] and
+//! `docs/training.md`.
 //!
 //! # Source
 //! I. Goodfellow, Efficient Per-Example Gradient Computations, arXiv:1510.01799; Z. Bu et al., Differentially
@@ -50,8 +51,8 @@ pub(crate) use whole::sum_of_whole;
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.
 ///
-/// No example moves the sum by more than clip_norm (1 + [`sum_margin`]): one whose gradient is not finite adds
-/// nothing. A batch may be empty. The result does not depend on the number of threads.
+/// No example changes the sum by more than clip_norm (1 + [`sum_margin`]); an example whose gradient is not
+/// finite adds nothing. A batch may be empty. The result does not depend on the number of threads.
 ///
 /// ```
 /// use antinoise_train::{clip, data, model::Model};
@@ -65,8 +66,8 @@ pub(crate) use whole::sum_of_whole;
 /// ```
 ///
 /// # Errors
-/// When `clip_norm` is below 2^-1000 or not finite, parameters or examples are not the model's, or an index of
-/// `batch` is beyond the examples or there twice.
+/// If `clip_norm` is below 2^-1000 or not finite, parameters or examples do not fit the model, or an index of
+/// `batch` is out of range or occurs twice.
 pub fn clipped_sum(
     model: &Model,
     parameters: &[f32],
@@ -77,9 +78,10 @@ pub fn clipped_sum(
     contribution_sum(model, Contribution::Gradient, parameters, examples, batch, clip_norm)
 }
 
-/// The sum over `batch` of what `contribution` makes of the examples' gradients.
+/// The sum over `batch` of the examples' contributions.
 ///
-/// As [`clipped_sum`]; with [`Contribution::WithSquares`] the sum of the squares follows that of the gradients.
+/// As [`clipped_sum`]; with [`Contribution::WithSquares`] the sum of the gradients is followed by the sum of
+/// the squares.
 ///
 /// ```
 /// use antinoise_train::{clip::{Contribution, contribution_sum}, data, model::Model};
@@ -97,7 +99,7 @@ pub fn clipped_sum(
 /// ```
 ///
 /// # Errors
-/// As [`clipped_sum`], and when the numbers of `contribution` are out of range or not one a parameter.
+/// As [`clipped_sum`], and if the numbers of `contribution` are out of range or not one per parameter.
 pub fn contribution_sum(
     model: &Model,
     contribution: Contribution,
@@ -110,7 +112,7 @@ pub fn contribution_sum(
     Pass { model, parameters, examples, clip }.sum(batch)
 }
 
-/// The sum over `batch` of the gradients as they are: no privacy, for comparison.
+/// The sum over `batch` of the unclipped gradients: no privacy, for comparison.
 ///
 /// ```
 /// use antinoise_train::{clip, data, model::Model};
@@ -133,7 +135,7 @@ pub fn plain_sum(
     Pass { model, parameters, examples, clip: None }.sum(batch)
 }
 
-/// What a sum is a function of, apart from its batch.
+/// The inputs of a sum, apart from its batch.
 #[derive(Clone, Copy)]
 struct Pass<'a> {
     model: &'a Model,
@@ -159,7 +161,7 @@ impl Pass<'_> {
         self.clip.map_or(parameters, |clip| clip.dim(parameters))
     }
 
-    /// The sum of one chunk, in units of the clip norm's power of two.
+    /// The sum of one chunk, in the units of [`Clip`].
     fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
         let count = chunk.len();
         if count == 0 {
@@ -191,8 +193,8 @@ impl Pass<'_> {
         Ok(GradientSum { gradient, loss, clipped })
     }
 
-    /// Each example's loss, and each layer's X and G, from one forward and one backward pass. A chunk that is not
-    /// full is filled up with its first example: products of another shape may round in another order.
+    /// Each example's loss, and each layer's X and G, from one forward and one backward pass. A chunk that is
+    /// not full is padded with its first example: products of another shape may round in another order.
     fn capture(self, chunk: &[usize]) -> Result<(Vec<f32>, Vec<Captured>), Error> {
         let mut full = chunk.to_vec();
         full.resize(self.model.chunk(), chunk[0]);
@@ -204,7 +206,7 @@ impl Pass<'_> {
     }
 }
 
-/// The lengths of a chunk's gradients, multiplied by `scales`.
+/// The lengths of a chunk's gradients, after multiplication by `scales`.
 fn norms(layers: &[LayerGradients], scales: Option<&[f32]>, chunk: usize) -> TensorResult<Vec<f64>> {
     let mut squares = vec![0.0; chunk];
     let mut rest = scales.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sums over a batch: in which order they are made, and which batches there are.
+//! Sums over a batch: the order of additions, and checks of batches.
 
 use antinoise_input::InvalidParameter;
 
@@ -7,8 +7,8 @@ use crate::Error;
 /// The sum of a batch's gradients, clipped or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientSum {
-    /// One number a parameter. Rounded to single precision it would lose its bound on sensitivity: it is to be
-    /// released as it is.
+    /// One number per parameter. Release it in double precision: rounding to single precision would void its
+    /// bound on sensitivity.
     pub gradient: Vec<f64>,
     /// Sum of the examples' losses, in nats.
     pub loss: f64,
@@ -29,9 +29,9 @@ impl GradientSum {
     }
 }
 
-/// The sum of the sums that `sum_of` makes of the parts of `batch` that are `chunk` long, joined in halves: the order of
-/// additions follows from the length of the batch alone, a number takes part in few of them, and few sums are in memory
-/// at a time.
+/// Sums the results of `sum_of` on consecutive parts of `batch` of length `chunk`, joined in halves: the
+/// order of additions depends only on the length of the batch, each number takes part in few additions, and
+/// few sums are in memory at a time.
 pub(crate) fn in_halves(
     batch: &[usize],
     chunk: usize,
@@ -47,7 +47,8 @@ pub(crate) fn in_halves(
     Ok(sum)
 }
 
-/// An example that is in a batch twice would move the sum by twice the clip norm.
+/// Refuses indices out of range, and duplicates: an example that occurs twice would change the sum by twice
+/// the clip norm.
 pub(crate) fn check_batch(batch: &[usize], examples: usize) -> Result<(), InvalidParameter> {
     let mut sorted = batch.to_vec();
     sorted.sort_unstable();

@@ -1,4 +1,5 @@
-//! What privacy rests on beside the arithmetic: an example's captured numbers are its own.
+//! An assumption of the privacy proof outside of arithmetic: an example's captured numbers do not depend on
+//! other examples.
 
 use candle_core::Tensor;
 
@@ -8,7 +9,7 @@ use crate::data::ImageShape;
 const SHAPE: ImageShape = ImageShape { height: 8, width: 8, channels: 1 };
 const CLASSES: usize = 10;
 
-/// Numbers in [0, 1), the same each time.
+/// Pseudo-random numbers in [0, 1).
 fn numbers(count: usize, mut state: u64) -> Vec<f32> {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -17,7 +18,7 @@ fn numbers(count: usize, mut state: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Half of them plain images, the others as hostile as single precision allows.
+/// Half of the examples are plain images, half have the most hostile values of single precision.
 fn examples(count: usize, shape: ImageShape) -> Examples {
     let hostile = [f32::INFINITY, f32::NAN, f32::MAX, f32::NEG_INFINITY, 1e-45, -3e38, 1e30];
     let mut features = numbers(count * shape.len(), 7);
@@ -31,7 +32,7 @@ fn examples(count: usize, shape: ImageShape) -> Examples {
     Examples::new(features, labels, shape.len()).unwrap()
 }
 
-/// The bits of what one place of a chunk holds: loss, X, G and dW of each layer, norm and factor.
+/// The bits of every number of each place in a chunk: loss, X, G and dW of each layer, norm and factor.
 fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
     let size = pass.model.chunk();
     let (losses, captured) = pass.capture(chunk).unwrap();
@@ -56,7 +57,7 @@ fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
     bits
 }
 
-/// All that is not a number is alike: an example that holds one adds nothing.
+/// All NaN count as equal: an example with a NaN adds nothing.
 fn key(x: f64) -> u64 {
     if x.is_nan() { u64::MAX } else { x.to_bits() }
 }
@@ -87,7 +88,7 @@ fn an_examples_gradient_is_the_same_at_each_place_beside_any_others() {
         for round in 0..12u64 {
             let keys = numbers(order.len(), round);
             order.sort_by(|&i, &j| keys[i].total_cmp(&keys[j]));
-            // Chunks that are full, and one that is filled up.
+            // Full chunks, and one that is padded.
             let cut = 1 + (round as usize * 5) % chunk;
             for batch in order[..order.len() - cut].chunks(chunk).chain([&order[order.len() - cut..]]) {
                 for (&i, bits) in batch.iter().zip(bits(pass, batch)) {

@@ -1,14 +1,14 @@
-//! Clipped sums of vectors that are made whole, one a unit: gradients of examples, or updates of users.
+//! Clipped sums of explicit vectors, one per unit: gradients of examples, or updates of users.
 
 use super::factor::Clip;
 use super::sum::{GradientSum, in_halves};
 use crate::Error;
 
-/// Sums of at most `chunk` units' vectors, clipped and added one after the other, joined in halves; the order follows from
-/// the number of units alone. `each` makes a unit's vector, of `dim` numbers, in the memory of one thread, and hands it with
-/// the unit's loss to what it is given, once.
+/// Sums clipped vectors in runs of at most `chunk` units, one after the other, and joins the runs in halves;
+/// the order depends only on the number of units. `each` computes a unit's vector, of `dim` numbers, in the
+/// memory of one thread, and passes it with the unit's loss to the given function, once.
 ///
-/// The bound of [`sum_margin`](super::sum_margin) holds with this `chunk`: `docs/training.md`.
+/// The bound of [`sum_margin`](super::sum_margin) holds with this `chunk`; see `docs/training.md`.
 pub(crate) fn sum_of_whole<M>(
     units: &[usize],
     chunk: usize,

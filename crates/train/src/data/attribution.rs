@@ -1,28 +1,28 @@
-//! Examples of several users each: which to keep so that nobody contributes to too many.
+//! Multi-attribution: choosing examples so that no user contributes to too many.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use antinoise_input::{InvalidParameter, at_least};
 
-/// Examples that are kept, so that no user contributes to more than `bound` of them.
+/// A choice of examples such that no user contributes to more than `bound` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
     /// The examples, in increasing order.
     pub kept: Vec<usize>,
-    /// How many examples there were.
+    /// Number of examples before the choice.
     pub examples: usize,
-    /// Most kept examples of one user.
+    /// Upper bound on the kept examples of one user.
     pub bound: usize,
     /// Users who contribute to an example, kept or not.
     pub users: usize,
 }
 
-/// Keeps examples greedily such that each user contributes to at most `bound` of them; example i is of all `users_of[i]`, each
-/// counted once. One that is nobody's is kept.
+/// Chooses examples greedily such that each user contributes to at most `bound` of them. Example i belongs to
+/// all users in `users_of[i]`, each counted once. An example without users is kept.
 ///
-/// Examples of fewest users are taken first, those of as many in their order; where taking all in their order keeps more, that is
-/// done. So it never keeps fewer than that, and nothing that is left out could be added. The same input gives the same examples.
+/// Considers examples in the order of their number of users, and also in the given order, and returns the
+/// larger choice. No further example can be added to it. The same input gives the same choice.
 ///
 /// ```
 /// use antinoise_train::data::attribute;
@@ -33,11 +33,11 @@ pub struct Attribution {
 /// ```
 ///
 /// # Source
-/// Monograph, Section 4.4.3 (the multi-attribution model); greedy assignment as in A. Ganesh et al., It's My Data Too: Private ML
-/// for Datasets with Multi-User Training Examples, arXiv:2503.03622.
+/// Monograph, Section 4.4.3 (the multi-attribution model); greedy assignment as in A. Ganesh et al., It's My
+/// Data Too: Private ML for Datasets with Multi-User Training Examples, arXiv:2503.03622.
 ///
 /// # Errors
-/// When `bound` is 0.
+/// If `bound` is 0.
 pub fn attribute<U: Hash + Eq>(users_of: &[Vec<U>], bound: usize) -> Result<Attribution, InvalidParameter> {
     at_least("bound on a user's examples", bound, 1)?;
     let mut numbers = HashMap::new();
@@ -61,7 +61,7 @@ pub fn attribute<U: Hash + Eq>(users_of: &[Vec<U>], bound: usize) -> Result<Attr
     Ok(Attribution { kept, examples: edges.len(), bound, users: numbers.len() })
 }
 
-/// The examples of `order`, one after the other, whose users all have fewer than `bound` before.
+/// Takes the examples of `order` one after the other, unless a user already has `bound` examples.
 fn taken(edges: &[Vec<usize>], order: &[usize], users: usize, bound: usize) -> Vec<usize> {
     let mut counts = vec![0; users];
     let mut kept: Vec<usize> = Vec::new();
@@ -76,12 +76,12 @@ fn taken(edges: &[Vec<usize>], order: &[usize], users: usize, bound: usize) -> V
 }
 
 impl Attribution {
-    /// Examples that are not used.
+    /// Number of examples that are not used.
     pub fn left_out(&self) -> usize {
         self.examples - self.kept.len()
     }
 
-    /// What a privacy statement has to say of it.
+    /// A sentence about the choice for a privacy statement.
     pub fn statement(&self) -> String {
         let Self { kept, examples, bound, users } = self;
         let left = self.left_out();
@@ -127,7 +127,7 @@ mod tests {
                 let full = |&user: &u32| count(&users_of, &found.kept, user) == bound;
                 assert!(users_of[i].iter().any(full), "example {i} could be kept");
             }
-            // As they come, by the definition.
+            // The definition, in the given order.
             let mut naive: Vec<usize> = Vec::new();
             for (i, users) in users_of.iter().enumerate() {
                 if users.iter().all(|&user| count(&users_of, &naive, user) < bound) {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_order_of_arrival_is_taken_where_it_keeps_more() {
-        // Fewest first takes 4 and 5, each of two users, and blocks three that come before.
+        // In the order of fewest users, 4 and 5 (two users each) are taken and block three earlier examples.
         let users_of = [vec![0, 4, 5], vec![1, 6, 7], vec![2, 8, 9], vec![3, 10, 11], vec![0, 1], vec![2, 3]];
         assert_eq!(attribute(&users_of, 1).unwrap().kept, [0, 1, 2, 3]);
     }

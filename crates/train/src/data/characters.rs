@@ -1,11 +1,12 @@
-//! A vocabulary that is told beforehand: it is public, since nothing of it is read from the data.
+//! A fixed public vocabulary of characters, independent of the data.
 
-/// Numbers of symbols that [`symbol`] gives.
+/// Number of symbols of [`symbol`].
 pub const SYMBOLS: usize = 64;
 
 const PUNCTUATION: [u8; 11] = *b"\n !&',-.:;?";
 
-/// The number of a character: 0 for whatever has none of its own, then newline, space, `!&',-.:;?`, A to Z and a to z.
+/// The number of a character: 0 for characters outside the vocabulary, then newline, space, `!&',-.:;?`, A to
+/// Z and a to z.
 ///
 /// ```
 /// use antinoise_train::data::{SYMBOLS, symbol};

@@ -51,7 +51,7 @@ mod tests {
         let counts: Vec<usize> =
             (0..10).map(|class| labels.iter().filter(|&&l| l == class).count()).collect();
         assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
-        // The CSV file's first line: 0,0,5,13,9,1,0,0, 0,0,13,15,10,15,5,0, ... 0.
+        // The first line of the CSV file: 0,0,5,13,9,1,0,0, 0,0,13,15,10,15,5,0, ... 0.
         let first: Vec<f32> = digits.train.features(0)[..16].iter().map(|x| x * FULL_INK).collect();
         assert_eq!(first, [0., 0., 5., 13., 9., 1., 0., 0., 0., 0., 13., 15., 10., 15., 5., 0.]);
         assert_eq!(labels[..5], [0, 1, 2, 3, 4]);

@@ -1,7 +1,7 @@
 use antinoise_input::InvalidParameter;
 use sha2::{Digest, Sha256};
 
-/// Height, width and channels of an image; a pixel's channels lie side by side in memory.
+/// Height, width and channels of an image; a pixel's channels are adjacent in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageShape {
     /// Rows of pixels.
@@ -13,7 +13,7 @@ pub struct ImageShape {
 }
 
 impl ImageShape {
-    /// A row of numbers that are no image: what a table has.
+    /// The shape of a row of numbers, such as the row of a table.
     ///
     /// ```
     /// use antinoise_train::data::ImageShape;
@@ -23,7 +23,7 @@ impl ImageShape {
         Self { height: 1, width: 1, channels: numbers }
     }
 
-    /// Where the channels of a pixel start in the image.
+    /// Index of the first channel of a pixel.
     pub(crate) fn at(&self, row: usize, column: usize) -> usize {
         (row * self.width + column) * self.channels
     }
@@ -38,7 +38,7 @@ impl ImageShape {
         self.height * self.width * self.channels
     }
 
-    /// True when the shape holds no number.
+    /// Whether the shape holds no number.
     ///
     /// ```
     /// use antinoise_train::data::ImageShape;
@@ -49,16 +49,16 @@ impl ImageShape {
     }
 }
 
-/// One example, as a model sees it.
+/// One example, the input of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Example<'a> {
-    /// Its numbers.
+    /// The features.
     pub features: &'a [f32],
-    /// Its class, or whatever the model takes it for.
+    /// The class, or another target that the model defines.
     pub label: u32,
 }
 
-/// Examples in order: features row by row, one label each.
+/// Examples in order: features row by row, and one label per example.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Examples {
     features: Vec<f32>,
@@ -67,7 +67,7 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Examples whose features, `features_each` numbers for each label, lie one after the other.
+    /// Examples from concatenated features, `features_each` numbers per label.
     ///
     /// ```
     /// let examples = antinoise_train::data::Examples::new(vec![0.0, 1.0, 2.0, 3.0], vec![1, 0], 2)?;
@@ -76,7 +76,7 @@ impl Examples {
     /// ```
     ///
     /// # Errors
-    /// When `features_each` is 0 or `features` is not `labels.len() * features_each` long.
+    /// If `features_each` is 0 or `features` does not have `labels.len() * features_each` numbers.
     pub fn new(features: Vec<f32>, labels: Vec<u32>, features_each: usize) -> Result<Self, InvalidParameter> {
         antinoise_input::at_least("features_each", features_each, 1)?;
         if labels.len().checked_mul(features_each) != Some(features.len()) {
@@ -86,12 +86,12 @@ impl Examples {
         Ok(Self { features, labels, features_each })
     }
 
-    /// How many examples there are.
+    /// Number of examples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// True when there is no example.
+    /// Whether there is no example.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -107,23 +107,23 @@ impl Examples {
     /// The example at `index`.
     ///
     /// # Panics
-    /// When there is none.
+    /// Unless `index < self.len()`.
     pub fn example(&self, index: usize) -> Example<'_> {
         Example { features: self.features(index), label: self.labels[index] }
     }
 
-    /// Numbers in one example.
+    /// Features of one example.
     pub fn features_each(&self) -> usize {
         self.features_each
     }
 
-    /// Features and labels.
+    /// The features and the labels.
     pub(crate) fn into_parts(self) -> (Vec<f32>, Vec<u32>) {
         (self.features, self.labels)
     }
 
-    /// SHA-256 of their number, the labels and the features, little-endian: what a checkpoint holds to know its data
-    /// again.
+    /// SHA-256 of the number of examples, the labels and the features, little-endian: checkpoints identify
+    /// their data by it.
     ///
     /// ```
     /// use antinoise_train::data::Examples;
@@ -143,24 +143,24 @@ impl Examples {
         digest.finalize().into()
     }
 
-    /// One label an example, in `0..classes`.
+    /// One label per example, in `0..classes`.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
 }
 
-/// A classification problem: examples to train on, which are private, and examples to test with.
+/// A classification problem: private examples for training, and examples for testing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// What the data are called in a report.
+    /// The name of the data in a report.
     pub name: String,
-    /// The shape that the features of one example have.
+    /// The shape of one example's features.
     pub shape: ImageShape,
     /// Labels are in `0..classes`.
     pub classes: usize,
     /// The private examples.
     pub train: Examples,
-    /// The examples that measure accuracy; never trained on.
+    /// The examples that measure accuracy; never used for training.
     pub test: Examples,
 }
 

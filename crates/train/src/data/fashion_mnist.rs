@@ -6,14 +6,14 @@ use super::examples::Dataset;
 use super::idx::idx;
 use crate::Error;
 
-/// Where the Debian package `dataset-fashion-mnist` puts its files.
+/// The folder of the Debian package `dataset-fashion-mnist`.
 const DEBIAN_FOLDER: &str = "/usr/share/datasets/fashion-mnist";
 
-/// Fashion-MNIST: 60,000 training and 10,000 test images of 28x28 in 10 classes, from `folder` or, without
-/// one, from where the Debian package `dataset-fashion-mnist` puts them. Features are in \[0, 1\].
+/// Fashion-MNIST: 60,000 training and 10,000 test images of 28x28 in 10 classes, from `folder` or, if `None`,
+/// from the folder of the Debian package `dataset-fashion-mnist`. Features are in \[0, 1\].
 ///
 /// # Errors
-/// When the folder is absent, with the way to get it, and as [`idx`].
+/// If the folder is absent (the error names the package), and as [`idx`].
 ///
 /// # Source
 /// H. Xiao, K. Rasul, R. Vollgraf, Fashion-MNIST, arXiv:1708.07747.

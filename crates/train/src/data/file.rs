@@ -1,4 +1,4 @@
-//! Data files: plain or gzipped, and what is said of a bad one.
+//! Data files, plain or gzipped, and their errors.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -11,7 +11,7 @@ use crate::Error;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What a file holds, unpacked if it is gzipped.
+/// Opens a file, decompressing it if it is gzipped.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
     let open = || File::open(path).map_err(Error::io(path));
     let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! MNIST's file format: a magic number, the dimensions, then one byte a number; all big-endian.
+//! MNIST's file format: a magic number, the dimensions, then one byte per number; all big-endian.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const IMAGES_MAGIC: u32 = 0x0803; // unsigned bytes, three dimensions
 const LABELS_MAGIC: u32 = 0x0801; // unsigned bytes, one dimension
 const WHITE: f32 = 255.0;
 
-/// Grey images in MNIST's format from a folder: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
+/// Reads grey images in MNIST's format from a folder: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
 /// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each plain or gzipped (with or without `.gz`).
 ///
 /// Features are bytes / 255, in \[0, 1\]; classes run from 0 to the largest training label.
@@ -22,9 +22,9 @@ const WHITE: f32 = 255.0;
 /// ```
 ///
 /// # Errors
-/// When a file is absent, unreadable, has the wrong magic number, is shorter or longer than its header says,
-/// when images and labels are not as many, when test images have another size than training images, or a
-/// test label that no training image has.
+/// If a file is absent, unreadable, has the wrong magic number, or is shorter or longer than its header says;
+/// if the numbers of images and labels differ, test images have another size than training images, or a test
+/// label occurs on no training image.
 pub fn idx(folder: &Path) -> Result<Dataset, Error> {
     let (shape, train) = labelled_images(folder, "train")?;
     let (test_shape, test) = labelled_images(folder, "t10k")?;
@@ -61,7 +61,7 @@ fn labelled_images(folder: &Path, part: &str) -> Result<(ImageShape, Examples), 
     Ok((shape, Examples::new(features, labels, shape.len())?))
 }
 
-/// The file of that name in `folder`, plain or gzipped.
+/// The path of the file called `name` in `folder`, plain or gzipped.
 fn present(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let plain = folder.join(name);
     let packed = folder.join(format!("{name}.gz"));
@@ -72,7 +72,7 @@ fn present(folder: &Path, name: &str) -> Result<PathBuf, Error> {
         .ok_or_else(|| bad(&plain, "absent", "a file in MNIST's format, plain or gzipped (.gz)"))
 }
 
-/// The dimensions, none of them 0, and the bytes of one file.
+/// The dimensions, all positive, and the bytes of one file.
 fn read<const RANK: usize>(path: &Path, magic: u32) -> Result<([usize; RANK], Vec<u8>), Error> {
     let mut file = open(path)?;
     let mut header = vec![0; 4 * (RANK + 1)];
@@ -88,8 +88,8 @@ fn read<const RANK: usize>(path: &Path, magic: u32) -> Result<([usize; RANK], Ve
         bad(path, format!("dimensions {dimensions:?}"), format!("from 1 to {MAX_BYTES} bytes in all"))
     })?;
     let mut bytes = Vec::new();
-    // One byte more than announced, to notice a file that is longer; memory grows with what is there, not
-    // with what the header claims.
+    // One byte more than announced, to detect a longer file; memory grows with the bytes present, not with
+    // the size claimed by the header.
     let read = file.take(length as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(error, path))?;
     if bytes.len() != length {
@@ -105,7 +105,7 @@ fn fill(file: &mut dyn Read, header: &mut [u8], path: &Path) -> Result<(), Error
     file.read_exact(header).map_err(|error| unreadable(error, path))
 }
 
-/// A short or corrupt file is bad input; anything else is the machine's fault.
+/// A short or corrupt file is bad input; any other error is a failure of the machine.
 fn unreadable(error: std::io::Error, path: &Path) -> Error {
     match error.kind() {
         ErrorKind::UnexpectedEof => bad(path, "truncated", "a whole file"),

@@ -12,13 +12,14 @@ use super::file::bad;
 use crate::Error;
 
 const WHITE: f32 = 255.0;
-/// Memory is taken for what an image's header says, before there are pixels.
+/// Bound on the size in an image's header, since memory is allocated before pixels are read.
 const MOST_BYTES: usize = 1 << 26;
 
-/// Images from `folder/train/CLASS/*.png` and `folder/test/CLASS/*.png`: grey or RGB, all of one size. Classes are the folders in
-/// `train`, in the order of their names, which are public; images are in the order of theirs.
+/// Reads images from `folder/train/CLASS/*.png` and `folder/test/CLASS/*.png`: grey or RGB, all of one size.
+/// Classes are the folders in `train`, in the order of their names, which are public; images are in the order
+/// of their file names.
 ///
-/// Features are bytes / 255, in \[0, 1\]; of 16 bits the upper 8 count.
+/// Features are bytes / 255, in \[0, 1\]; of 16-bit channels the upper 8 bits are used.
 ///
 /// ```
 /// let error = antinoise_train::data::images("no-such-folder".as_ref()).unwrap_err();
@@ -26,8 +27,9 @@ const MOST_BYTES: usize = 1 << 26;
 /// ```
 ///
 /// # Errors
-/// When a folder is absent or empty, there are fewer than two classes, a class of `test` is none of `train`, a file is no PNG image, has
-/// transparent pixels, or another size or number of channels than the first.
+/// If a folder is absent or empty, there are fewer than two classes, a class of `test` is absent in `train`,
+/// a file is not a PNG image, has transparent pixels, or has another size or number of channels than the
+/// first.
 pub fn images(folder: &Path) -> Result<Dataset, Error> {
     let (train, test) = (folder.join("train"), folder.join("test"));
     let classes = entries(&train, Path::is_dir, "folders of classes alone")?;
@@ -68,7 +70,8 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
     Ok(Dataset { name, shape, classes: classes.len(), train, test })
 }
 
-/// What is in a folder, by name; what is hidden does not count, and anything else that is not `wanted` is refused.
+/// The entries of a folder, sorted by name. Hidden entries are ignored; any other entry that is not `wanted`
+/// is refused.
 fn entries(folder: &Path, wanted: fn(&Path) -> bool, must_hold: &str) -> Result<Vec<PathBuf>, Error> {
     if !folder.is_dir() {
         return Err(bad(folder, "absent", "a folder: DIR/train/CLASS/*.png and DIR/test/CLASS/*.png"));
@@ -89,7 +92,8 @@ fn is_png(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) && path.is_file()
 }
 
-/// The images with their labels; all have `shape`, which is that of the first where there is none yet.
+/// The decoded images with their labels. All must have `shape`, which is set to the shape of the first image
+/// if it is `None`.
 fn labelled(files: &[(PathBuf, u32)], shape: &mut Option<ImageShape>) -> Result<Examples, Error> {
     let wanted = match *shape {
         Some(shape) => shape,

@@ -1,4 +1,4 @@
-//! Labelled examples to train on and to test with: images and tables; texts by user.
+//! Labelled examples for training and testing: images and tables; texts by user.
 
 mod attribution;
 mod characters;

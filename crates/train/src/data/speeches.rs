@@ -1,4 +1,4 @@
-//! Plays by speaker: who speaks is the user.
+//! Plays as texts by user: the speaker is the user.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use sha2::{Digest, Sha256};
 
 use super::characters::symbol;
 
-/// What one user wrote, in the symbols of [`symbol`].
+/// The text of one user, in the symbols of [`symbol`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// Who it is of: no other text has this name.
+    /// The name of the user, unique among texts.
     pub user: String,
     /// Numbers below [`SYMBOLS`](super::SYMBOLS).
     pub symbols: Vec<u8>,
 }
 
-/// The part of the users that a text belongs to.
+/// The part of the data set that a user's text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What is trained on: 80% of the speakers.
+    /// For training: 80% of the speakers.
     Training,
-    /// What settings are chosen by: 10%.
+    /// For choosing settings: 10% of the speakers.
     Validation,
-    /// What is reported: 10%.
+    /// For the reported figures: 10% of the speakers.
     Test,
 }
 
-/// The speeches of each speaker of `plays`, joined in their order, in the order of names.
+/// The speeches of each speaker of `plays`, concatenated in order; speakers are sorted by name.
 ///
-/// A line `NAME:` at the start or after an empty line opens a speech, which ends at the next empty line. Lines keep their
-/// ends.
+/// A line `NAME:` at the start or after an empty line opens a speech, which ends at the next empty line.
+/// Lines keep their newlines.
 ///
 /// ```
 /// use antinoise_train::data::{by_speaker, symbol};
@@ -41,7 +41,7 @@ pub enum Part {
 /// ```
 ///
 /// # Errors
-/// When text comes before the first speaker, or nobody speaks.
+/// If text comes before the first speaker, or nobody speaks.
 pub fn by_speaker(plays: &str) -> Result<Vec<Text>, InvalidParameter> {
     let mut speakers: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     let (mut speaker, mut opens) = (None, true);
@@ -68,22 +68,21 @@ pub fn by_speaker(plays: &str) -> Result<Vec<Text>, InvalidParameter> {
     Ok(speakers.into_iter().map(|(user, symbols)| Text { user: user.into(), symbols }).collect())
 }
 
-/// The same texts with at most `most` symbols each: what comes later is left out, so that no user costs more time than
-/// others.
+/// Truncates every text to at most `most` symbols, so that no user costs much more time than others.
 ///
 /// # Errors
-/// When `most` is 0.
+/// If `most` is 0.
 pub fn bounded(mut texts: Vec<Text>, most: usize) -> Result<Vec<Text>, InvalidParameter> {
     at_least("most symbols of a user", most, 1)?;
     texts.iter_mut().for_each(|text| text.symbols.truncate(most));
     Ok(texts)
 }
 
-/// Texts cut into stretches of at most `most` symbols, called NAME/0, NAME/1, ...: each stands for a user of its own. What
-/// a statement then protects is a stretch, and not all that a speaker says.
+/// Cuts texts into stretches of at most `most` symbols, called NAME/0, NAME/1, ..., each a user of its own. A
+/// privacy statement then protects a stretch, not all text of a speaker.
 ///
 /// # Errors
-/// When `most` is 0.
+/// If `most` is 0.
 pub fn stretches(texts: &[Text], most: usize) -> Result<Vec<Text>, InvalidParameter> {
     at_least("most symbols of a stretch", most, 1)?;
     let cut = |text: &'_ Text| {
@@ -95,7 +94,8 @@ pub fn stretches(texts: &[Text], most: usize) -> Result<Vec<Text>, InvalidParame
     Ok(texts.iter().flat_map(cut).collect())
 }
 
-/// The part of a speaker: by the first bytes of the name's SHA-256, which is public and the same whoever else is there.
+/// The part of a speaker, from the first bytes of the name's SHA-256: public, and independent of other
+/// speakers.
 ///
 /// ```
 /// use antinoise_train::data::{Part, part_of};

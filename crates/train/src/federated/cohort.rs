@@ -1,13 +1,13 @@
-//! Who takes part in a round.
+//! The random choice of a round's cohort.
 
 use antinoise_input::InvalidParameter;
 use antinoise_plan::Batches;
 use rand_core::Rng;
 
-/// At most `size` of `users`, all sets alike, in the order of numbers.
+/// Draws at most `size` of `users`, uniformly among all such sets, and sorts them.
 ///
 /// # Errors
-/// When there are more users than batches are drawn of.
+/// If there are more users than a sampler supports.
 pub(super) fn drawn(
     users: Vec<usize>,
     size: usize,

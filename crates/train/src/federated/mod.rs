@@ -7,9 +7,10 @@
 //! theta = optimizer(theta, (s + noise) / B)               B is the plan's: the number who came would tell who did
 //! ```
 //!
-//! [`Federation`] runs a plan of users so. A round is charged in the ledger before an update is made, and released in it before
-//! anyone sees what came of it; checkpoints follow. Whenever a run is killed, it goes on with the cohorts that were
-//! charged, so that no round's noise ever hides two different sums (`docs/training.md`).
+//! [`Federation`] runs such rounds for a plan of users. A round is charged in the ledger before an update is
+//! computed, and recorded as released before anyone sees its result; checkpoints follow. After a kill at any
+//! moment, the run resumes with the cohorts that were charged, so that no round's noise ever hides two
+//! different sums (`docs/training.md`).
 
 mod cohort;
 mod reference;

@@ -1,4 +1,4 @@
-//! The same rounds without noise: what privacy costs is seen against it. NOT PRIVATE.
+//! Federated training without noise, as a baseline for the cost of privacy. NOT PRIVATE.
 
 use antinoise_input::at_least;
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -9,29 +9,30 @@ use crate::clip::Clip;
 use crate::local::{LocalSteps, Population, cohort_sum};
 use crate::optimizer::{Optimizer, Rule};
 
-/// What is trained, on whom, and how.
+/// A federated run without noise.
 pub struct Reference<'a, P> {
     /// Users, their data and the model.
     pub population: &'a P,
-    /// What a user does in a round.
+    /// The local training of a user in a round.
     pub local: LocalSteps,
-    /// How the server follows the mean of updates.
+    /// The server's optimizer on the mean of updates.
     pub rule: Rule,
-    /// Users in a round, and what the sum is divided by.
+    /// Users in a round, and the divisor of the sum.
     pub cohort: usize,
     /// Rounds.
     pub rounds: usize,
-    /// Rounds between two of one user, at least.
+    /// Minimum number of rounds between two participations of a user.
     pub min_sep: usize,
-    /// Most length of an update; none where they count as they are.
+    /// Bound on the length of an update; `None` for no clipping.
     pub clip_norm: Option<f64>,
 }
 
 impl<P: Population> Reference<'_, P> {
-    /// Trains from `start`, cohorts drawn by `key`, and gives the parameters. All users are always there.
+    /// Trains from `start`, drawing cohorts by `key`, and returns the parameters. All users are always
+    /// available.
     ///
     /// # Errors
-    /// When a number is out of range or the model cannot be computed.
+    /// If a number is out of range or the model cannot be computed.
     pub fn train(&self, start: Vec<f32>, key: &Key) -> Result<Vec<f32>, Error> {
         at_least("cohort", self.cohort, 1)?;
         at_least("min_sep", self.min_sep, 1)?;

@@ -15,8 +15,8 @@ use crate::trainer::{Checkpoints, History, Lineage};
 
 /// A federated run of a plan of users.
 ///
-/// The same key, start, setup and availability of users give the same parameters bit for bit on the same machine, whatever
-/// the number of threads and however often the run was killed.
+/// The same key, start, setup and availability of users give the same parameters bit for bit on the same
+/// machine, for any number of threads and after any number of kills.
 ///
 /// ```
 /// use antinoise_noise::{Key, RunId};
@@ -51,54 +51,54 @@ pub struct Federation<'a, P: Population> {
     pub(super) numbers: HashMap<String, usize>,
 }
 
-/// What happened in a round. No privacy statement covers it: see [`History`].
+/// The measurements of a round. No privacy statement covers them: see [`History`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
     /// The round, from 0.
     pub step: usize,
     /// The users who took part, in the order of their numbers.
     pub cohort: Vec<usize>,
-    /// Users whose update was longer than the clip norm, or not finite.
+    /// Number of users whose update was longer than the clip norm, or not finite.
     pub clipped: usize,
-    /// Mean of the users' losses before their first local step, in nats; NaN where nobody came.
+    /// Mean of the users' losses before their first local step, in nats; NaN for an empty cohort.
     pub loss: f64,
 }
 
-/// Who takes part, and the proof that they were charged where the round's release is still to come.
+/// The users of a round, and the proof that they were charged if the round's release is still to come.
 struct Cohort {
     users: Vec<usize>,
     charged: Option<Charged>,
 }
 
 impl<P: Population> Federation<'_, P> {
-    /// Rounds done.
+    /// Number of rounds done.
     pub fn step_count(&self) -> usize {
         self.noise.step()
     }
 
-    /// The parameters after the rounds done: what the privacy statement covers.
+    /// The parameters after the rounds done, which the privacy statement covers.
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Who took part in which round.
+    /// The record of all participations.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// One round. `available` says whether a user is there in a round; those who are, and whom the ledger allows, make up the
-    /// cohort, or as many of them as the plan's cohort holds, drawn by the run's key.
+    /// Runs one round. `available(step, user)`: whether a user is available in a round. The cohort is drawn
+    /// by the run's key from the available users whom the ledger allows, at most the plan's cohort size.
     ///
-    /// A round whose cohort was charged before a kill goes on with that very cohort: `available` is not asked.
+    /// A round whose cohort was charged before a kill resumes with that cohort, without calling `available`.
     ///
     /// # Errors
-    /// When all rounds of the plan are done, the model cannot be computed, the ledger cannot be written, or it says that
-    /// this round was made from other parameters.
+    /// If all rounds of the plan are done, the model cannot be computed, the ledger cannot be written, or the
+    /// ledger says that this round started from other parameters.
     pub fn round(&mut self, available: impl Fn(usize, usize) -> bool) -> Result<Round, Error> {
         let start = Instant::now();
         let (plan, step) = (self.setup.plan, self.step_count());
@@ -133,7 +133,7 @@ impl<P: Population> Federation<'_, P> {
         Ok(Round { step, cohort, clipped: sum.clipped, loss })
     }
 
-    /// Refuses to have made of a release another one than the ledger knows.
+    /// Refuses a repeated release that differs from the release in the ledger.
     fn check_again(&self, step: usize, base: &str, released: &[u8]) -> Result<(), Error> {
         if self.ledger.has_released(step, base, released)? {
             Ok(())
@@ -142,7 +142,7 @@ impl<P: Population> Federation<'_, P> {
         }
     }
 
-    /// The cohort of the round that comes next: that of the ledger where it was charged, or a new one.
+    /// The cohort of the next round: the one charged in the ledger, if there is one, or a new one.
     fn cohort(
         &mut self,
         step: usize,
@@ -150,7 +150,7 @@ impl<P: Population> Federation<'_, P> {
         available: impl Fn(usize, usize) -> bool,
     ) -> Result<Cohort, Error> {
         if step < self.ledger.step() {
-            // It was released before the kill, after the checkpoint.
+            // Released before the kill, but after the last checkpoint.
             let found = self.ledger.base(step)?;
             if found.as_deref() != Some(base) {
                 return Err(another(step, found.unwrap_or_else(|| "none".into())).into());
@@ -171,7 +171,7 @@ impl<P: Population> Federation<'_, P> {
         Ok(Cohort { users, charged: Some(charged) })
     }
 
-    /// The numbers of users whom the ledger names.
+    /// The indices of users named by the ledger.
     fn known(&self, names: Vec<String>) -> Result<Vec<usize>, InvalidParameter> {
         let most = self.setup.plan.batch_size;
         if names.len() > most {
@@ -190,14 +190,14 @@ impl<P: Population> Federation<'_, P> {
     }
 }
 
-/// The error of a step that is made again and is not what it was.
+/// The error of a repeated step that differs from its first run.
 fn another(step: usize, got: String) -> InvalidParameter {
     let must_be = "what this run makes of it: ledger and checkpoint are not of one run, users were added to the ledger, or \
                    the data are others; this step's noise must not hide another sum";
     InvalidParameter::new(format!("release of step {step} in the ledger"), got, must_be)
 }
 
-/// SHA-256 of numbers.
+/// SHA-256 of the numbers, little-endian.
 fn digest(numbers: &[f32]) -> [u8; 32] {
     let mut digest = Sha256::new();
     numbers.iter().for_each(|x| digest.update(x.to_le_bytes()));

@@ -15,16 +15,17 @@ use crate::trainer::{Checkpoints, Committed, History, Lineage, Restored, State, 
 
 /// The ledger's name in the folder.
 const LEDGER: &str = "ledger.db";
-/// What the ledger is bound to besides plan and run: the commitment to the key and to what the run is a function of.
+/// The name under which the ledger stores the commitment to the key and to the run's identity, in addition to
+/// plan and run.
 const ORIGIN: &str = "origin";
 
 impl<'a, P: Population> Federation<'a, P> {
-    /// The run called `run` from the parameters `start`, its noise and cohorts from `key`, in `folder`, where its ledger and its
-    /// checkpoint of step 0 are before it returns.
+    /// Starts a run called `run` from the parameters `start`, with noise and cohorts from `key`. Its ledger
+    /// and its checkpoint of step 0 are in `folder` when this returns.
     ///
     /// # Errors
-    /// When plan, users, model, rules and `start` do not fit each other; when there is a run in `folder`, finished or not;
-    /// when files cannot be written.
+    /// If plan, users, model, rules and `start` do not fit each other; if `folder` holds a run, finished or
+    /// not; if files cannot be written.
     pub fn begin(
         setup: Setup<'a, P>,
         folder: &Path,
@@ -49,18 +50,19 @@ impl<'a, P: Population> Federation<'a, P> {
         let (parameters, history) = (start, History::default());
         let mut begun =
             Self { setup, noise, optimizer, parameters, history, lineage, ledger, checkpoints, numbers };
-        // Before anyone is charged: a kill later finds the key again.
+        // Saved before anyone is charged, so that the key survives a kill.
         begun.save()?;
         begun.ledger.bind(ORIGIN, &begun.lineage.origin)?;
         Ok(begun)
     }
 
-    /// The run in `folder`, as its last checkpoint left it. Rounds that were charged or released since are made again, with the
-    /// cohorts that the ledger holds and to the same bits.
+    /// Resumes the run in `folder` from its last checkpoint. Rounds that were charged or released since then
+    /// are repeated with the cohorts in the ledger, with the same bits.
     ///
     /// # Errors
-    /// When there is no unfinished run in `folder`; its files are not those that were committed together, or of another plan,
-    /// population, rule or version of this program; the ledger is absent, of another run, or behind the checkpoint.
+    /// If `folder` holds no unfinished run; if its files were not committed together, or belong to another
+    /// plan, population, rule or version of this program; if the ledger is absent, of another run, or behind
+    /// the checkpoint.
     pub fn resume(setup: Setup<'a, P>, folder: &Path, run: RunId) -> Result<Self, Error> {
         let numbers = setup.numbers()?;
         let checkpoints = Checkpoints::open(folder, run.clone())?;
@@ -89,10 +91,10 @@ impl<'a, P: Population> Federation<'a, P> {
         Ok(Self { setup, noise, optimizer, parameters, history, lineage, ledger, checkpoints, numbers })
     }
 
-    /// Commits a checkpoint; after the last round the results, without the key.
+    /// Commits a checkpoint or, after the last round, the results without the key.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn save(&self) -> Result<(), Error> {
         let Self { lineage, noise, optimizer, parameters, history, setup, checkpoints, .. } = self;
         State { lineage, steps: setup.plan.steps, noise, optimizer, parameters, history }.save(checkpoints)

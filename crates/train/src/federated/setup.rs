@@ -9,15 +9,15 @@ use crate::local::{CHUNK, LocalSteps, Population};
 use crate::optimizer::{Needs, Rule};
 use crate::trainer::Identity;
 
-/// What a run is a function of, apart from its key, the parameters that it starts from and who is there when.
+/// The inputs of a run, apart from its key, its start and the availability of users.
 pub struct Setup<'a, P> {
-    /// Rounds, limits of users, clip norm, noise and the privacy that they give; its batch size is the cohort's.
+    /// Rounds, limits of users, clip norm, noise and privacy; the batch size is the size of the cohort.
     pub plan: &'a VerifiedPlan,
     /// Users, their data and the model.
     pub population: &'a P,
-    /// What a user does in a round.
+    /// The local training of a user in a round.
     pub local: LocalSteps,
-    /// How the server follows the noisy mean of updates.
+    /// The server's optimizer on the noisy mean of updates.
     pub rule: Rule,
 }
 
@@ -30,10 +30,10 @@ impl<P> Clone for Setup<'_, P> {
 impl<P> Copy for Setup<'_, P> {}
 
 impl<P: Population> Setup<'_, P> {
-    /// Refuses a plan, users, a model, rules and a `start` that do not fit each other.
+    /// Checks that plan, users, model, rules and `start` fit each other.
     ///
     /// # Errors
-    /// It names what does not fit.
+    /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.rule.check()?;
         if self.rule.needs() != Needs::Gradients {
@@ -73,7 +73,7 @@ impl<P: Population> Setup<'_, P> {
         ])
     }
 
-    /// The numbers of users by name.
+    /// The index of each user by name.
     pub(super) fn numbers(&self) -> Result<HashMap<String, usize>, InvalidParameter> {
         let mut numbers = HashMap::with_capacity(self.population.users());
         for user in 0..self.population.users() {

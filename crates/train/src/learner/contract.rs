@@ -7,32 +7,34 @@ use crate::model::Evaluation;
 
 /// A model under private training.
 ///
-/// **Privacy rests on [`contribution_sum`](Self::contribution_sum) and [`sum_margin`](Self::sum_margin)**: whoever implements this states
-/// a theorem about floating-point sums (`docs/training.md`). To train a model of your own, implement
-/// [`Network`](super::Network) instead, and let [`Own`](super::Own) clip and sum.
+/// **Privacy rests on [`contribution_sum`](Self::contribution_sum) and [`sum_margin`](Self::sum_margin)**: an
+/// implementation of this trait states a theorem about floating-point sums (`docs/training.md`). To train a
+/// model of your own, implement [`Network`](super::Network) instead, and let [`Own`](super::Own) clip and
+/// sum.
 pub trait Learner: Debug + Sync {
-    /// What it is called in a report.
+    /// The name in reports.
     fn name(&self) -> &str;
 
     /// Length of the parameter vector.
     fn parameters(&self) -> usize;
 
-    /// What a checkpoint knows it by: all that its gradients are a function of beside parameters and examples.
+    /// The identity in checkpoints: everything that determines gradients, apart from parameters and examples.
     fn identity(&self) -> String;
 
-    /// Refuses parameters and examples that are not this model's. A trainer asks once, before the first step.
+    /// Checks that parameters and examples fit this model. A trainer calls this once, before the first step.
     ///
     /// # Errors
-    /// It names what does not fit.
+    /// Names the part that does not fit.
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error>;
 
-    /// The sum over `batch` of what `contribution` makes of the examples' gradients, in double precision, as
-    /// [`clip::contribution_sum`](crate::clip::contribution_sum): an example whose gradient is not finite adds nothing, and neither
-    /// threads nor the others of its batch change what it adds.
+    /// The sum over `batch` of the examples' contributions, in double precision, as
+    /// [`clip::contribution_sum`](crate::clip::contribution_sum): an example whose gradient is not finite
+    /// adds nothing, and neither threads nor the other examples of the batch change an example's
+    /// contribution.
     ///
     /// # Errors
-    /// When the clip norm or a number of `contribution` is out of range, parameters or examples do not fit, or an index is beyond the examples or twice in
-    /// the batch.
+    /// If the clip norm or a number of `contribution` is out of range, parameters or examples do not fit, or
+    /// an index is out of range or occurs twice in the batch.
     fn contribution_sum(
         &self,
         contribution: Contribution,
@@ -42,7 +44,7 @@ pub trait Learner: Debug + Sync {
         clip_norm: f64,
     ) -> Result<GradientSum, Error>;
 
-    /// The sum over `batch` of g_i min(1, clip_norm / |g_i|): that of [`Contribution::Gradient`].
+    /// The sum over `batch` of g_i min(1, clip_norm / |g_i|): the contribution is [`Contribution::Gradient`].
     ///
     /// # Errors
     /// As [`contribution_sum`](Self::contribution_sum).
@@ -56,7 +58,7 @@ pub trait Learner: Debug + Sync {
         self.contribution_sum(Contribution::Gradient, parameters, examples, batch, clip_norm)
     }
 
-    /// The sum over `batch` of the gradients as they are: no privacy, for comparison.
+    /// The sum over `batch` of the unclipped gradients: no privacy, for comparison.
     ///
     /// # Errors
     /// As [`clipped_sum`](Self::clipped_sum).
@@ -67,15 +69,16 @@ pub trait Learner: Debug + Sync {
         batch: &[usize],
     ) -> Result<GradientSum, Error>;
 
-    /// What rounding adds to the sensitivity of such a sum of at most `examples` examples, in clip norms, rounded up: see [`clip::sum_margin`](crate::clip::sum_margin).
+    /// Bound on the effect of rounding on the sensitivity of a sum of at most `examples` examples, in clip
+    /// norms, rounded up: see [`clip::sum_margin`](crate::clip::sum_margin).
     ///
     /// # Errors
-    /// When there is no such bound.
+    /// If no bound is known.
     fn sum_margin(&self, examples: usize) -> Result<f64, Error>;
 
-    /// How well `parameters` do on `examples`; NaN of no examples at all.
+    /// Accuracy and loss of `parameters` on `examples`; NaN without examples.
     ///
     /// # Errors
-    /// When parameters or examples are not this model's, or an operation fails.
+    /// If parameters or examples do not fit this model, or an operation fails.
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error>;
 }

@@ -1,4 +1,4 @@
-//! This crate's models: their per-example gradients are never made.
+//! This crate's models as learners: per-example gradients are never computed explicitly.
 
 use super::contract::Learner;
 use crate::Error;

@@ -1,4 +1,4 @@
-//! One example's gradient through candle's graph.
+//! The gradient of one example, by candle's automatic differentiation.
 
 use antinoise_input::InvalidParameter;
 use candle_core::{DType, Device, Result as TensorResult, Tensor, Var};
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::data::Example;
 use crate::tensor::with_values;
 
-/// The parameters as tensors of these shapes on `device`, outside any graph.
+/// The parameters as tensors of these shapes on `device`, not recorded for differentiation.
 pub(super) fn tensors(
     shapes: &[Vec<usize>],
     parameters: &[f32],
@@ -24,7 +24,7 @@ pub(super) fn tensors(
     Ok(tensors)
 }
 
-/// The parameters of one step, whose uses candle records.
+/// The parameters of one step, recorded for differentiation.
 pub(super) struct Variables {
     variables: Vec<Var>,
     tensors: Vec<Tensor>,
@@ -39,7 +39,7 @@ impl Variables {
         Ok(Self { variables, tensors, count: parameters.len() })
     }
 
-    /// The loss of one example and its gradient, in the order of the flat vector; 0 where the loss does not use a parameter.
+    /// The loss of one example and its gradient, flattened; 0 for parameters that the loss does not use.
     pub(super) fn gradient(
         &self,
         network: &impl Network,
@@ -66,7 +66,7 @@ impl Variables {
     }
 }
 
-/// An operation of the caller's own may say anything of its gradient.
+/// Checks a gradient's shape and type, since a caller's own operation may return anything.
 fn check_shape(index: usize, gradient: &Tensor, variable: &Var) -> Result<(), InvalidParameter> {
     if gradient.shape() == variable.shape() && gradient.dtype() == DType::F32 {
         return Ok(());

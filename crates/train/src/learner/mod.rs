@@ -1,8 +1,9 @@
-//! What a trainer needs of a model.
+//! The interface between a trainer and a model.
 //!
-//! A [`Learner`] makes sums of clipped gradients whose sensitivity it proves, and can be evaluated. There are two: this crate's
-//! [`Model`](crate::model::Model), whose per-example gradients are never made, and [`Own`], which takes any [`Network`] written
-//! on candle and makes them one by one, a pass an example. `examples/own_model.rs` trains a small transformer so.
+//! A [`Learner`] computes sums of clipped gradients with a proven sensitivity, and can be evaluated. There
+//! are two kinds: this crate's [`Model`](crate::model::Model), which never computes per-example gradients,
+//! and [`Own`], which takes any [`Network`] written in candle and computes them one by one, a pass per
+//! example. `examples/own_model.rs` trains a small transformer with it.
 
 mod contract;
 mod ghost;

@@ -2,12 +2,13 @@ use candle_core::{Result as TensorResult, Tensor, bail};
 
 use crate::data::Example;
 
-/// A model of anyone's, written in candle's operations on one example at a time.
+/// A model of your own, written in candle's operations on one example at a time.
 ///
-/// Parameters come as tensors of single precision, one a shape, on the CPU or where [`Own::on`](super::Own::on) says: what is made of
-/// an example belongs there too, `parameters[0].device()`. What is computed must be a function of them and of
-/// the one example: no state that one example leaves for the next, no random numbers, no threads' order. Gradients are taken
-/// through candle's graph, so that parameters may be used in any way, or not at all.
+/// Parameters are tensors of single precision, one per shape, on the CPU or on the device set by
+/// [`Own::on`](super::Own::on); tensors made from an example must be on the same device,
+/// `parameters[0].device()`. Results must be a function of the parameters and the one example: no state
+/// carried from one example to the next, no random numbers, no dependence on the order of threads. Gradients
+/// come from candle's automatic differentiation, so that parameters may be used in any way, or not at all.
 ///
 /// ```
 /// use antinoise_train::data::Example;
@@ -36,23 +37,23 @@ use crate::data::Example;
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
 pub trait Network: Sync {
-    /// What a checkpoint knows it by: its kind, its sizes, and whatever else changes what it computes.
+    /// The identity in checkpoints: its kind, its sizes, and everything else that changes its results.
     fn identity(&self) -> String;
 
-    /// The shapes of its parameters, in the order in which they lie in the flat vector, each row by row.
+    /// The shapes of its parameters, in their order in the flat vector; each tensor is row-major.
     fn shapes(&self) -> Vec<Vec<usize>>;
 
-    /// One number a class (logits), of any shape.
+    /// The logits: one number per class, in a tensor of any shape.
     ///
     /// # Errors
-    /// When an operation fails.
+    /// If an operation fails.
     fn outputs(&self, parameters: &[Tensor], example: Example) -> TensorResult<Tensor>;
 
     /// The loss whose gradient is clipped: one number of single precision. Default: the cross entropy of
     /// [`outputs`](Self::outputs) with the label, in nats.
     ///
     /// # Errors
-    /// When an operation fails.
+    /// If an operation fails.
     fn loss(&self, parameters: &[Tensor], example: Example) -> TensorResult<Tensor> {
         let logits = self.outputs(parameters, example)?.flatten_all()?;
         let label = example.label as usize;
@@ -63,10 +64,11 @@ pub trait Network: Sync {
         shifted.exp()?.sum_all()?.log()? - shifted.get(label)?
     }
 
-    /// Whether it answers right, which accuracies count. Default: the largest of [`outputs`](Self::outputs) is the label's.
+    /// Whether the model's answer is right, for accuracies. Default: the largest of
+    /// [`outputs`](Self::outputs) is the label's.
     ///
     /// # Errors
-    /// When an operation fails.
+    /// If an operation fails.
     fn is_right(&self, parameters: &[Tensor], example: Example) -> TensorResult<bool> {
         let logits = self.outputs(parameters, example)?.flatten_all()?;
         Ok(logits.argmax(0)?.to_scalar::<u32>()? == example.label)

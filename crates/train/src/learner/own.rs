@@ -13,11 +13,13 @@ use crate::clip::{self, Clip, Contribution, GradientSum, check_batch, sum_of_who
 use crate::data::Examples;
 use crate::model::Evaluation;
 
-/// A [`Network`] under private training: one backward pass an example, on all threads or on a GPU ([`on`](Self::on)), then
-/// clipping and sums as for this crate's models, with the same proof (`docs/training.md`).
+/// A [`Network`] under private training: one backward pass per example, on all threads or on a GPU
+/// ([`on`](Self::on)), then clipping and sums as for this crate's models, with the same proof
+/// (`docs/training.md`).
 ///
-/// A pass sees one example alone, so that an example's gradient depends on no other one. A step takes as long as its passes: a
-/// model that [`Model`](crate::model::Model) can say is many times faster there.
+/// A pass sees only one example, so that an example's gradient does not depend on others. A step takes as
+/// long as its passes: a model that can be expressed as a [`Model`](crate::model::Model) is many times faster
+/// there.
 pub struct Own<N> {
     name: String,
     network: N,
@@ -26,15 +28,15 @@ pub struct Own<N> {
     place: Place,
 }
 
-/// Examples whose sum one thread makes. It follows from nothing, so that sums are made in the same order everywhere.
+/// Examples per sum of one thread. A constant, so that summation order does not depend on the machine.
 const CHUNK: usize = 8;
 const MAX_PARAMETERS: usize = 1 << 32;
 
 impl<N: Network> Own<N> {
-    /// `network`, called `name` in reports.
+    /// Wraps `network`; `name` is its name in reports.
     ///
     /// # Errors
-    /// When it has no parameters, or more than 2^32.
+    /// If the network has no parameters, or more than 2^32.
     pub fn new(name: &str, network: N) -> Result<Self, InvalidParameter> {
         let shapes = network.shapes();
         let sizes = shapes.iter().map(|shape| shape.iter().try_fold(1usize, |size, &d| size.checked_mul(d)));
@@ -47,12 +49,13 @@ impl<N: Network> Own<N> {
         Ok(Self { name: name.into(), network, shapes, parameters, place: Place::CPU })
     }
 
-    /// The same with its passes on `device`, a GPU say (feature `cuda`); without this they run on the CPU.
+    /// Runs passes on `device`, a GPU say (feature `cuda`); the default is the CPU.
     ///
-    /// Parameters are put there, and gradients come back to be clipped and summed on the CPU, as ever. On a device that is no CPU,
-    /// passes and what follows run one after the other, in one thread. Tensors that the network holds belong there too, put
-    /// there by the thread that trains, or followed by [`Device::synchronize`]. Bits differ between devices: a checkpoint of a
-    /// run on the CPU is refused on a GPU, and the other way round (`docs/training.md`).
+    /// Parameters are copied to the device, and gradients are copied back to be clipped and summed on the
+    /// CPU. On a device other than the CPU, passes run one after the other, in one thread. Tensors that the
+    /// network holds must be on the same device, copied there by the thread that trains or before a
+    /// [`Device::synchronize`]. Bits differ between devices: a GPU run cannot resume a checkpoint of a CPU
+    /// run, nor the reverse (`docs/training.md`).
     ///
     /// ```
     /// # use antinoise_train::data::Example;
@@ -60,7 +63,7 @@ impl<N: Network> Own<N> {
     /// # use candle_core::{Device, Result, Tensor};
     /// # struct Linear;
     /// impl Network for Linear {
-    ///     // Rows go where the parameters are.
+    ///     // Inputs go to the device of the parameters.
     ///     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
     ///         Tensor::from_slice(example.features, (1, 64), parameters[0].device())?.matmul(&parameters[0])
     ///     }
@@ -76,7 +79,7 @@ impl<N: Network> Own<N> {
     /// ```
     ///
     /// # Errors
-    /// When the device cannot be used.
+    /// If the device cannot be used.
     pub fn on(self, device: Device) -> Result<Self, Error> {
         Ok(Self { place: Place::on(device)?, ..self })
     }
@@ -135,7 +138,8 @@ impl<N: Network> Learner for Own<N> {
         format!("{network:?} of shapes {:?} in chunks of {CHUNK}{place}", self.shapes)
     }
 
-    /// Takes the gradients of the first and the last example too, and of the first again, whose bits must not have changed.
+    /// Also computes the gradients of the first and the last example, and the first one again: its bits must
+    /// be the same.
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
         self.check_length(parameters)?;
         let Some(last) = examples.len().checked_sub(1) else { return Ok(()) };
@@ -222,7 +226,7 @@ mod tests {
     use super::*;
     use crate::data::{Example, digits};
 
-    /// Logistic regression that knows who asked it.
+    /// Logistic regression that records the threads that call it.
     #[derive(Default)]
     struct Linear(Mutex<HashSet<ThreadId>>);
 
@@ -241,7 +245,8 @@ mod tests {
         }
     }
 
-    /// What is done on a device that is no CPU, on the CPU: all passes of all callers in one thread, and no bit is another.
+    /// The handling of other devices, on the CPU: one thread does all passes of all callers, and no bit
+    /// changes.
     #[test]
     fn one_thread_does_all_passes_and_makes_the_same_bits() {
         let mut one = Own::new("linear", Linear::default()).unwrap();

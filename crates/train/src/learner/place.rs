@@ -1,4 +1,4 @@
-//! Where passes run.
+//! The device on which passes run.
 
 use antinoise_input::InvalidParameter;
 use candle_core::{DType, Device, Error as TensorError, Tensor};
@@ -6,10 +6,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::Error;
 
-/// A device, and who works on it: all threads on the CPU, one thread of its own elsewhere.
+/// A device and its threads: all threads on the CPU, one dedicated thread on other devices.
 ///
-/// candle queues what a thread does on a GPU in a stream of that thread's, and streams do not wait for each other: what one thread
-/// uploaded may not be there yet when another reads it. In one thread everything is done in the order in which it is written.
+/// candle queues the GPU work of each thread in a stream of its own, and streams do not wait for each other:
+/// data that one thread uploaded may not have arrived when another thread reads them. With one thread, all
+/// work is done in order.
 pub(super) struct Place {
     device: Device,
     worker: Option<ThreadPool>,
@@ -18,7 +19,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) const CPU: Self = Self { device: Device::Cpu, worker: None };
 
-    /// Fails where there is no such device: its first use is here.
+    /// Uses the device once, so that an absent device fails here.
     pub(super) fn on(device: Device) -> Result<Self, Error> {
         if device.is_cpu() {
             return Ok(Self::CPU);
@@ -36,7 +37,7 @@ impl Place {
         &self.device
     }
 
-    /// What a checkpoint knows it by, since devices round differently; nothing on the CPU.
+    /// The device in a checkpoint's identity, since devices round differently; empty for the CPU.
     pub(super) fn identity(&self) -> &'static str {
         match self.device {
             Device::Cpu => "",
@@ -45,12 +46,12 @@ impl Place {
         }
     }
 
-    /// What `work` makes, by who works on the device.
+    /// Runs `work` on the device's thread or, for the CPU, on the calling thread.
     pub(super) fn run<R: Send>(&self, work: impl FnOnce() -> Result<R, Error> + Send) -> Result<R, Error> {
         let made = match &self.worker {
             None => work(),
             Some(worker) => {
-                // What the caller's thread uploaded for its network must be there first.
+                // Uploads of the calling thread for its network must be complete first.
                 self.device.synchronize()?;
                 worker.install(work)
             }
@@ -59,7 +60,7 @@ impl Place {
     }
 }
 
-/// Says how a network that mixes devices is mended; other errors as they are.
+/// Turns candle's device-mismatch error into one that says how to fix it.
 fn of_two_devices(error: Error) -> Error {
     fn mixed(error: &TensorError) -> Option<String> {
         match error {

@@ -1,4 +1,4 @@
-//! The sum of a cohort's clipped updates.
+//! The sum of the clipped updates of a cohort.
 
 use antinoise_noise::KeyedRng;
 
@@ -7,11 +7,11 @@ use super::steps::{LocalSteps, Room};
 use crate::Error;
 use crate::clip::{Clip, GradientSum, sum_of_whole};
 
-/// Users whose updates are made and added one after the other: what one thread takes at a time.
+/// Users whose updates one thread computes and adds one after the other.
 pub(crate) const CHUNK: usize = 4;
 
-/// The sum over `cohort` of u_i min(1, clip_norm / |u_i|), for updates u_i from the parameters `start`; as they are without a
-/// clip norm. `rng` gives a user's own generator.
+/// The sum over `cohort` of u_i min(1, clip_norm / |u_i|), for updates u_i from the parameters `start`;
+/// without `clip`, of the updates themselves. `rng` returns the random generator of a user.
 pub(crate) fn cohort_sum<P: Population>(
     population: &P,
     local: LocalSteps,

@@ -1,4 +1,4 @@
-//! A model of layers and labelled examples, some of which belong to the same user.
+//! Users as groups of labelled examples, with a model of this crate.
 
 use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use crate::clip::plain_sum;
 use crate::data::Examples;
 use crate::model::Model;
 
-/// Examples by user, on a [`Model`].
+/// Examples grouped by user, with a [`Model`].
 ///
 /// ```
 /// use antinoise_train::local::{Population, UserExamples};
@@ -30,10 +30,11 @@ pub struct UserExamples<'a> {
 }
 
 impl<'a> UserExamples<'a> {
-    /// Example i belongs to the user `user_of[i]`; users are numbered in the order of their first examples.
+    /// Groups examples: example i belongs to the user `user_of[i]`. Users are numbered in the order of their
+    /// first examples.
     ///
     /// # Errors
-    /// When the model is not one for the examples, or there is not one user an example.
+    /// If the model does not fit the examples, or the numbers of users and examples differ.
     pub fn new(model: &'a Model, examples: &'a Examples, user_of: &[String]) -> Result<Self, Error> {
         model.check(&vec![0.0; model.parameters()], examples)?;
         if user_of.len() != examples.len() {

@@ -1,4 +1,5 @@
-//! What a user of a federated run computes by itself: local steps on its own examples, and the clipped sum of a cohort.
+//! The computation of a user in a federated run: local steps on its own examples; and the clipped sum of a
+//! cohort.
 
 mod cohort;
 mod examples;

@@ -1,35 +1,36 @@
-//! Users with data of their own, and a model.
+//! Populations: users with their data, and a model.
 
 use crate::Error;
 
-/// Users, each with examples of its own, and a model whose loss on them has a gradient: what federated training asks for.
+/// A population for federated training: users, each with examples, and a model with a loss and its gradient.
 ///
-/// What is said of a user must be a function of that user's data and of the arguments alone: the sensitivity of a round's sum
-/// rests on it.
+/// Every result about a user must be a function of that user's data and of the arguments only: the
+/// sensitivity of a round's sum rests on it.
 pub trait Population: Sync {
-    /// What a thread needs to make gradients, and can use again.
+    /// Reusable memory of a thread for computing gradients.
     type Memory: Send;
 
-    /// A thread's memory.
+    /// Memory for one thread.
     fn memory(&self) -> Self::Memory;
 
-    /// d: parameters of the model, in one flat vector.
+    /// Number of parameters of the model, in one flat vector.
     fn parameters(&self) -> usize;
 
-    /// N: users, who are numbered from 0.
+    /// Number of users, who are numbered from 0.
     fn users(&self) -> usize;
 
-    /// What a ledger calls a user: no two users have one name.
+    /// The unique name of a user in the ledger.
     fn name(&self, user: usize) -> &str;
 
-    /// How many examples a user has; 0 is allowed, and its updates are then 0.
+    /// Number of a user's examples. It may be 0; the user's updates are then 0.
     fn examples(&self, user: usize) -> usize;
 
-    /// Replaces `gradient` by that of the mean loss of these examples of `user` at `parameters`, and gives that loss, in
-    /// nats. `examples` holds at least one, each below [`Population::examples`].
+    /// Writes to `gradient` the gradient at `parameters` of the mean loss over these examples of `user`;
+    /// returns the loss, in nats. `examples` holds at least one index, each below [`Population::examples`].
     ///
     /// # Errors
-    /// When the model cannot be computed. What is not finite is no error: such an update adds nothing.
+    /// If the model cannot be computed. Results that are not finite are no error: such an update adds
+    /// nothing.
     fn gradient(
         &self,
         memory: &mut Self::Memory,
@@ -39,6 +40,6 @@ pub trait Population: Sync {
         gradient: &mut [f32],
     ) -> Result<f64, Error>;
 
-    /// A digest of model and data: a run that is resumed must find the same.
+    /// A digest of model and data, which must be the same when a run is resumed.
     fn identity(&self) -> String;
 }

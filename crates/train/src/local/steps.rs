@@ -1,4 +1,4 @@
-//! A user's own training in a round.
+//! The local training of a user in a round.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 use antinoise_plan::Batches;
@@ -7,41 +7,43 @@ use rand_core::Rng;
 use super::population::Population;
 use crate::Error;
 
-/// How a user trains on its own examples, from the server's parameters theta:
+/// The local training of a user on its own examples, from the server's parameters theta:
 ///
 /// ```text
 /// u <- 0;  for each batch of the user's examples:  u <- u + learning_rate gradient(theta - u)
 /// ```
 ///
-/// The update u, a pseudo-gradient, is what the server clips and sums. Examples are shuffled for each epoch and cut into batches
-/// whose sizes differ by at most one.
+/// The server clips and sums the updates u (pseudo-gradients). Examples are shuffled in each epoch and cut
+/// into batches whose sizes differ by at most one.
 ///
-/// One step on all examples with rate 1 is the user's mean gradient: [`LocalSteps::ONE_GRADIENT`] makes DP-FedAvg the
-/// ordinary DP-SGD of users, whose gradients are averaged over their examples and clipped as one.
+/// One step on all examples with rate 1 returns the user's mean gradient: [`LocalSteps::ONE_GRADIENT`] turns
+/// DP-FedAvg into ordinary user-level DP-SGD, where a user's gradient is averaged over its examples and
+/// clipped once.
 ///
 /// # Source
-/// H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, Learning Differentially Private Recurrent Language Models, arXiv:1710.06963.
+/// H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, Learning Differentially Private Recurrent Language Models,
+/// arXiv:1710.06963.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocalSteps {
-    /// Above 0.
+    /// The learning rate, above 0.
     pub learning_rate: f64,
-    /// Most examples in a batch.
+    /// Maximum number of examples in a batch.
     pub batch_size: usize,
     /// Passes over a user's examples.
     pub epochs: usize,
-    /// Most steps, however many examples there are.
+    /// Maximum number of steps, for any number of examples.
     pub most_steps: usize,
 }
 
 impl LocalSteps {
-    /// The user's mean gradient, exactly.
+    /// The user's mean gradient.
     pub const ONE_GRADIENT: Self =
         Self { learning_rate: 1.0, batch_size: usize::MAX, epochs: 1, most_steps: 1 };
 
-    /// The same, if its numbers are in range.
+    /// Returns these settings if their numbers are in range.
     ///
     /// # Errors
-    /// Names the number that is not.
+    /// Names the number that is out of range.
     pub fn check(self) -> Result<Self, InvalidParameter> {
         positive("local learning rate", self.learning_rate)?;
         at_least("local batch size", self.batch_size, 1)?;
@@ -50,8 +52,8 @@ impl LocalSteps {
         Ok(self)
     }
 
-    /// Makes the update of `user` from `start`, and gives the loss of the first batch, before any step; 0 for a user without
-    /// examples, whose update is 0.
+    /// Computes the update of `user` from `start`; returns the loss of the first batch before any step. For a
+    /// user without examples, update and loss are 0.
     pub(crate) fn update<P: Population>(
         self,
         population: &P,
@@ -84,12 +86,12 @@ impl LocalSteps {
     }
 }
 
-/// What a thread needs to make updates.
+/// The memory of a thread for computing updates.
 pub(crate) struct Room<P: Population> {
     memory: P::Memory,
     moved: Vec<f32>,
     gradient: Vec<f32>,
-    /// u.
+    /// The update u.
     pub(crate) update: Vec<f32>,
 }
 

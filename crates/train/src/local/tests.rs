@@ -1,4 +1,4 @@
-//! Cohorts' sums: what one user may move, whatever its update.
+//! Sums of cohorts: the change due to one user, for any update.
 
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 
@@ -8,7 +8,7 @@ use crate::clip::{Clip, GradientSum, plain_sum, sum_margin};
 use crate::data::digits;
 use crate::model::Model;
 
-/// Users whose gradient at theta is theta minus their own vector; user 3's is not finite.
+/// Users whose gradient at theta is theta minus a vector of their own; the gradient of user 3 is not finite.
 struct Pulls {
     scale: f32,
     broken: f32,
@@ -145,7 +145,7 @@ fn one_local_step_of_rate_one_is_the_mean_gradient() {
 
 #[test]
 fn steps_are_as_many_as_said() {
-    // Without a pull of its own, theta - u shrinks by 1 - rate a step: u counts the steps.
+    // With a zero vector, theta - u shrinks by 1 - rate a step: u counts the steps.
     let population = Pulls { scale: 0.0, broken: 0.0 };
     let steps = |user: usize, local: LocalSteps| {
         let sum = cohort_sum(&population, local, &[1.0; DIM], &[user], None, rng).unwrap();

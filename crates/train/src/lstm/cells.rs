@@ -1,21 +1,21 @@
-//! What happens to each number by itself: gates, cells, probabilities.
+//! Elementwise functions: gates, cells, probabilities.
 
 use super::scalar::{exp, sigmoid, tanh};
 use crate::vectorized::vectorized;
 
-/// Numbers side by side.
+/// Numbers processed together.
 const LANES: usize = 16;
 
-/// The cells of a few sequences at one time, `hidden` numbers each.
+/// The cells of several sequences at one time, `hidden` numbers each.
 pub(super) struct Cells<'a> {
-    /// c before the step.
+    /// The cell state c before the step.
     pub(super) c_before: &'a [f32],
-    /// tanh c after it.
+    /// tanh of the cell state after the step.
     pub(super) open: &'a mut [f32],
     pub(super) hidden: usize,
 }
 
-/// Sixteen cells of a sequence.
+/// Sixteen cells of one sequence.
 #[derive(Default)]
 struct Lanes {
     /// i, f, g and o.
@@ -27,7 +27,7 @@ struct Lanes {
 }
 
 vectorized! {
-    /// A step forward: the gates' functions, c, tanh c and h.
+    /// A forward step: activations of the gates, c, tanh c and h.
     fn forward(lanes: &mut Lanes) {
         let Lanes { gates: [i, f, g, o], c_before, c, open, h } = lanes;
         for j in 0..LANES {
@@ -43,8 +43,8 @@ vectorized! {
 }
 
 vectorized! {
-    /// Backwards: `h` and `c` hold gradients after the step; gates become their gradients before their functions, `c` the
-    /// gradient before the step.
+    /// A backward step. On entry `h` and `c` hold the gradients after the step; on return the gates hold the
+    /// gradients of their pre-activations, and `c` the gradient before the step.
     fn backward(lanes: &mut Lanes) {
         let Lanes { gates: [i, f, g, o], c_before, c, open, h } = lanes;
         for j in 0..LANES {
@@ -59,7 +59,7 @@ vectorized! {
     }
 }
 
-/// Copies the sixteen numbers from `at` on, or what is left of them.
+/// Copies the sixteen numbers from `at` on, or the rest if there are fewer.
 fn load(lane: &mut [f32; LANES], from: &[f32]) {
     match from.first_chunk() {
         Some(whole) => *lane = *whole,
@@ -75,7 +75,8 @@ fn store(lane: &[f32; LANES], to: &mut [f32]) {
 }
 
 impl Cells<'_> {
-    /// A step forward. `gates` hold i, f, g and o of each sequence before their functions, and after them.
+    /// A forward step. On entry `gates` hold the pre-activations i, f, g and o of each sequence; on return
+    /// their activations.
     pub(super) fn step(self, gates: &mut [f32], c: &mut [f32], h: &mut [f32]) {
         let Self { c_before, open, hidden } = self;
         let mut lanes = Lanes::default();
@@ -94,8 +95,8 @@ impl Cells<'_> {
         }
     }
 
-    /// The same backwards: from the gradients of h and c after the step to those of the gates before their functions, in
-    /// their place, and of c before the step.
+    /// A backward step: from the gradients of h and c after the step to the gradients of the gates'
+    /// pre-activations, in place, and of c before the step.
     pub(super) fn step_back(self, gates: &mut [f32], dh: &[f32], dc: &mut [f32]) {
         let Self { c_before, open, hidden } = self;
         let mut lanes = Lanes::default();
@@ -129,7 +130,7 @@ fn store_gates(lanes: &Lanes, gates: &mut [f32], hidden: usize, at: std::ops::Ra
 }
 
 vectorized! {
-    /// x <- e^(x - highest), and their sum.
+    /// x <- e^(x - highest); `sum` <- their sum.
     fn exponentials(logits: &mut [f32], highest: f32, sum: &mut f32) {
         let mut sums = [0f32; LANES];
         let (lanes, rest) = logits.as_chunks_mut::<LANES>();
@@ -147,7 +148,8 @@ vectorized! {
     }
 }
 
-/// Logits become probabilities; gives -ln of the target's, and whether none is likelier.
+/// Turns logits into probabilities; returns -ln of the target's probability, and whether no symbol is
+/// likelier.
 pub(super) fn probabilities(logits: &mut [f32], target: usize) -> (f64, bool) {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let own = logits[target] - highest;

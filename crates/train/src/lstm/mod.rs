@@ -1,8 +1,8 @@
-//! A character model for users: an LSTM, forward and backward by hand.
+//! A character-level LSTM for users, with handwritten forward and backward passes.
 //!
-//! It is written for one small model on many small users: parameters are one flat vector, a user's sequences go through it
-//! side by side, every product is a small one on one thread, and what a pass needs is allocated once a thread. Threads share
-//! users, not products.
+//! Designed for one small model on many small users: parameters are one flat vector, a user's sequences are
+//! processed together, every product is small and runs on one thread, and the memory of a pass is allocated
+//! once per thread. Threads share users, not products.
 
 mod cells;
 mod pass;

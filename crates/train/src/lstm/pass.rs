@@ -1,27 +1,27 @@
-//! Forward and backward through time, over a few sequences at once.
+//! Forward and backward passes through time, over several sequences at once.
 //!
-//! Rows of all buffers are places in time, and within them sequences: row t count + i is sequence i at time t. Shorter
-//! sequences are filled up with symbol 0, whose logits have no gradient.
+//! In all buffers, row t * count + i is sequence i at time t. Shorter sequences are padded with symbol 0,
+//! whose logits have no gradient.
 
 use super::cells::{Cells, probabilities};
 use super::product::{Panels, Strided};
 use super::shape::Lstm;
 
-/// What one thread needs for a pass; it grows to what the longest pass needs and is used again.
+/// The memory of one thread for a pass; it grows to the size of the longest pass and is reused.
 #[derive(Default)]
 pub struct Memory {
-    /// Symbols that come in, and which are to be foretold; -1 where there is none.
+    /// Input symbols, and target symbols; -1 for no target.
     inputs: Vec<u8>,
     targets: Vec<i16>,
     embedded: Vec<f32>,
-    /// The gates before and after their functions, and then their gradients.
+    /// Pre-activations of the gates, then activations, then gradients.
     gates: Vec<f32>,
-    /// c and h, with one time more, before the first.
+    /// c and h at all times, preceded by one time for the start.
     cells: Vec<f32>,
     hidden: Vec<f32>,
     /// tanh c.
     open: Vec<f32>,
-    /// Logits, and then their gradients.
+    /// Logits, then their gradients.
     logits: Vec<f32>,
     hidden_gradients: Vec<f32>,
     cell_gradients: Vec<f32>,
@@ -30,14 +30,14 @@ pub struct Memory {
     other: Panels,
 }
 
-/// What was foretold.
+/// Figures of merit of predicted symbols.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Told {
     /// Sum of -ln p over the symbols, in nats.
     pub(super) loss: f64,
-    /// Symbols that were the likeliest.
+    /// Number of symbols to which the model gave the largest probability.
     pub(super) right: usize,
-    /// Symbols that were to be foretold.
+    /// Number of predicted symbols.
     pub(super) symbols: usize,
 }
 
@@ -48,24 +48,24 @@ impl Told {
     }
 }
 
-/// Symbols that follow one another: each is foretold from those before it; the first from `before`.
+/// Consecutive symbols, each predicted from those before it; the first one from `before`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sequence<'a> {
     pub(super) before: u8,
     pub(super) symbols: &'a [u8],
 }
 
-/// Columns of a matrix that lies row by row.
+/// A row-major matrix.
 fn rows(numbers: &[f32], columns: usize) -> Strided<'_> {
     Strided { numbers, row: columns, column: 1 }
 }
 
-/// The same matrix, transposed.
+/// The transpose of a row-major matrix.
 fn turned(numbers: &[f32], columns: usize) -> Strided<'_> {
     Strided { numbers, row: 1, column: columns }
 }
 
-/// The first `length` numbers, all 0.
+/// The first `length` numbers, set to 0.
 fn zeroed(numbers: &mut Vec<f32>, length: usize) -> &mut [f32] {
     if numbers.len() < length {
         numbers.resize(length, 0.0);
@@ -75,7 +75,7 @@ fn zeroed(numbers: &mut Vec<f32>, length: usize) -> &mut [f32] {
 }
 
 impl Memory {
-    /// Sets out sequences; gives the number of times.
+    /// Lays out sequences as inputs and targets; returns the numbers of times and of sequences.
     fn set_out<'a>(&mut self, sequences: impl Iterator<Item = Sequence<'a>> + Clone) -> (usize, usize) {
         let count = sequences.clone().count();
         let times = sequences.clone().map(|sequence| sequence.symbols.len()).max().unwrap_or(0);
@@ -96,7 +96,7 @@ impl Memory {
 }
 
 impl Lstm {
-    /// Foretells sequences, all at once.
+    /// Predicts the symbols of all sequences.
     pub(super) fn foretell<'a>(
         &self,
         memory: &mut Memory,
@@ -107,7 +107,7 @@ impl Lstm {
         self.forward(memory, parameters, times, count)
     }
 
-    /// The same, and the gradient of the mean of -ln p over all their symbols, which replaces `gradient`.
+    /// As [`Self::foretell`]; also writes to `gradient` the gradient of the mean of -ln p over all symbols.
     pub(super) fn learn<'a>(
         &self,
         memory: &mut Memory,
@@ -196,7 +196,7 @@ impl Lstm {
         add_columns(logits, symbols, &mut gradient[parts.output_bias]);
         other.pack(rows(logits, symbols), all, symbols);
         other.add_product(turned(&h[count * hidden..], hidden), hidden, &mut gradient[parts.output.clone()]);
-        // One time more, after the last.
+        // One row more, for the time after the last.
         let dh = zeroed(hidden_gradients, all * hidden);
         other.pack(turned(&parameters[parts.output], symbols), symbols, hidden);
         other.add_product(rows(logits, symbols), all, dh);
@@ -231,7 +231,7 @@ impl Lstm {
     }
 }
 
-/// Adds the sum of each column.
+/// Adds to `sums` the sum of each column.
 fn add_columns(numbers: &[f32], columns: usize, sums: &mut [f32]) {
     for row in numbers.chunks_exact(columns) {
         sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);

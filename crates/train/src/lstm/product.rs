@@ -1,12 +1,13 @@
-//! Small products of matrices in single precision, for one thread, without allocation.
+//! Small matrix products in single precision, on one thread, without allocation.
 //!
-//! Multiplications and additions stay apart and in a fixed order: every instruction set gives the same bits.
+//! Multiplications and additions are not fused and have a fixed order: every instruction set gives the same
+//! bits.
 
 use crate::vectorized::vectorized;
 
 /// Columns of a panel.
 const WIDE: usize = 32;
-/// Rows that share the panel's loads.
+/// Rows that share the loads of a panel.
 const TALL: usize = 4;
 
 /// A matrix whose element (i, k) is `numbers[i * row + k * column]`.
@@ -17,8 +18,8 @@ pub(super) struct Strided<'a> {
     pub(super) column: usize,
 }
 
-/// The right factor of products: its columns in panels of 32, one after the other, rows of a panel side by side, so that a
-/// product reads it from one end to the other.
+/// The right factor of products, packed: panels of 32 columns one after the other, each panel row by row, so
+/// that a product reads it from beginning to end.
 #[derive(Default)]
 pub(super) struct Panels {
     numbers: Vec<f32>,
@@ -27,7 +28,7 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Takes the `rows` x `columns` matrix `from`.
+    /// Packs the `rows` x `columns` matrix `from`.
     pub(super) fn pack(&mut self, from: Strided, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows, columns);
         let length = columns.div_ceil(WIDE) * rows * WIDE;
@@ -51,7 +52,7 @@ impl Panels {
         }
     }
 
-    /// to += left times this; `to` has `rows` rows, as `left` has.
+    /// to += left * self; `left` and `to` have `rows` rows.
     pub(super) fn add_product(&self, left: Strided, rows: usize, to: &mut [f32]) {
         let length = self.columns.div_ceil(WIDE) * self.rows * WIDE;
         if length == 0 {

@@ -1,11 +1,12 @@
-//! Functions of one number that a compiler makes many of at once.
+//! Scalar functions that the compiler vectorises.
 
-/// e^x within 2e-7 of itself for |x| <= 87, beyond at the ends of that range; NaN for NaN.
+/// e^x with relative error at most 2e-7 for |x| <= 87; x is clamped to that range; NaN for NaN.
 ///
-/// x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that r is exact; e^r by its series of degree 7; the bits of n become the exponent.
+/// x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is split in two so that r is exact; e^r by its series of
+/// degree 7; the bits of n become the exponent.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    /// Adding it leaves the nearest whole number in the last bits.
+    /// Adding it leaves the nearest integer in the last bits.
     const ROUND: f32 = 12_582_912.0;
     const HIGH: f32 = 0.693_359_4;
     const LOW: f32 = -2.121_944_4e-4;

@@ -1,4 +1,4 @@
-//! Where a model's parameters lie in one flat vector.
+//! The layout of a model's parameters in one flat vector.
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ use rand_core::Rng;
 /// logits_t = h_t U + d                                    U: hidden x symbols
 /// ```
 ///
-/// In the vector of parameters E, W_x, W_h, b, U and d lie one after the other, row by row. h and c start at 0.
+/// The vector of parameters is E, W_x, W_h, b, U and d, one after the other, each row-major. h and c start
+/// at 0.
 ///
 /// ```
 /// use antinoise_train::lstm::Lstm;
@@ -31,7 +32,7 @@ pub struct Lstm {
     pub(super) hidden: usize,
 }
 
-/// The ranges of the parts.
+/// The ranges of the parameter groups.
 pub(super) struct Parts {
     pub(super) embedding: Range<usize>,
     pub(super) input: Range<usize>,
@@ -47,7 +48,7 @@ impl Lstm {
     /// The model of these sizes.
     ///
     /// # Errors
-    /// When there are fewer than 2 or more than 256 symbols, or another size is 0 or above 16,384.
+    /// If there are fewer than 2 or more than 256 symbols, or another size is 0 or above 16,384.
     pub fn new(symbols: usize, embedding: usize, hidden: usize) -> Result<Self, InvalidParameter> {
         between("symbols", symbols, 2, 256, "what a byte holds")?;
         for (name, size) in [("embedding", embedding), ("hidden", hidden)] {
@@ -57,7 +58,7 @@ impl Lstm {
         Ok(Self { symbols, embedding, hidden })
     }
 
-    /// How many parameters it has.
+    /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.parts().output_bias.end
     }
@@ -79,10 +80,10 @@ impl Lstm {
         }
     }
 
-    /// Parameters to start from, drawn from `random`: embeddings uniform in +-1, weights in +-1 / sqrt(hidden), forget gates
-    /// open (bias 1), other biases 0.
+    /// Random initial parameters: embeddings uniform in +-1, weights uniform in +-1 / sqrt(hidden), forget
+    /// gates open (bias 1), other biases 0.
     ///
-    /// They need not be secret: privacy never rests on them.
+    /// They need not be secret: privacy does not rest on them.
     pub fn initial_parameters(&self, random: &mut impl Rng) -> Vec<f32> {
         let parts = self.parts();
         let mut unit = || 2.0 * ((random.next_u32() >> 8) as f32 / (1 << 24) as f32) - 1.0;

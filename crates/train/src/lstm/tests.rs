@@ -1,4 +1,5 @@
-//! The model against finite differences, candle's own differentiation, and itself in other company.
+//! The model against finite differences, against candle's automatic differentiation, and against itself in
+//! other batches.
 
 use candle_core::{D, DType, Device, Result as TensorResult, Tensor, Var};
 use chacha20::ChaCha8Rng;
@@ -23,12 +24,12 @@ fn sequences(texts: &[Vec<u8>]) -> impl Iterator<Item = Sequence<'_>> + Clone {
 
 fn start(model: &Lstm) -> Vec<f32> {
     let mut start = model.initial_parameters(&mut ChaCha8Rng::seed_from_u64(3));
-    // Biases that are 0 hide mistakes.
+    // Biases of 0 would hide mistakes.
     start.iter_mut().enumerate().for_each(|(i, x)| *x += 0.1 * (i as f32).sin());
     start
 }
 
-/// Mean loss and gradient.
+/// The mean loss and its gradient.
 fn learned(model: &Lstm, parameters: &[f32], texts: &[Vec<u8>]) -> (f64, Vec<f32>) {
     let mut gradient = vec![f32::NAN; model.parameters()];
     let told = model.learn(&mut Memory::default(), parameters, sequences(texts), &mut gradient);
@@ -36,7 +37,7 @@ fn learned(model: &Lstm, parameters: &[f32], texts: &[Vec<u8>]) -> (f64, Vec<f32
     (told.loss / told.symbols as f64, gradient)
 }
 
-/// The same by candle, in double precision, from the formulas.
+/// The mean loss and its gradient by candle, in double precision, from the formulas.
 fn by_candle(model: &Lstm, parameters: &[f32], texts: &[Vec<u8>]) -> TensorResult<(f64, Vec<f64>)> {
     let (device, parts) = (&Device::Cpu, model.parts());
     let wide: Vec<f64> = parameters.iter().map(|&x| f64::from(x)).collect();

@@ -1,4 +1,4 @@
-//! Texts of users as a population of the model.
+//! Users' texts as a population for the LSTM.
 
 use antinoise_input::{InvalidParameter, at_least, hex};
 use rayon::prelude::*;
@@ -10,7 +10,8 @@ use crate::Error;
 use crate::data::Text;
 use crate::local::Population;
 
-/// Users who write, and the model that foretells the next symbol: an example is a stretch of a user's text.
+/// Users who write text, and a model that predicts the next symbol; an example is a sequence of a user's
+/// text.
 ///
 /// ```
 /// use antinoise_train::data::{SYMBOLS, by_speaker};
@@ -28,23 +29,24 @@ pub struct Writers {
     identity: String,
 }
 
-/// How well symbols were foretold.
+/// Quality of predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foretold {
     /// Mean of -ln p over the symbols, in nats.
     pub loss: f64,
-    /// Share of symbols that were the likeliest.
+    /// Share of symbols to which the model gave the largest probability.
     pub accuracy: f64,
-    /// Symbols.
+    /// Number of symbols.
     pub symbols: usize,
 }
 
 impl Writers {
-    /// `model` on `texts`, in sequences of at most `length` symbols. A text's first symbol is foretold from symbol 1, a
-    /// newline in [`data::symbol`](crate::data::symbol); a sequence starts with an empty memory.
+    /// `model` on `texts`, cut into sequences of at most `length` symbols. A text's first symbol is predicted
+    /// from symbol 1, a newline in [`data::symbol`](crate::data::symbol); h and c are 0 at the start of every
+    /// sequence.
     ///
     /// # Errors
-    /// When `length` is 0, a symbol is not one of the model's, or two texts are of one user.
+    /// If `length` is 0, a symbol is not one of the model's, or two texts belong to one user.
     pub fn new(model: Lstm, texts: Vec<Text>, length: usize) -> Result<Self, InvalidParameter> {
         at_least("length of sequences", length, 1)?;
         let mut digest = Sha256::new();
@@ -77,10 +79,10 @@ impl Writers {
         self.model
     }
 
-    /// How well `parameters` foretell all symbols of all users, each counted alike.
+    /// Loss and accuracy of `parameters` over all symbols of all users, each symbol with the same weight.
     ///
     /// # Panics
-    /// Unless there are as many parameters as the model has.
+    /// Unless the number of parameters is the model's.
     pub fn foretell(&self, parameters: &[f32]) -> Foretold {
         assert_eq!(parameters.len(), self.model.parameters(), "the model's parameters");
         let each = |user: usize| {
@@ -111,7 +113,7 @@ impl Writers {
 }
 
 const NEWLINE: u8 = 1;
-/// Sequences of one pass, where that is free to choose.
+/// Sequences per pass in evaluations.
 const SIDE_BY_SIDE: usize = 16;
 
 impl Population for Writers {

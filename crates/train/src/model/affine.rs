@@ -1,4 +1,4 @@
-//! y = x W^T + b that hands its input and its output's gradient to per-example clipping.
+//! Affine layers y = x W^T + b whose inputs and output gradients are captured for per-example clipping.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::product::product;
 use crate::tensor::with_values;
 use crate::vectorized::vectorized;
 
-/// One affine layer of one recorded pass: what its weights' per-example gradients G_i^T X_i are made of.
+/// One affine layer of one recorded pass: the factors of its per-example weight gradients G_i^T X_i.
 pub(crate) struct Captured {
     /// X: examples x positions x inputs.
     pub(crate) input: Tensor,
@@ -17,15 +17,15 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// G: examples x positions x outputs, once the pass was walked back.
+    /// G: examples x positions x outputs, available after the backward pass.
     pub(crate) fn output_gradient(&self) -> &Tensor {
         self.output_gradient.get().expect("the backward walk reaches every layer")
     }
 }
 
-/// What a forward pass leaves behind for [`crate::clip`]: each affine layer's input and output gradient.
+/// The record of a forward pass for [`crate::clip`]: each affine layer's input and output gradient.
 pub(crate) struct Record {
-    /// The one variable of the graph; candle records and walks back only what depends on a variable.
+    /// The only variable of the graph: candle differentiates only what depends on a variable.
     anchor: Var,
     pub(crate) layers: Vec<Captured>,
 }
@@ -36,9 +36,10 @@ impl Record {
     }
 }
 
-/// x W^T + b with W: outputs x inputs, for x the windows of the images, or (`None`) all of an image at once.
+/// x W^T + b with W: outputs x inputs. x: the windows of the images or, if `windows` is `None`, each whole
+/// image.
 ///
-/// A recorded pass treats W and b as constants: the backward walk computes the gradient of the images alone,
+/// A recorded pass treats W and b as constants: the backward pass computes only the gradient of the images,
 /// and not even that in the first layer, whose images are data.
 pub(super) fn affine(
     images: &Tensor,
@@ -74,11 +75,11 @@ pub(super) fn affine(
 struct Affine {
     /// x W^T: examples x positions x outputs.
     product: Tensor,
-    /// The positions as an image.
+    /// The shape of the output, with positions as an image.
     shape: Shape,
     bias: Vec<f32>,
     windows: Option<Window>,
-    /// W where the images need a gradient.
+    /// W, if the images need a gradient.
     weight: Option<Tensor>,
     output_gradient: Arc<OnceLock<Tensor>>,
 }

@@ -1,4 +1,4 @@
-//! How layers become a model.
+//! Building a model from layers.
 
 use antinoise_input::{InvalidParameter, at_least};
 use rand_core::Rng;
@@ -10,8 +10,8 @@ use super::stage::{Layer, Stage};
 use crate::data::ImageShape;
 
 impl Model {
-    /// The model that applies `layers` one after the other to images of `shape`; the last must leave one
-    /// number a class.
+    /// The model that applies `layers` one after the other to images of `shape`; the output of the last layer
+    /// must be one number per class.
     ///
     /// ```
     /// use antinoise_train::{data::ImageShape, model::{Layer, Model}};
@@ -22,8 +22,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When a size is 0, a window is larger than its padded image, padding reaches the size of the window,
-    /// the number of parameters overflows, or the last layer does not leave `classes` numbers.
+    /// If a size is 0, a window is larger than its padded image, padding reaches the size of the window, the
+    /// number of parameters overflows, or the last layer does not have `classes` outputs.
     pub fn new(
         name: &str,
         shape: ImageShape,
@@ -73,11 +73,11 @@ impl Model {
         Self::new("mlp", shape, classes, &[hidden, tanh, Layer::Linear { outputs: classes }])
     }
 
-    /// A small convolutional network: two convolutions of 16 and 32 channels, each with max pooling, then linear
-    /// layers to 32 units and to the classes, tanh between them (after the pooling, which it commutes with).
+    /// A small convolutional network: two convolutions of 16 and 32 channels, each with max pooling and tanh,
+    /// then linear layers to 32 units, with tanh, and to the classes. (Pooling precedes tanh: they commute.)
     ///
-    /// Images of 20 pixels and more get wide strided kernels (26,010 parameters on 28x28 in 10 classes),
-    /// smaller ones get kernels of 3x3.
+    /// Images of at least 20 pixels a side get wide strided kernels (26,010 parameters on 28x28 in 10
+    /// classes), smaller ones get kernels of 3x3.
     ///
     /// # Errors
     /// As [`Model::new`].
@@ -95,9 +95,9 @@ impl Model {
         Self::new("cnn", shape, classes, &[body.as_slice(), &head].concat())
     }
 
-    /// Parameters to start from: uniform in +-1 / sqrt(inputs), layer by layer, drawn from `random`.
+    /// Random initial parameters: uniform in +-1 / sqrt(inputs), layer by layer.
     ///
-    /// They need not be secret: privacy never rests on them.
+    /// They need not be secret: privacy does not rest on them.
     ///
     /// # Source
     /// PyTorch's default for linear and convolution layers.
@@ -128,6 +128,6 @@ impl Model {
 
 const MAX_PARAMETERS: usize = 1 << 32;
 
-/// The most numbers in an activation of one chunk. Candle shares an elementwise operation on more among
-/// threads that wait by spinning, which is a loss where the chunks already keep every thread busy.
+/// Bound on the numbers in an activation of one chunk. For larger tensors candle divides an elementwise
+/// operation among threads that wait by spinning, a loss if the chunks already keep every thread busy.
 const CHUNK_NUMBERS: usize = (1 << 16) - 1;

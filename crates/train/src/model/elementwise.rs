@@ -3,7 +3,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
-/// A function of each number.
+/// An elementwise function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// max(x, 0).
@@ -39,7 +39,7 @@ impl CustomOp1 for Activation {
 }
 
 vectorized! {
-    /// The function of each number of `x` into `y`.
+    /// Applies the function to each number of `x`.
     fn fill(activation: Activation, x: &[f32], y: &mut [f32]) {
         let pairs = y.iter_mut().zip(x);
         match activation {
@@ -49,12 +49,13 @@ vectorized! {
     }
 }
 
-/// tanh to 2e-7, in operations that run in vector registers; the library's takes a quarter of a step's time.
+/// tanh with error at most 2e-7, in vectorisable operations; the library's tanh would take a quarter of a
+/// step's time.
 ///
-/// tanh y is p / q, a continued fraction cut off, and tanh x = 2 p q / (p^2 + q^2) for y = x / 2.
+/// p / q is a truncated continued fraction of tanh y, and tanh x = 2 p q / (p^2 + q^2) for y = x / 2.
 #[inline(always)]
 fn tanh(x: f32) -> f32 {
-    // Beyond it tanh is 1 to single precision.
+    // Beyond this tanh is 1 in single precision.
     let y = x.clamp(-9.2, 9.2) * 0.5;
     let s = y * y;
     let p = y * (135_135.0 + s * (17_325.0 + s * (378.0 + s)));

@@ -4,17 +4,17 @@ use super::network::Model;
 use crate::Error;
 use crate::data::Examples;
 
-/// How well parameters do on examples.
+/// Accuracy and loss of parameters on examples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// Share of the examples whose largest logit is their label's.
+    /// Share of the examples whose largest logit is that of their label.
     pub accuracy: f64,
     /// Mean cross entropy, in nats.
     pub loss: f64,
 }
 
 impl Model {
-    /// How well `parameters` do on `examples`; accuracy and loss of no examples at all are NaN.
+    /// Accuracy and loss of `parameters` on `examples`; NaN without examples.
     ///
     /// ```
     /// use antinoise_train::{data, model::Model};
@@ -26,7 +26,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When parameters or examples are not this model's.
+    /// If parameters or examples do not fit this model.
     pub fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
         self.check(parameters, examples)?;
         let all: Vec<usize> = (0..examples.len()).collect();

@@ -1,4 +1,4 @@
-//! Models: layers in a row, their parameters in one flat vector.
+//! Models: sequences of layers, with the parameters in one flat vector.
 
 mod affine;
 mod build;

@@ -7,10 +7,10 @@ use super::stage::Stage;
 use crate::Error;
 use crate::data::{Examples, ImageShape};
 
-/// A classifier of images: layers in a row, from features to one logit a class.
+/// A classifier of images: a sequence of layers, from features to one logit per class.
 ///
-/// Parameters are one flat vector: layer by layer W (outputs x inputs, row by row), then b (outputs). A
-/// convolution's inputs are ordered (row, column, channel) of the kernel.
+/// The parameter vector holds, layer by layer, W (outputs x inputs, row-major), then b (outputs). The inputs
+/// of a convolution are in the order (row, column, channel) of the kernel.
 ///
 /// ```
 /// use antinoise_train::{data::ImageShape, model::Model};
@@ -29,7 +29,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What the model is called in a report.
+    /// The name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -39,24 +39,24 @@ impl Model {
         self.shape
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// Length of the parameter vector, m.
+    /// Length of the parameter vector.
     pub fn parameters(&self) -> usize {
         self.parameters
     }
 
-    /// Examples in one tensor. It follows from the model alone, so that sums over a batch are made in the same
-    /// order however many threads share the chunks.
+    /// Examples per tensor. It depends only on the model, so that sums over a batch have the same order of
+    /// additions for any number of threads.
     pub fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// The same model with `chunk` examples in one tensor: fewer take less memory. It changes the last bits of
-    /// sums, and [`crate::clip::sum_margin`].
+    /// Sets the number of examples per tensor; fewer take less memory. It changes the last bits of sums, and
+    /// [`crate::clip::sum_margin`].
     ///
     /// ```
     /// use antinoise_train::{data, model::Model};
@@ -66,7 +66,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When `chunk` is 0.
+    /// If `chunk` is 0.
     pub fn with_chunk(self, chunk: usize) -> Result<Self, InvalidParameter> {
         Ok(Self { chunk: at_least("chunk", chunk, 1)?, ..self })
     }
@@ -87,7 +87,7 @@ impl Model {
         Ok(())
     }
 
-    /// Logits, examples x classes, of the examples at `batch`; the pass is recorded into `record`.
+    /// Logits (examples x classes) of the examples at `batch`; with `record`, captures the pass for clipping.
     pub(crate) fn logits(
         &self,
         parameters: &[f32],
@@ -113,7 +113,7 @@ impl Model {
         Ok(x.reshape((batch.len(), self.classes))?)
     }
 
-    /// The cross entropies of `batch`, in nats: examples x 1.
+    /// The cross entropies of `batch` in nats: examples x 1.
     pub(crate) fn losses(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
         let labels: Vec<u32> = batch.iter().map(|&index| examples.labels()[index]).collect();
         let labels = Tensor::from_vec(labels, (batch.len(), 1), &Device::Cpu)?;

@@ -4,16 +4,16 @@ use super::window::Window;
 use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
-/// How a window of numbers becomes one.
+/// The reduction of a window to one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The largest; the gradient goes to the first number that is the largest.
+    /// The maximum; its gradient goes to the first maximum of the window.
     Max,
     /// The mean.
     Average,
 }
 
-/// Pooling of windows without padding: examples x down x across x channels.
+/// Pooling of windows without padding; the output is examples x down x across x channels.
 pub(super) struct Pool {
     pub(super) kind: Pooling,
     pub(super) window: Window,
@@ -48,11 +48,11 @@ impl CustomOp1 for Pool {
     }
 }
 
-/// Channels that are pooled side by side.
+/// Channels pooled together.
 const LANES: usize = 8;
 
 vectorized! {
-    /// Each window's numbers, made one, into `pooled`.
+    /// Pools each window of `images` into `pooled`.
     fn gather(kind: Pooling, window: Window, images: &[f32], pooled: &mut [f32]) {
         let channels = window.image.channels;
         let whole = channels / LANES * LANES;
@@ -70,8 +70,8 @@ vectorized! {
     }
 }
 
-/// What `W` channels of a window become. They stay in registers: a maximum in memory is written only where it grows, one number
-/// at a time.
+/// Pools `W` channels of one window. The results stay in registers: with results in memory, the compiler
+/// would write a maximum only where it grows, one number at a time.
 #[inline(always)]
 fn one_of<const W: usize>(
     kind: Pooling,
@@ -104,7 +104,7 @@ fn one_of<const W: usize>(
 }
 
 vectorized! {
-    /// Adds each output's gradient to the inputs that made it.
+    /// Adds each output's gradient to the inputs that it depends on.
     fn spread_back(kind: Pooling, window: Window, images: &[f32], pooled: &[f32], gradient: &[f32], spread: &mut [f32]) {
         let (channels, share) = (window.image.channels, share(window));
         let mut rest = vec![0.0; channels];
@@ -141,7 +141,7 @@ fn share(window: Window) -> f32 {
     1.0 / (window.size * window.size) as f32
 }
 
-/// The larger of two numbers, and NaN rather than -infinity of a window of NaN.
+/// The larger of two numbers; for a window of NaN, NaN and not -infinity.
 #[inline(always)]
 fn larger(y: f32, x: f32) -> f32 {
     if x <= y { y } else { x }

@@ -1,4 +1,4 @@
-//! Layers, and what they are once their sizes are known.
+//! Layers as described by a caller, and stages: layers with known sizes.
 
 use antinoise_input::{InvalidParameter, at_least};
 
@@ -7,17 +7,17 @@ use super::pool::Pooling;
 use super::window::Window;
 use crate::data::ImageShape;
 
-/// One layer, as a caller describes it; the sizes of its input follow from the layers before it.
+/// One layer as described by a caller; the size of its input follows from the previous layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// y = W x + b on the flattened input.
+    /// y = W x + b, where x is the flattened input.
     Linear {
         /// Length of y.
         outputs: usize,
     },
-    /// Two-dimensional convolution with bias, square kernel, zero padding.
+    /// Two-dimensional convolution with bias, a square kernel and zero padding.
     Convolution {
-        /// Channels out.
+        /// Output channels.
         outputs: usize,
         /// Height and width of the kernel.
         kernel: usize,
@@ -26,11 +26,11 @@ pub enum Layer {
         /// Zero pixels around the image.
         padding: usize,
     },
-    /// A function of each number.
+    /// An elementwise function.
     Activation(Activation),
-    /// The largest or the mean number of square windows, channel by channel.
+    /// The maximum or the mean of square windows, channel by channel.
     Pool {
-        /// Which of the two.
+        /// Maximum or mean.
         kind: Pooling,
         /// Height and width of a window.
         size: usize,
@@ -39,10 +39,11 @@ pub enum Layer {
     },
 }
 
-/// A layer whose sizes are known.
+/// A layer with known sizes.
 #[derive(Debug, Clone)]
 pub(super) enum Stage {
-    /// W and b at `offset` of the parameters; on the windows of a convolution, or on everything (`None`).
+    /// W and b start at `offset` of the parameters; applied to the windows of a convolution or, for `None`,
+    /// to the whole image.
     Affine {
         windows: Option<Window>,
         inputs: usize,
@@ -54,7 +55,7 @@ pub(super) enum Stage {
 }
 
 impl Layer {
-    /// This layer on images of shape `image`, its parameters at `offset`.
+    /// This layer for images of shape `image`, with parameters from `offset` on.
     pub(super) fn stage(&self, image: ImageShape, offset: usize) -> Result<Stage, InvalidParameter> {
         Ok(match *self {
             Self::Linear { outputs } => Stage::Affine {
@@ -75,7 +76,7 @@ impl Layer {
 }
 
 impl Stage {
-    /// The shape of what the stage makes of images of shape `image`.
+    /// The output shape of the stage for images of shape `image`.
     pub(super) fn outputs(&self, image: ImageShape) -> ImageShape {
         let (windows, channels) = match self {
             Self::Affine { windows: None, outputs, .. } => {

@@ -9,7 +9,7 @@ use crate::data::ImageShape;
 use crate::tensor::with_values;
 use crate::vectorized::vectorized;
 
-/// Square windows over images that lie pixel by pixel, a pixel's channels side by side.
+/// Square windows over images stored pixel by pixel, with a pixel's channels adjacent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) image: ImageShape,
@@ -18,22 +18,22 @@ pub(super) struct Window {
     pub(super) padding: usize,
 }
 
-/// One row of pixels of one window that lies within the image.
+/// The part of one row of pixels of a window that lies within the image.
 struct Run {
-    /// The numbers in the image.
+    /// The range of numbers in the image.
     image: Range<usize>,
-    /// Where they start in the window.
+    /// Index of its first number in the window.
     window: usize,
 }
 
 impl Window {
-    /// Windows down and across.
+    /// Numbers of windows down and across.
     pub(super) fn outputs(&self) -> (usize, usize) {
         let count = |side: usize| (side + 2 * self.padding - self.size) / self.stride + 1;
         (count(self.image.height), count(self.image.width))
     }
 
-    /// Windows in an image.
+    /// Number of windows in an image.
     pub(super) fn positions(&self) -> usize {
         let (down, across) = self.outputs();
         down * across
@@ -50,8 +50,8 @@ impl Window {
         let Self { image: ImageShape { height, width, channels }, size, stride, padding } = *self;
         let across = self.outputs().1;
         let (top, left) = (position / across * stride, position % across * stride);
-        // In padded coordinates the image's columns are padding..padding + width. Every window has some, as
-        // padding is less than the window's size.
+        // In padded coordinates the image's columns are padding..padding + width. Every window contains some
+        // of them, since padding is less than the window's size.
         let columns = left.max(padding)..(left + size).min(padding + width);
         let rows = top.max(padding)..(top + size).min(padding + height);
         rows.map(move |row| {
@@ -63,7 +63,7 @@ impl Window {
         })
     }
 
-    /// The rows of window `position`, and the columns of each. For windows without padding.
+    /// The rows of window `position`, and the columns of each. Only for windows without padding.
     #[inline(always)]
     pub(super) fn pixels(&self, position: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let across = self.outputs().1;
@@ -72,7 +72,8 @@ impl Window {
         (top..top + self.size).map(move |row| (row, columns.clone()))
     }
 
-    /// Every window of every image as a row: examples x positions x (row, column, channel of the window).
+    /// Writes every window of every image as a row: examples x positions x (row, column, channel of the
+    /// window).
     pub(super) fn unfold(&self, images: &Tensor) -> TensorResult<Tensor> {
         let examples = images.dim(0)?;
         let mut rows = vec![0.0; examples * self.positions() * self.len()];
@@ -89,7 +90,7 @@ impl Window {
         Tensor::from_vec(rows, (examples, self.positions(), self.len()), &Device::Cpu)
     }
 
-    /// The transpose of [`Self::unfold`]: each pixel is the sum of the windows' numbers that it became.
+    /// The transpose of [`Self::unfold`]: each pixel is the sum of its copies in the windows.
     pub(super) fn fold(&self, rows: &Tensor) -> TensorResult<Tensor> {
         let ImageShape { height, width, channels } = self.image;
         let examples = rows.dim(0)?;
@@ -101,7 +102,7 @@ impl Window {
     }
 }
 
-/// Copies as `copy_from_slice`, without a call for the one length that a first layer has many of.
+/// As `copy_from_slice`, without a call for the length that is frequent in a first layer.
 #[inline(always)]
 fn copy(from: &[f32], to: &mut [f32]) {
     match (<&[f32; 8]>::try_from(from), <&mut [f32; 8]>::try_from(&mut *to)) {
@@ -111,7 +112,7 @@ fn copy(from: &[f32], to: &mut [f32]) {
 }
 
 vectorized! {
-    /// Adds each window's numbers to the pixels that they were.
+    /// Adds each window's numbers to their pixels.
     fn add_windows(window: Window, rows: &[f32], images: &mut [f32]) {
         let each = rows.chunks_exact(window.positions() * window.len());
         for (rows, image) in each.zip(images.chunks_exact_mut(window.image.len())) {

@@ -1,10 +1,11 @@
-//! Optimisers on one flat vector of parameters.
+//! Optimizers on one flat vector of parameters.
 //!
-//! They only see what was released: the noisy mean of clipped gradients, so that whatever they do costs no privacy. Two of
-//! them say what is released ([`Needs`]): gradients that are scaled before they are clipped, by numbers that follow from earlier
-//! releases, or gradients and their squares. Clipping then bounds what they ask for. A [`Rule`] says how a
-//! step follows from a gradient; a [`Recipe`] adds what changes over a run: a [`Schedule`] of learning rates, weight
-//! decay, and a bound beyond which an update is dropped. [`Recipe::workload`] is what a strategy should be designed for.
+//! Optimizers see only releases, the noisy means of clipped gradients, so that they are post-processing and
+//! cost no privacy. Two rules change what is released ([`Needs`]): gradients that are scaled before clipping,
+//! by numbers that depend on earlier releases only, or gradients followed by their squares; clipping then
+//! bounds these. A [`Rule`] computes a step from a gradient. A [`Recipe`] adds what changes over a run: a
+//! [`Schedule`] of learning rates, weight decay, and a bound beyond which an update is dropped.
+//! [`Recipe::workload`] is the workload for which a strategy should be designed.
 
 mod moments;
 mod recipe;

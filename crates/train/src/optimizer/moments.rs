@@ -1,16 +1,17 @@
-//! Second moments of noisy numbers, damped in units of their root mean square.
+//! Second moments of noisy numbers, with damping relative to their root mean square.
 
-/// Scales within a factor 2^40 of 1 keep sums of scaled gradients within the range of double precision.
+/// Scales within a factor of 2^40 of 1 keep sums of scaled gradients within the range of double precision.
 pub(crate) const MOST_SCALE: f32 = (1u64 << 40) as f32;
 
-/// The root of the mean of v, of those above 0; 0 where there is none.
+/// The square root of the mean of max(v, 0).
 pub(super) fn root_mean_square(second: &[f32]) -> f64 {
     let sum: f64 = second.iter().map(|&v| f64::from(v.max(0.0))).sum();
     (sum / second.len() as f64).sqrt()
 }
 
-/// s = k / (sqrt(v) + damping rms), with k such that the sum of s^2 v is that of v: a gradient of these second moments is as long
-/// as before. 1 everywhere where v says nothing.
+/// s = k / (sqrt(v) + damping rms), with k such that sum of s^2 v = sum of v: scaling keeps the expected
+/// length of a gradient with these second moments. 1 everywhere if all of v are 0 or their mean is not
+/// finite.
 pub(super) fn scales(second: &[f32], damping: f64) -> Vec<f32> {
     let rms = root_mean_square(second);
     if rms == 0.0 || !rms.is_finite() {

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use super::rule::Rule;
 use super::schedule::Schedule;
 
-/// A rule, and what happens around it over a run.
+/// A rule with a schedule, weight decay and a bound on updates.
 ///
-/// With the step's learning rate eta = schedule times `learning_rate`, a step on the update g is
+/// With the step's learning rate eta = `learning_rate` times the schedule's share, a step on the update g is
 ///
 /// ```text
 /// g     <- 0 where an entry of g is beyond zero_beyond, or no number      costs no privacy
@@ -14,7 +14,7 @@ use super::schedule::Schedule;
 /// theta <- what the rule makes of theta and g with eta
 /// ```
 ///
-/// A rule alone is a recipe: `Rule::into`.
+/// A rule converts to a recipe: `Rule::into`.
 ///
 /// ```
 /// use antinoise_train::optimizer::{Optimizer, Recipe, Rule};
@@ -30,18 +30,19 @@ use super::schedule::Schedule;
 /// ```
 ///
 /// # Source
-/// I. Loshchilov, F. Hutter, Decoupled weight decay, arXiv:1711.05101; C. Choquette-Choo et al., Multi-epoch matrix
-/// factorization mechanisms, 2023, Appendix F.3, which zeroes each user's update before the sum: here it is the noisy mean.
+/// I. Loshchilov, F. Hutter, Decoupled weight decay, arXiv:1711.05101; C. Choquette-Choo et al., Multi-epoch
+/// matrix factorization mechanisms, 2023, Appendix F.3, which zeroes each user's update before the sum: here
+/// it is the noisy mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// How a step follows from an update.
+    /// Computes a step from an update.
     pub rule: Rule,
     /// The learning rate over the run.
     pub schedule: Schedule,
-    /// lambda, 0 or above; learning_rate times it is below 1.
+    /// The decay lambda, at least 0; learning_rate times it must be below 1.
     pub weight_decay: f64,
-    /// A noisy mean with an entry beyond this counts as 0; `None` takes every one.
+    /// An update with a larger entry, or with a NaN, is replaced by 0; `None`: no bound.
     pub zero_beyond: Option<f64>,
 }
 
@@ -52,7 +53,7 @@ impl From<Rule> for Recipe {
 }
 
 impl Recipe {
-    /// Refuses numbers that are out of range, or do not fit into `steps` steps.
+    /// Refuses numbers that are out of range or do not fit a run of `steps` steps.
     ///
     /// # Errors
     /// Names the number.
@@ -74,7 +75,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// What a checkpoint knows it by; a rule alone has the text that it had before there were recipes.
+    /// The identity in checkpoints; that of a rule without options is the rule's own.
     pub(crate) fn identity(&self) -> String {
         if *self == self.rule.into() { format!("{:?}", self.rule) } else { format!("{self:?}") }
     }

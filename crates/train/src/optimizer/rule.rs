@@ -1,7 +1,7 @@
 use antinoise_input::{InvalidParameter, below_one, positive};
 use serde::{Deserialize, Serialize};
 
-/// How a step follows from a gradient; every setting is dimensionless but the rates.
+/// How to compute a step from a gradient g. All settings except learning rates and radius are dimensionless.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Rule {
@@ -12,22 +12,23 @@ pub enum Rule {
         /// In \[0, 1).
         momentum: f64,
     },
-    /// v <- momentum v + g; theta <- theta - learning_rate (g + momentum v), as in PyTorch: Nesterov's momentum.
+    /// v <- momentum v + g; theta <- theta - learning_rate (g + momentum v), as in PyTorch: Nesterov's
+    /// momentum.
     Nesterov {
         /// Above 0.
         learning_rate: f64,
         /// In \[0, 1).
         momentum: f64,
     },
-    /// s <- s + g; theta <- theta_0 - learning_rate s, or the nearest point within `radius` of theta_0: follow the regularized
-    /// leader, whose sum does not forget what the bound cut off.
+    /// s <- s + g; theta <- theta_0 - learning_rate s, projected on the ball of `radius` around theta_0:
+    /// follow the regularized leader. The sum s keeps what the projection removes.
     ///
     /// # Source
-    /// Monograph, section 1.10.2, with a ball about the start as the set of parameters.
+    /// Monograph, section 1.10.2, with a ball around the start as the set of parameters.
     Ftrl {
         /// Above 0.
         learning_rate: f64,
-        /// How far, in l2 norm, parameters may be from their start; above 0.
+        /// Maximum distance of the parameters from their start, in l2 norm; above 0.
         radius: f64,
     },
     /// m <- beta1 m + (1 - beta1) g; v <- beta2 v + (1 - beta2) g^2;
@@ -45,8 +46,9 @@ pub enum Rule {
         /// Above 0; 1e-8 is usual.
         epsilon: f64,
     },
-    /// Scale-then-privatize: gradients are multiplied entry by entry by scales s before they are clipped, so that the noise has the
-    /// geometry of Adam's steps; s follows from the second moments of earlier releases.
+    /// Scale-then-privatize: gradients are multiplied entry by entry by scales s before they are clipped, so
+    /// that the noise has the geometry of Adam's steps; s is a function of the second moments of earlier
+    /// releases.
     ///
     /// ```text
     /// s     = k / (sqrt(v) + damping rms)        rms^2 the mean of v, k such that sum of s^2 v = sum of v; s = 1 where v = 0
@@ -56,8 +58,9 @@ pub enum Rule {
     /// ```
     ///
     /// # Source
-    /// A. Ganesh, B. McMahan, A. Thakurta, On design principles for private adaptive optimizers, arXiv:2507.01129, Algorithm 8.
-    /// Normalizing s, so that the clip norm keeps its meaning, and damping in units of rms are this crate's.
+    /// A. Ganesh, B. McMahan, A. Thakurta, On design principles for private adaptive optimizers,
+    /// arXiv:2507.01129, Algorithm 8. Normalizing s, which preserves the meaning of the clip norm, and
+    /// damping in units of rms are this crate's.
     ScaledAdam {
         /// Above 0.
         learning_rate: f64,
@@ -68,7 +71,8 @@ pub enum Rule {
         /// At least 1e-6.
         damping: f64,
     },
-    /// Joint moments: the squares of the clipped gradients are released beside them, from one budget, and v is of these.
+    /// Joint moments: the squares of the clipped gradients are released with the gradients, under one budget,
+    /// and v is their mean.
     ///
     /// ```text
     /// (g, q) = (sum of (x_i, lambda x_i^2) + noise) / B,   x_i clipped to zeta; q is divided by lambda = ratio / zeta
@@ -77,8 +81,8 @@ pub enum Rule {
     /// ```
     ///
     /// # Source
-    /// N. Kalinin, J. Upadhyay, C. Lampert, Continual release moment estimation with differential privacy, arXiv:2502.06597.
-    /// Damping in units of rms is this crate's.
+    /// N. Kalinin, J. Upadhyay, C. Lampert, Continual release moment estimation with differential privacy,
+    /// arXiv:2502.06597. Damping in units of rms is this crate's.
     JointAdam {
         /// Above 0.
         learning_rate: f64,
@@ -88,31 +92,30 @@ pub enum Rule {
         beta2: f64,
         /// At least 1e-6.
         damping: f64,
-        /// How long lambda x^2 is beside x, for an x of length zeta along one parameter; above 0, at most 1. Squares cost a factor
-        /// sqrt(1 + ratio^2) of noise.
+        /// |lambda x^2| / |x| for an x of length zeta along one parameter; above 0, at most 1. Releasing squares multiplies the noise by sqrt(1 + ratio^2).
         ratio: f64,
     },
 }
 
-/// What a step must release for a rule.
+/// The numbers that a step must release for a rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needs {
     /// Clipped gradients.
     Gradients,
-    /// Clipped gradients, multiplied by [`Optimizer::scales`](super::Optimizer::scales) before they were clipped.
+    /// Clipped gradients, multiplied by [`Optimizer::scales`](super::Optimizer::scales) before clipping.
     Scaled,
-    /// Clipped gradients, and after them the squares of their entries.
+    /// Clipped gradients, followed by the squares of their entries.
     Squares {
-        /// How long they are beside the gradients.
+        /// |lambda x^2| / |x|, as in [`Rule::JointAdam`].
         ratio: f64,
     },
 }
 
 impl Rule {
-    /// The same rule, if its numbers are in range.
+    /// Returns this rule if its numbers are in range.
     ///
     /// # Errors
-    /// Names the number that is not: a learning rate that single precision does not hold, say.
+    /// Names the number that is out of range, such as a learning rate that underflows in single precision.
     pub fn check(self) -> Result<Self, InvalidParameter> {
         check_rate(self.learning_rate())?;
         match self {
@@ -136,7 +139,7 @@ impl Rule {
         Ok(self)
     }
 
-    /// The learning rate, whichever the rule.
+    /// The learning rate of any rule.
     ///
     /// ```
     /// use antinoise_train::optimizer::Rule;
@@ -154,7 +157,7 @@ impl Rule {
         }
     }
 
-    /// The same rule with another learning rate.
+    /// This rule with another learning rate.
     pub fn with_learning_rate(mut self, rate: f64) -> Self {
         match &mut self {
             Self::Sgd { learning_rate, .. }
@@ -167,7 +170,7 @@ impl Rule {
         self
     }
 
-    /// What a step must release for it.
+    /// The numbers that a step must release for this rule.
     pub fn needs(&self) -> Needs {
         match *self {
             Self::Sgd { .. } | Self::Nesterov { .. } | Self::Ftrl { .. } | Self::Adam { .. } => {
@@ -178,7 +181,7 @@ impl Rule {
         }
     }
 
-    /// Numbers that a step must release for it, for a model of so many parameters.
+    /// How many numbers a step must release for this rule, for a model of `parameters` parameters.
     ///
     /// ```
     /// use antinoise_train::optimizer::Rule;
@@ -193,7 +196,7 @@ impl Rule {
         }
     }
 
-    /// The rule for gradients that need no privacy: Adam, for its private forms.
+    /// The rule for training without privacy: Adam in place of its private forms.
     pub(crate) fn of_gradients(self) -> Self {
         match self {
             Self::ScaledAdam { learning_rate, beta1, beta2, .. }
@@ -204,7 +207,8 @@ impl Rule {
         }
     }
 
-    /// Vectors of the model's dimension that it remembers: (first, second) moments, or the sum and where it began.
+    /// Which vectors of the model's dimension the rule stores: (first, second) moments; for FTRL, the sum and
+    /// the start.
     pub(super) fn remembers(self) -> (bool, bool) {
         match self {
             Self::Sgd { momentum, .. } | Self::Nesterov { momentum, .. } => (momentum != 0.0, false),
@@ -215,7 +219,7 @@ impl Rule {
     }
 }
 
-/// Least damping that single precision carries through; with less, a scale may be far from what it says.
+/// Minimum damping: below it, single precision distorts the scales.
 const LEAST_DAMPING: f64 = 1e-6;
 
 fn check_damped(beta1: f64, beta2: f64, damping: f64) -> Result<(), InvalidParameter> {
@@ -227,7 +231,7 @@ fn check_damped(beta1: f64, beta2: f64, damping: f64) -> Result<(), InvalidParam
     Ok(())
 }
 
-/// Refuses squares that would be longer than what they are squares of.
+/// Refuses a ratio above 1.
 pub(crate) fn check_ratio(ratio: f64) -> Result<(), InvalidParameter> {
     if positive("ratio of squares", ratio)? > 1.0 {
         return Err(InvalidParameter::new("ratio of squares", ratio, "at most 1"));
@@ -235,7 +239,7 @@ pub(crate) fn check_ratio(ratio: f64) -> Result<(), InvalidParameter> {
     Ok(())
 }
 
-/// Parameters are in single precision, and so is what a step adds to them.
+/// Refuses rates outside single precision, in which parameters and steps are computed.
 fn check_rate(rate: f64) -> Result<(), InvalidParameter> {
     if (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&positive("learning_rate", rate)?) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Learning rates over a run, as shares of the full one.
+//! Learning rates over a run, as fractions of the full rate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate changes from step to step: it rises over `warm_up` steps, stays, and falls as `decay` says.
+/// The learning rate over a run: it rises over `warm_up` steps, stays constant, and falls according to
+/// `decay`.
 ///
 /// Step t = 0, 1, ... of n has the full rate times
 ///
@@ -26,25 +27,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Steps until the rate is the full one; 0 and 1 are none.
+    /// Steps until the full rate is reached; 0 and 1 mean no warm-up.
     pub warm_up: usize,
-    /// What follows.
+    /// How the rate falls.
     pub decay: Decay,
 }
 
-/// How the learning rate falls; `last` is the share of it that the last step has.
+/// How the learning rate falls; `last`: the fraction of the full rate at the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Decay {
-    /// Not at all.
+    /// No decay.
     #[default]
     Constant,
-    /// By the same amount at each step.
+    /// By equal amounts at each step.
     Linear {
         /// In \[0, 1\].
         last: f64,
     },
-    /// Along half a wave of the cosine.
+    /// As half a period of the cosine.
     ///
     /// # Source
     /// I. Loshchilov, F. Hutter, SGDR, arXiv:1608.03983, without restarts.
@@ -52,12 +53,13 @@ pub enum Decay {
         /// In \[0, 1\].
         last: f64,
     },
-    /// By the same amount at each step, over the last share of all steps.
+    /// By equal amounts at each step, over the last `share` of all steps.
     ///
     /// # Source
-    /// C. Choquette-Choo et al., Multi-epoch matrix factorization mechanisms, 2023, Appendix E: the last quarter.
+    /// C. Choquette-Choo et al., Multi-epoch matrix factorization mechanisms, 2023, Appendix E: the last
+    /// quarter.
     Cooldown {
-        /// Of all steps, above 0 and at most 1.
+        /// Fraction of all steps, above 0 and at most 1.
         share: f64,
         /// In \[0, 1\].
         last: f64,
@@ -70,10 +72,11 @@ impl Schedule {
         self.warm_up <= 1 && self.decay == Decay::Constant
     }
 
-    /// Refuses what does not fit into `steps` steps.
+    /// Refuses a schedule that does not fit a run of `steps` steps.
     ///
     /// # Errors
-    /// Names the number that is out of range: a warm-up that does not end before the last step, a share that is none.
+    /// Names the number that is out of range: a warm-up that does not end before the last step, or a fraction
+    /// outside its range.
     pub fn check(&self, steps: usize) -> Result<(), InvalidParameter> {
         if self.warm_up > 1 && self.warm_up >= steps {
             let must_be = format!("below the {steps} steps of the run");
@@ -82,7 +85,7 @@ impl Schedule {
         self.decay.check()
     }
 
-    /// What step `step` of `steps` multiplies the learning rate by.
+    /// The factor on the learning rate at step `step` of `steps`.
     pub fn share(&self, step: usize, steps: usize) -> f64 {
         if step + 1 < self.warm_up {
             return (step + 1) as f64 / self.warm_up as f64;
@@ -96,7 +99,7 @@ impl Schedule {
         }
     }
 
-    /// The shares of all steps.
+    /// The factors of all steps.
     pub fn shares(&self, steps: usize) -> Vec<f64> {
         (0..steps).map(|step| self.share(step, steps)).collect()
     }
@@ -115,7 +118,7 @@ impl Schedule {
 }
 
 impl Decay {
-    /// Refuses shares that are none.
+    /// Refuses fractions outside their range.
     fn check(self) -> Result<(), InvalidParameter> {
         if let Self::Cooldown { share, .. } = self
             && !(share > 0.0 && share <= 1.0)
@@ -134,7 +137,7 @@ impl Decay {
     }
 }
 
-/// What the command line takes.
+/// The forms on the command line.
 const FORMS: &str = "constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]";
 
 impl fmt::Display for Decay {
@@ -151,7 +154,7 @@ impl fmt::Display for Decay {
 impl FromStr for Decay {
     type Err = InvalidParameter;
 
-    /// As the command line writes it; a share of the last step that is left out is 0.
+    /// Parses the form of the command line; `last` defaults to 0.
     ///
     /// ```
     /// use antinoise_train::optimizer::Decay;

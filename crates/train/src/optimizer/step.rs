@@ -4,7 +4,7 @@ use super::moments::{root_mean_square, scales};
 use super::recipe::Recipe;
 use super::rule::Rule;
 
-/// A recipe and what it remembers, for `dim` parameters.
+/// A recipe with its state, for `dim` parameters.
 ///
 /// ```
 /// use antinoise_train::optimizer::{Optimizer, Rule};
@@ -18,7 +18,7 @@ use super::rule::Rule;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimizer {
     recipe: Recipe,
-    /// Steps of the run, which the schedule is a function of.
+    /// Steps of the run, on which the schedule depends.
     run: usize,
     steps: usize,
     first: Vec<f32>,
@@ -26,18 +26,18 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// An optimiser of `dim` parameters that remembers nothing yet and always has the rule's learning rate.
+    /// An optimizer of `dim` parameters with zero moments and a constant learning rate.
     ///
     /// # Errors
-    /// When a setting is outside its range.
+    /// If a setting is out of range.
     pub fn new(rule: Rule, dim: usize) -> Result<Self, InvalidParameter> {
         Self::of_run(rule.into(), dim, usize::MAX)
     }
 
-    /// An optimiser of `dim` parameters for a run of `steps` steps.
+    /// An optimizer of `dim` parameters for a run of `steps` steps.
     ///
     /// # Errors
-    /// When a setting is outside its range, or the schedule does not fit into the run.
+    /// If a setting is out of range, or the schedule does not fit the run.
     pub fn of_run(recipe: Recipe, dim: usize, steps: usize) -> Result<Self, InvalidParameter> {
         recipe.check(steps)?;
         let (first, second) = recipe.rule.remembers();
@@ -45,7 +45,7 @@ impl Optimizer {
         Ok(Self { recipe, run: steps, steps: 0, first: zeros(first), second: zeros(second) })
     }
 
-    /// The same after `done` steps that left these moments behind.
+    /// This optimizer after `done` steps, with the saved moments.
     pub(crate) fn after(
         self,
         done: usize,
@@ -60,13 +60,13 @@ impl Optimizer {
         Ok(Self { steps: done, first, second, ..self })
     }
 
-    /// What it remembers; empty where the rule needs no such moment.
+    /// The moments; empty if the rule does not use them.
     pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
         (&self.first, &self.second)
     }
 
-    /// s: what gradients must be multiplied by, entry by entry, before they are clipped; `None` where the rule asks for gradients
-    /// as they are. It follows from earlier steps alone.
+    /// The scales s by which gradients must be multiplied, entry by entry, before clipping; `None` if the
+    /// rule uses unscaled gradients. A function of earlier steps only.
     pub fn scales(&self) -> Option<Vec<f32>> {
         match self.recipe.rule {
             Rule::ScaledAdam { damping, .. } => Some(scales(&self.second, damping)),
@@ -74,12 +74,12 @@ impl Optimizer {
         }
     }
 
-    /// Moves `parameters` by one step along `gradient`, the mean of what the rule [needs](Rule::needs): of scaled gradients as they
-    /// were released, of gradients followed by their squares.
+    /// Moves `parameters` by one step along `gradient`, the released mean of the numbers that the rule
+    /// [needs](Rule::needs): gradients, scaled gradients, or gradients followed by their squares.
     ///
     /// # Panics
-    /// Unless `parameters` are as many as the dimension given to [`Optimizer::new`] and `gradient` as [`Rule::released`] says, and
-    /// when a run with a schedule is over.
+    /// Unless `parameters` has the dimension given to [`Optimizer::new`] and `gradient` has
+    /// [`Rule::released`] numbers; if all steps of a run with a schedule are done.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
         let released = self.recipe.rule.released(parameters.len());
         assert_eq!(gradient.len(), released, "the numbers that the rule needs");
@@ -101,7 +101,7 @@ impl Optimizer {
         }
     }
 
-    /// What the rule makes of an update, with this share of its learning rate.
+    /// Applies the rule to an update, with `share` of its learning rate.
     fn apply(&mut self, share: f64, parameters: &mut [f32], update: &[f32]) {
         let gradient = update.iter().copied();
         if self.recipe.rule.remembers().0 {
@@ -176,7 +176,7 @@ impl Optimizer {
         }
     }
 
-    /// theta <- theta - rate m^ / (sqrt(v^) + damping rms^); nothing where all of v is 0 or below.
+    /// theta <- theta - rate m^ / (sqrt(v^) + damping rms^); no change if no entry of v is positive.
     fn move_damped(&self, share: f64, parameters: &mut [f32]) {
         let (Rule::ScaledAdam { learning_rate, beta1, beta2, damping }
         | Rule::JointAdam { learning_rate, beta1, beta2, damping, .. }) = self.recipe.rule
@@ -184,7 +184,7 @@ impl Optimizer {
             return;
         };
         let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
-        // Both roots carry the same correction of v, which is taken to the rate.
+        // Both roots contain the same bias correction of v, which is moved into the rate.
         let rate = (share * learning_rate / corrected(beta1) * corrected(beta2).sqrt()) as f32;
         let least = (damping * root_mean_square(&self.second)) as f32;
         if least == 0.0 {

@@ -1,4 +1,5 @@
-//! What an optimiser makes of the updates of a run: the linear map that a strategy should be designed for.
+//! The workload of an optimizer: the linear map from updates to parameters, for which a strategy should be
+//! designed.
 
 use antinoise_mechanism::Workload;
 
@@ -6,22 +7,24 @@ use super::recipe::Recipe;
 use super::rule::Rule;
 use super::schedule::{Decay, Schedule};
 
-/// Most steps whose map is written out where no formula has it; beyond, the nearest formula stands in.
+/// Maximum number of steps for which a map without a closed form is written as a matrix; longer runs use the
+/// closest closed form.
 const MOST_ROWS: usize = 512;
 
 impl Recipe {
-    /// The linear map A from the updates of `steps` steps to the parameters: row i says what theta_i - theta_0 is of the
-    /// updates, in units of the learning rate, with theta_0 = 0.
+    /// The linear map A from the updates of `steps` steps to the parameters: row i expresses theta_i -
+    /// theta_0 by the updates, in units of the learning rate, with theta_0 = 0.
     ///
     /// ```text
     /// A[i, j] = sum over s in j..=i of eta_s w_(s - j) prod over r in s+1..=i of (1 - eta_r learning_rate weight_decay)
     /// w = 1, beta, beta^2, ... (momentum);  1 + beta, beta^2, beta^3, ... (Nesterov)
     /// ```
     ///
-    /// eta are the shares of the schedule. Adam's steps depend on the updates themselves: sums weighted by the schedule stand
-    /// in for it, and for FTRL, whose sums they are until it meets its bound. Nesterov's momentum or weight decay together with a schedule is exact up to 512 steps; in longer runs the
-    /// same schedule with plain momentum and no decay stands in. Which map a strategy is designed for is a matter of loss and
-    /// never of privacy.
+    /// eta are the schedule's factors. Approximations: Adam's steps are not linear in the updates, and are
+    /// represented by sums weighted by the schedule, as is FTRL, which is exactly such a sum until it reaches
+    /// its radius. Nesterov's momentum or weight decay with a schedule is exact up to 512 steps; longer runs
+    /// use the same schedule with plain momentum and no decay. The choice of a workload affects the loss,
+    /// never privacy.
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
@@ -31,7 +34,7 @@ impl Recipe {
     /// ```
     ///
     /// # Panics
-    /// When `steps` is 0.
+    /// If `steps` is 0.
     pub fn workload(&self, steps: usize) -> Workload {
         let (momentum, nesterov) = match self.rule {
             Rule::Sgd { momentum, .. } => (momentum, false),
@@ -66,11 +69,12 @@ impl Recipe {
 }
 
 impl Recipe {
-    /// The workload to design a strategy for: [`Self::workload`] without momentum, which is taken for the learning rate that it amounts to.
+    /// The workload to design a strategy for: [`Self::workload`] without momentum.
     ///
-    /// Momentum averages the updates of 1 / (1 - beta) steps, so that its map hides noise that is cancelled within as many. Training does
-    /// not: gradients are taken where that noise has moved the model. Mechanisms that were designed for the map itself, and chosen by
-    /// it, trained worse models at small epsilon (`docs/results/workload.md`).
+    /// Momentum averages the updates of 1 / (1 - beta) steps, so that its map does not count noise that
+    /// cancels within that many steps. Training is not linear: gradients are computed at parameters that this
+    /// noise has moved. Mechanisms designed and chosen for the map with momentum trained worse models at
+    /// small epsilon (`docs/results/workload.md`).
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
@@ -80,7 +84,7 @@ impl Recipe {
     /// ```
     ///
     /// # Panics
-    /// When `steps` is 0.
+    /// If `steps` is 0.
     pub fn design_workload(&self, steps: usize) -> Workload {
         let rule = match self.rule {
             Rule::Sgd { learning_rate, .. } | Rule::Nesterov { learning_rate, .. } => {
@@ -94,7 +98,7 @@ impl Recipe {
     }
 }
 
-/// Momentum with a schedule, in the form that is quickest to design for.
+/// Momentum with a schedule, in the form for which design is fastest.
 fn scheduled(schedule: &Schedule, momentum: f64, steps: usize) -> Workload {
     match schedule.decay {
         Decay::Linear { last } | Decay::Cooldown { last, .. } if momentum == 0.0 && schedule.warm_up <= 1 => {
@@ -104,7 +108,7 @@ fn scheduled(schedule: &Schedule, momentum: f64, steps: usize) -> Workload {
     }
 }
 
-/// w: what an update adds to its own step and to those after it.
+/// w: the weight of an update in its own step and in later steps.
 fn weights(momentum: f64, nesterov: bool, steps: usize) -> Vec<f64> {
     let powers = (0..steps).scan(1.0, |power, _| Some(std::mem::replace(power, *power * momentum)));
     if !nesterov {

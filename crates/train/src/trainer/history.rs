@@ -1,7 +1,7 @@
-/// What was measured on the way.
+/// The measurements of a run.
 ///
-/// Losses and fractions of clipped examples come from the private examples without noise: the privacy statement does not
-/// cover them. They are for the eyes of whoever may see the data.
+/// Losses and fractions of clipped examples are computed from private examples without noise: the privacy
+/// statement does not cover them. Show them only to people who may see the data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// Mean training loss of each step's batch, in nats; NaN for an empty batch.
@@ -12,6 +12,6 @@ pub struct History {
     pub accuracies: Vec<(usize, f64)>,
     /// Seconds spent in steps and tests, over all resumptions.
     pub seconds: f64,
-    /// Seconds of these in making and adding noise.
+    /// Seconds of these spent in making and adding noise.
     pub seconds_in_noise: f64,
 }

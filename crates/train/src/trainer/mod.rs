@@ -1,4 +1,4 @@
-//! A run: the plan's batches, clipping, the plan's noise, an optimiser.
+//! Training runs: the plan's batches, clipping, the plan's noise, an optimizer.
 
 mod checkpoint;
 mod history;

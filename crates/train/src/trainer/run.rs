@@ -7,34 +7,35 @@ use super::checkpoint::Checkpoints;
 use super::steps::Trainer;
 use crate::Error;
 
-/// How [`Trainer::run`] goes about it.
+/// Options of [`Trainer::run`].
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
     /// Steps from one test to the next; the last step is always tested.
     pub test_every: usize,
-    /// The folder for checkpoints and when to save them; after the last step it holds the results, and the key is
-    /// wiped.
+    /// The folder for checkpoints and when to save them. After the last step the folder holds the results,
+    /// and the key is wiped.
     pub checkpoints: Option<(&'a Checkpoints, Pace)>,
 }
 
 /// When a run saves checkpoints before its last step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Steps from one to the next.
+    /// Steps from one checkpoint to the next.
     pub steps: usize,
-    /// The time after which one is due before so many steps.
+    /// Time after which a checkpoint is due even before that number of steps.
     pub time: Duration,
-    /// How often the time that a save took must pass before the next: by 20, saves take at most 1/21 of the time.
+    /// Minimum time between two saves, in multiples of the time that a save took: with 20, saves take at most
+    /// 1/21 of the time.
     pub rest: u32,
 }
 
 impl Pace {
-    /// After each so many steps, however long they and the saves take.
+    /// A checkpoint every `steps` steps, however long steps and saves take.
     pub fn every(steps: usize) -> Self {
         Self { steps, time: Duration::MAX, rest: 0 }
     }
 
-    /// Whether to save so many steps and so long after a save that took so long.
+    /// Whether a checkpoint is due, `steps` steps and `since` after the last one, which took `took`.
     fn is_due(self, steps: usize, since: Duration, took: Duration) -> bool {
         (steps >= self.steps || since >= self.time) && since >= took * self.rest
     }
@@ -45,16 +46,16 @@ impl Pace {
 pub enum Outcome {
     /// All steps of the plan are done.
     Finished,
-    /// It was told to stop and can be resumed.
+    /// The run was asked to stop, and can be resumed.
     Stopped,
 }
 
 impl Trainer<'_> {
-    /// Takes the remaining steps, and calls `progress` after each. Once `stop` is true (set by a handler of
-    /// Ctrl-C, say) it finishes the step, saves a checkpoint and returns.
+    /// Takes the remaining steps, and calls `progress` after each. When `stop` becomes true (set by a handler
+    /// of Ctrl-C, say), finishes the step, saves a checkpoint and returns.
     ///
     /// # Errors
-    /// When an interval of steps in `options` is 0, or a step or a checkpoint fails.
+    /// If an interval of steps in `options` is 0, or a step or a checkpoint fails.
     pub fn run(
         &mut self,
         options: &Options,
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn saves_are_as_often_as_asked_and_no_more_than_their_share_of_the_time() {
         let pace = Pace { steps: 60, time: Duration::from_secs(30), rest: 20 };
-        // Seconds of a step, and of a save.
+        // Seconds of a step and of a save.
         for (of_step, of_save) in
             [(0.001, 0.0), (0.01, 0.001), (0.01, 0.25), (1.0, 0.25), (1.0, 10.0), (40.0, 1.0), (0.01, 100.0)]
         {
@@ -113,7 +114,7 @@ mod tests {
             }
             let (trained, saved) = (5000.0 * of_step, f64::from(saves) * of_save);
             assert!(saved <= trained / 20.0 + of_save, "{of_step} {of_save}: {saved} s of {trained} s");
-            // What a kill costs: 60 steps or 30 seconds, or 20 saves where those take longer.
+            // The work lost by a kill: 60 steps or 30 seconds, or 20 saves if these take longer.
             let most = (60.0 * of_step).min(30.0).max(20.0 * of_save) + 1.01 * of_step;
             assert!(lost <= most, "{of_step} {of_save}: {lost} s lost, {most} s at most");
         }

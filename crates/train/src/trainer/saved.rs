@@ -1,4 +1,4 @@
-//! A run in checkpoints.
+//! Saving runs to checkpoints, and resuming them.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use crate::Error;
 use crate::date::utc_day;
 use crate::optimizer::{Optimizer, Recipe};
 
-/// What a checkpoint holds of a run of `steps` steps.
+/// The parts of a run of `steps` steps that a checkpoint holds.
 pub(crate) struct State<'s> {
     pub(crate) lineage: &'s Lineage,
     pub(crate) steps: usize,
@@ -26,7 +26,7 @@ pub(crate) struct State<'s> {
     pub(crate) history: &'s History,
 }
 
-/// What a checkpoint gives back.
+/// The parts of a run restored from a checkpoint.
 pub(crate) struct Restored {
     pub(crate) lineage: Lineage,
     pub(crate) noise: AnyStream,
@@ -36,7 +36,7 @@ pub(crate) struct Restored {
 }
 
 impl State<'_> {
-    /// Commits a checkpoint, or after the last step the results.
+    /// Commits a checkpoint or, after the last step, the results.
     pub(crate) fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
         let Some(mut manifest) = self.next_manifest(checkpoints)? else { return Ok(()) };
         let goes_on = manifest.step < self.steps;
@@ -56,7 +56,8 @@ impl State<'_> {
         checkpoints.commit(manifest, goes_on)
     }
 
-    /// The manifest that follows the committed one, which must be of this very run; `None` when that is finished.
+    /// The manifest after the committed one, which must belong to the same run; `None` if the run is
+    /// finished.
     fn next_manifest(&self, checkpoints: &Checkpoints) -> Result<Option<Manifest>, Error> {
         let step = self.noise.step();
         let commitments = || (self.lineage.origin.clone(), hex(&self.noise.commitment()));
@@ -74,7 +75,8 @@ impl State<'_> {
 }
 
 impl Restored {
-    /// The committed state of the run of this identity; `noise` makes what its stream is resumed by.
+    /// Reads the committed state of the run with this identity. `noise` returns the builder and the grid of
+    /// its stream.
     pub(crate) fn read(
         identity: Identity,
         (recipe, steps): (Recipe, usize),
@@ -100,23 +102,24 @@ impl Restored {
 }
 
 impl<'a> Trainer<'a> {
-    /// Commits a checkpoint: whatever happens on the way, what was committed before or this one can be resumed. After
-    /// the last step it commits the results, and wipes the key and all that could make the noise again.
+    /// Commits a checkpoint. If this fails or is killed at any moment, either the previous checkpoint or this
+    /// one can be resumed. After the last step, commits the results and wipes the key and everything that
+    /// could reproduce the noise.
     ///
     /// # Errors
-    /// When a file cannot be written, or `checkpoints` are those of a run with another key or of a later step.
+    /// If a file cannot be written, or `checkpoints` belong to a run with another key or to a later step.
     pub fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
         let Self { lineage, noise, optimizer, parameters, history, setup, .. } = self;
         State { lineage, steps: setup.plan.steps, noise, optimizer, parameters, history }.save(checkpoints)
     }
 
-    /// The run whose checkpoint is committed; it goes on as if it had not been interrupted.
+    /// Resumes the run of the committed checkpoint; it continues as if it had not been interrupted.
     ///
-    /// Steps after the checkpoint are done again: with the same key, batches and noise they give the same bits.
+    /// Steps after the checkpoint are repeated, with the same key, batches, noise and bits.
     ///
     /// # Errors
-    /// When there is no unfinished run in `checkpoints`, its files are not those that were committed together, or it
-    /// is of another plan, model, data set, optimiser or version of this program.
+    /// If `checkpoints` hold no unfinished run, its files were not committed together, or it belongs to
+    /// another plan, model, data set, optimizer or version of this program.
     pub fn resume(setup: Setup<'a>, checkpoints: &Checkpoints) -> Result<Self, Error> {
         let noise = |run, context| setup.noise(run, context);
         let check = |parameters: &[f32]| setup.check(parameters);

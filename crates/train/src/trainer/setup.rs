@@ -8,25 +8,25 @@ use crate::data::Dataset;
 use crate::learner::Learner;
 use crate::optimizer::{Needs, Recipe};
 
-/// What a run is a function of, apart from its key and the parameters that it starts from.
+/// The inputs of a run, apart from its key and its initial parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
-    /// Steps, sampler, clip norm, noise and the privacy that they give.
+    /// Steps, sampler, clip norm, noise and privacy.
     pub plan: &'a VerifiedPlan,
-    /// What is trained.
+    /// The model.
     pub model: &'a dyn Learner,
-    /// What it is trained on and tested with.
+    /// The training and test data.
     pub dataset: &'a Dataset,
-    /// How a step follows from a noisy gradient; a rule alone is a recipe (`Rule::into`).
+    /// The optimizer; a rule converts to a recipe (`Rule::into`).
     pub recipe: Recipe,
 }
 
 impl Setup<'_> {
-    /// Refuses plan, model, data, optimiser and `start` that do not fit each other: what
-    /// [`Trainer::new`](crate::trainer::Trainer::new) would refuse.
+    /// Checks that plan, model, data, optimizer and `start` fit each other, as
+    /// [`Trainer::new`](crate::trainer::Trainer::new) does.
     ///
     /// # Errors
-    /// It names what does not fit.
+    /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.recipe.check(self.plan.steps)?;
         let examples = self.dataset.train.len();
@@ -40,12 +40,12 @@ impl Setup<'_> {
         self.check_sensitivity()
     }
 
-    /// Numbers that a step releases.
+    /// Number of numbers that a step releases.
     pub(super) fn released(&self) -> usize {
         self.recipe.rule.released(self.model.parameters())
     }
 
-    /// What an example adds to a step's sum, given the optimizer's scales, if it has any.
+    /// The contribution of an example to a step's sum; `scales`: the optimizer's scales, if it has any.
     pub(super) fn contribution<'s>(&self, scales: Option<&'s [f32]>) -> Contribution<'s> {
         match (self.recipe.rule.needs(), scales) {
             (Needs::Squares { ratio }, _) => Contribution::WithSquares { ratio },
@@ -54,7 +54,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Refuses sums that one example may move further than the plan's noise is for.
+    /// Refuses sums whose sensitivity, rounding included, may exceed the one that the plan's noise covers.
     fn check_sensitivity(&self) -> Result<(), Error> {
         let Plan { examples, sampler, release, .. } = **self.plan;
         let released = self.released();
@@ -68,7 +68,7 @@ impl Setup<'_> {
             let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
             return Err(InvalidParameter::new(what, released, must_be).into());
         }
-        // Every group may come whole.
+        // A batch may consist of a whole group.
         let largest = match sampler {
             Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
             Sampler::Stream => self.plan.batch_size,
@@ -86,7 +86,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// What makes the run's noise, and the plan's grid, where there is one.
+    /// The builder of the run's noise, and the plan's grid, if it has one.
     pub(super) fn noise(
         &self,
         run: RunId,
@@ -101,7 +101,7 @@ impl Setup<'_> {
     }
 }
 
-/// What makes the noise of `plan` for `dim` parameters, and the plan's grid, where there is one.
+/// The builder of the noise of `plan` for `dim` numbers, and the plan's grid, if it has one.
 pub(crate) fn noise_of(
     plan: &Plan,
     dim: usize,

@@ -10,9 +10,8 @@ use crate::Error;
 use crate::optimizer::Optimizer;
 
 /// A run of private training.
-///
-/// The same key, start and setup give the same parameters bit for bit on the same machine, whatever the number
-/// of threads and however often the run was interrupted.
+/// The same key, start and setup give the same parameters bit for bit on the same machine, for any number of
+/// threads and after any number of interruptions.
 ///
 /// ```
 /// use antinoise_noise::{Key, RunId};
@@ -40,7 +39,7 @@ pub struct Trainer<'a> {
     pub(super) lineage: Lineage,
 }
 
-/// Vectors of as many numbers as a step releases, which it fills.
+/// Vectors of a step, with one number for each number that it releases.
 pub(super) struct Buffers {
     released: Vec<f32>,
     mean: Vec<f32>,
@@ -53,11 +52,11 @@ impl Buffers {
 }
 
 impl<'a> Trainer<'a> {
-    /// The run called `run` from the parameters `start`, its noise and batches from `key`. Under one key, runs of other
-    /// names share no bit.
+    /// Starts a run called `run` from the parameters `start`, with noise and batches from `key`. Under one
+    /// key, runs with different names share no bit.
     ///
     /// # Errors
-    /// When plan, model, data, optimiser and `start` do not fit each other.
+    /// If plan, model, data, optimizer and `start` do not fit each other.
     pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
         let identity = setup.identity();
@@ -81,37 +80,39 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Steps done.
+    /// Number of steps done.
     pub fn step_count(&self) -> usize {
         self.noise.step()
     }
 
-    /// The parameters after the steps done: what the privacy statement covers.
+    /// The parameters after the steps done, which the privacy statement covers.
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
 
-    /// The noisy sum of the last step, as the plan releases it: of gradients, scaled where the optimizer says so, and after them their
-    /// squares where it needs them; zeros before the first.
+    /// The noisy sum of the last step, as the plan releases it: of gradients (scaled, if the optimizer needs
+    /// it), followed by their squares, if the optimizer needs them; zeros before the first step.
     pub fn release(&self) -> &[f32] {
         &self.buffers.released
     }
 
-    /// The examples whose turn step `step` is: its batch, or those from which it is drawn. Where sampling amplifies privacy, who
-    /// was drawn is a secret, and so is whose turn it is where examples were put in bins.
+    /// The examples that may take part in step `step`: its batch, or the set from which its batch is sampled.
+    /// If sampling amplifies privacy, the sampled batch is secret; if examples are assigned to secret bins,
+    /// this set is secret too.
     pub fn turn(&self, step: usize) -> &[usize] {
         self.batches.turn(step)
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// One step: the clipped sum, noise on the sum, the mean, the optimiser.
+    /// Takes one step: the clipped sum, its noise, the mean, the optimizer.
     ///
     /// # Errors
-    /// When all steps of the plan are done, or an example of the batch took part as often as the plan accounts for: nothing of the batch is then used.
+    /// If all steps of the plan are done, or an example of the batch has already taken part as often as the
+    /// plan accounts for: the batch is then not used at all.
     pub fn step(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         let Setup { plan, model, dataset, .. } = self.setup;
@@ -144,10 +145,10 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Measures the accuracy on the test examples and writes it into the history.
+    /// Measures the accuracy on the test examples and records it in the history.
     ///
     /// # Errors
-    /// When a tensor operation fails.
+    /// If a tensor operation fails.
     pub fn test(&mut self) -> Result<f64, Error> {
         let start = Instant::now();
         let accuracy = self.setup.model.evaluate(&self.parameters, &self.setup.dataset.test)?.accuracy;
@@ -179,15 +180,16 @@ mod tests {
         ];
         let schedule = Schedule { warm_up: 2, decay: "linear:0.5".parse().unwrap() };
         let with_all = |rule| {
-            // FTRL refuses it.
+            // FTRL refuses weight decay.
             let weight_decay = if matches!(rule, Rule::Ftrl { .. }) { 0.0 } else { 0.1 };
             Recipe { rule, schedule, weight_decay, zero_beyond: Some(1e3) }
         };
         rules.into_iter().flat_map(|rule| [rule.into(), with_all(rule)]).collect()
     }
 
-    /// A release less the step's own noise is the clipped sum of the batch, bit for bit on the grid: momentum, decay and moments are made of
-    /// releases, never of what noise is added to.
+    /// A release minus the step's noise is the clipped sum of the batch, bit for bit on the grid: momentum,
+    /// decay and moments act on releases, never on sums before noise is added. releases, never of what noise
+    /// is added to.
     #[test]
     fn the_release_less_its_own_noise_is_the_clipped_sum_whatever_the_optimizer() {
         let dataset = digits();

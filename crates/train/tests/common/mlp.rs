@@ -1,4 +1,4 @@
-//! A model that is written in candle's operations, and by this crate too.
+//! A model written in candle's operations that this crate has too.
 
 use antinoise_train::data::Example;
 use antinoise_train::learner::Network;

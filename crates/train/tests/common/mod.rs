@@ -1,4 +1,4 @@
-//! A problem to train on: the digits, a plan of 24 steps.
+//! A training problem: the digits, with a plan of 24 steps.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -22,7 +22,7 @@ pub const JOINT_ADAM: Rule =
     Rule::JointAdam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, damping: 0.5, ratio: 0.5 };
 pub const KEY: u64 = 5;
 
-/// Every kind of number in single precision; the first three are no finite ones.
+/// Every kind of single-precision number; the first three are not finite.
 pub const HOSTILE: [f32; 14] = [
     f32::NAN,
     f32::INFINITY,
@@ -40,12 +40,12 @@ pub const HOSTILE: [f32; 14] = [
     1.0 + f32::EPSILON,
 ];
 
-/// A plan of 24 steps on the digits, or of one pass over them as a stream, whose sums are released on a grid.
+/// A plan of 24 steps on the digits, or of one pass over them as a stream, with releases on a grid.
 pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
     planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
 }
 
-/// The same with another release.
+/// The same plan with another release.
 pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> VerifiedPlan {
     let length = match setting {
         Setting::Poisson => Length::Steps(24),
@@ -58,12 +58,12 @@ pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseK
     choose(&request).unwrap().plan
 }
 
-/// A plan of 24 steps whose grid is for the gradients of any model here and their squares.
+/// A plan of 24 steps whose grid has room for the gradients of any model here and their squares.
 pub fn wide_plan(adjacency: Adjacency) -> VerifiedPlan {
     wide_planned(adjacency, Setting::Cyclic, 4.0, 1.0)
 }
 
-/// The same with other settings.
+/// The same plan with other settings.
 pub fn wide_planned(adjacency: Adjacency, setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
     let request = Request::new(1440, 120, Length::Steps(24), setting);
     let dim = 1 << 17;
@@ -84,7 +84,7 @@ impl Case {
         Self { plan, model, dataset, recipe: recipe.into() }
     }
 
-    /// The same with a model of one layer, whose steps take no time.
+    /// A problem with a model of one layer, whose steps take almost no time.
     pub fn small(plan: VerifiedPlan, recipe: impl Into<Recipe>) -> Self {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();

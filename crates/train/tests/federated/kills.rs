@@ -7,7 +7,7 @@ use antinoise_ledger::Ledger;
 
 use crate::pulls::{Pulls, ROUNDS, begin, folder, plan, plan_of, resume, setup, there, whole};
 
-/// The folder of the life that this process is, and the gradient at which it ends.
+/// The folder of the run for this process, and the number of the gradient at which the process fails.
 const LIFE: &str = "ANTINOISE_FEDERATED_LIFE";
 const LAST: &str = "ANTINOISE_FEDERATED_LAST";
 
@@ -16,14 +16,15 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
     for mechanism in ["blt:2", "banded-toeplitz:3", "identity"] {
         let plan = plan_of(mechanism, 0.5);
         let expected = whole(&plan, &Pulls::new());
-        // Each life makes so many gradients before its machine fails, within a round that was charged; saves every so often,
-        // so that released rounds are made again; and others are there than before.
+        // Each process computes a number of gradients before it fails, within a round that was charged; it
+        // saves every few rounds, so that released rounds are repeated; and other users are available than
+        // before.
         for (gradients, every) in [(1, 1), (7, 1), (13, 3), (40, 5), (25, 100)] {
             let folder = folder();
             drop(begin(setup(&plan, &Pulls::new()), folder.path()).unwrap());
             let (mut lives, mut done, mut failed) = (0, 0, 0);
             while done < ROUNDS {
-                // Later lives live longer, since those that save nothing begin at the start again.
+                // Later processes live longer, since those that save nothing restart from the beginning.
                 let population = Pulls::failing_after(gradients * (1 + lives));
                 let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
                 let pending = run.ledger().charged_before().unwrap().map(|(charged, _)| charged.step());
@@ -31,10 +32,11 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
                 loop {
                     let step = run.step_count();
                     let again = step < run.ledger().step() || Some(step) == pending;
-                    // Whoever is there now must not matter to a round that was charged.
+                    // The users available now must not matter to a round that was charged.
                     let found = run.round(|round, user| if again { user > 27 } else { there(round, user) });
                     if found.is_err() {
-                        // Whoever was asked for a gradient is charged, whatever came of it: never after the use.
+                        // Every user whose gradient was requested is charged, whatever happens after: never
+                        // after the use.
                         let charged =
                             run.ledger().charged_before().unwrap().map(|(charged, _)| charged.step());
                         let is_released = step < run.ledger().step();
@@ -64,7 +66,7 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
     }
 }
 
-/// One life, which the test below starts in a process of its own.
+/// One process of a run; the test below starts it.
 #[test]
 #[ignore = "a life of a run that is to be killed"]
 fn life() {

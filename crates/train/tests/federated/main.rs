@@ -1,4 +1,4 @@
-//! Federated runs: killed at every stage, resumed with other cohorts, beside the wrong ledger.
+//! Federated runs: killed at every stage, resumed with other cohorts, and with the wrong ledger.
 
 mod kills;
 mod pulls;
@@ -27,7 +27,7 @@ fn users_keep_their_limits_and_those_whose_updates_are_no_numbers_add_nothing() 
 
 #[test]
 fn noise_is_the_plans_in_units_of_its_clip_norm() {
-    // Nobody is there: parameters move by noise alone, which scales with the clip norm.
+    // With no users available, parameters move by noise only, which scales with the clip norm.
     let run = |clip_norm: f64| {
         let (plan, population, folder) = (plan_of("identity", clip_norm), Pulls::new(), folder());
         let mut run = begin(setup(&plan, &population), folder.path()).unwrap();
@@ -35,7 +35,7 @@ fn noise_is_the_plans_in_units_of_its_clip_norm() {
         let round = run.round(|_, _| false).unwrap();
         assert!(round.cohort.is_empty() && round.loss.is_nan());
         let moved: f64 = run.parameters().iter().zip(&before).map(|(x, y)| f64::from(x - y).powi(2)).sum();
-        // |N(0, nu^2)|^2 of 50 coordinates is 50 nu^2 within 120% but for a chance of 1e-7.
+        // For 50 coordinates, |N(0, nu^2)|^2 is 50 nu^2 within 120% except with probability 1e-7.
         let expected = DIM as f64 * (0.1 * plan.noise_std() / 6.0).powi(2);
         assert!((moved / expected - 1.0).abs() < 1.2 && moved > 0.1 * expected, "{moved} {expected}");
         plan.noise_std()
@@ -57,7 +57,7 @@ fn without_noise_the_same_rounds_learn() {
         clip_norm,
     };
     let train = |clip_norm| reference(clip_norm).train(vec![0.5; DIM], &Key::from_seed_insecure(2)).unwrap();
-    // The mean of all that users pull towards.
+    // The mean of the vectors towards which users pull.
     let far = |found: &[f32]| -> f32 {
         let mean =
             |j: usize| (0..USERS).map(|user| ((user * 7 + j) as f32).cos()).sum::<f32>() / USERS as f32;

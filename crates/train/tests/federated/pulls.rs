@@ -20,9 +20,9 @@ pub const LOCAL: LocalSteps = LocalSteps { learning_rate: 0.2, batch_size: 1, ep
 /// The users.
 pub struct Pulls {
     pub names: Vec<String>,
-    /// Gradients until one fails, as if the machine had.
+    /// Number of gradients until one fails, as if the machine had failed.
     pub left: AtomicUsize,
-    /// A user whose gradients are not numbers.
+    /// A user whose gradients are NaN.
     pub broken: Option<usize>,
     pub aborts: bool,
 }
@@ -105,12 +105,12 @@ pub fn resume<'a>(setup: Setup<'a, Pulls>, folder: &Path) -> Result<Federation<'
     Federation::resume(setup, folder, RunId::default())
 }
 
-/// Most are there, others each round.
+/// Most users are available, different ones each round.
 pub fn there(round: usize, user: usize) -> bool {
     !(user * 13 + round * 5).is_multiple_of(7)
 }
 
-/// Parameters and participations of a run that nobody killed.
+/// Parameters and participations of a run that is never killed.
 pub fn whole(plan: &VerifiedPlan, population: &Pulls) -> (Vec<f32>, Vec<(String, usize)>) {
     let folder = folder();
     let mut run = begin(setup(plan, population), folder.path()).unwrap();

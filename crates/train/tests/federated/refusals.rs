@@ -1,4 +1,4 @@
-//! What is refused: ledgers of other runs, and what does not fit.
+//! Refusals: ledgers of other runs, and inputs that do not fit.
 
 use antinoise_ledger::Ledger;
 use antinoise_noise::{Key, RunId};
@@ -27,7 +27,7 @@ fn ledgers_that_are_not_the_runs_are_refused() {
     let kept = std::fs::read(&path).unwrap();
     let put = |bytes: &[u8]| std::fs::write(&path, bytes).unwrap();
 
-    // Somebody was added to a round that was released: the last one, whose sum is known, and one before it.
+    // A user was added to a round that was released: the last one, whose sum is known, and an earlier one.
     for round in [3, 1] {
         put(&kept);
         let free = (0..USERS).map(|user| format!("user {user}")).find(|user| {
@@ -36,7 +36,7 @@ fn ledgers_that_are_not_the_runs_are_refused() {
         });
         if let Some(free) = free {
             let database = rusqlite::Connection::open(&path).unwrap();
-            // In the place of somebody, so that the cohort is no larger.
+            // In place of another user, so that the cohort is no larger.
             database
                 .execute(
                     "UPDATE participations SET user = ?1 WHERE step = ?2 AND user = (SELECT MIN(user) FROM participations \
@@ -50,7 +50,7 @@ fn ledgers_that_are_not_the_runs_are_refused() {
         }
     }
 
-    // The ledger of another plan, of another key, of before, and none.
+    // The ledger of another plan, of another key, of an earlier step, and none.
     let other = crate::pulls::folder();
     drop(begin(setup(&plan_of("identity", 0.5), &population), other.path()).unwrap());
     put(&std::fs::read(other.path().join("ledger.db")).unwrap());
@@ -76,8 +76,9 @@ fn ledgers_that_are_not_the_runs_are_refused() {
     refused(resume(setup(&plan, &population), folder.path()), "absent");
 }
 
-/// A run that was killed after its releases and before its checkpoint makes them again. With other data, each would be another sum under noise that
-/// was used, and the difference of the two has none: the last release is refused, and so is one before it, before any parameter moves.
+/// A run that was killed after its releases and before its checkpoint repeats them. With other data, each
+/// would be a second sum under used noise, and the difference of the two sums has no noise: the last release
+/// is refused, and so is an earlier one, before any parameter moves.
 #[test]
 fn a_released_round_is_not_made_again_of_other_data() {
     let (plan, population) = (plan(), Pulls::new());

@@ -1,49 +1,50 @@
-//! One column: what is publicly known of its values, and the features that a cell becomes.
+//! One column of a table: public knowledge of its values, and the features that encode a cell.
 
 use antinoise_input::{InvalidParameter, at_least, between};
 use serde::{Deserialize, Serialize};
 
 use super::text;
 
-/// A column that is used, and what is publicly known of it.
+/// A column that is used, and public knowledge of its values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// As the file's first line has it.
+    /// The name in the file's first line.
     pub name: String,
-    /// What its cells may hold.
+    /// The possible values of its cells.
     pub values: Values,
 }
 
-/// What cells of a column may hold, told without a look at the private data.
+/// The possible values of a column's cells, stated without looking at the private data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Values {
-    /// A number; x becomes the one feature 2 (x - low) / (high - low) - 1, where a number beyond the range counts as its end.
+    /// A number x, encoded as the feature 2 (x - low) / (high - low) - 1; numbers outside the range are
+    /// clamped to it.
     Range(f64, f64),
-    /// One of these words; a cell becomes one feature a word, 1 for its own and 0 for the others. The word `*` stands for
-    /// every one that is not there.
+    /// One of these words, encoded as one feature per word: 1 for the cell's word and 0 for the others. The
+    /// word `*` stands for every word that is not listed.
     Categories(Vec<String>),
-    /// A text, which becomes so many features by its words, hashed as `docs/tables.md` says.
+    /// A text, encoded as this many features by hashing its words; see `docs/tables.md`.
     Text(usize),
 }
 
-/// More would be memory for zeros: each row has all of them.
+/// Bound on the features of a text: every row stores all of them, mostly zeros.
 const MOST_OF_A_TEXT: usize = 1 << 16;
 
-/// The category that takes what no other one does.
+/// The category of words that are not listed.
 const ANY: &str = "*";
 
 /// Why a cell cannot be used.
 pub(super) enum Refused {
-    /// It is empty, NaN or infinite.
+    /// The cell is empty, NaN or infinite.
     Missing,
-    /// It must be something else.
+    /// The cell must be something else.
     MustBe(String),
 }
 
 impl Column {
-    /// Refuses a range that is none, and words that are not different.
+    /// Refuses an empty or infinite range, and words that are not distinct.
     pub(super) fn check(&self) -> Result<(), InvalidParameter> {
         match &self.values {
             Values::Range(low, high) if low.is_finite() && high.is_finite() && low < high => Ok(()),
@@ -65,7 +66,7 @@ impl Column {
         }
     }
 
-    /// Numbers that a cell becomes.
+    /// Number of features of a cell.
     pub(super) fn width(&self) -> usize {
         match &self.values {
             Values::Range(..) => 1,
@@ -74,7 +75,8 @@ impl Column {
         }
     }
 
-    /// Writes the features of a cell over zeros, which are what a missing cell has: the middle of a range, no category, no word.
+    /// Writes the features of a cell over zeros. A missing cell keeps zeros: the middle of a range, no
+    /// category, no word.
     pub(super) fn fill(&self, cell: &str, features: &mut [f32]) -> Result<(), Refused> {
         if is_missing(cell) {
             return Err(Refused::Missing);
@@ -85,7 +87,7 @@ impl Column {
                 if !x.is_finite() {
                     return Err(Refused::Missing);
                 }
-                // Halves, so that ranges as wide as double precision do not overflow.
+                // Halved, so that ranges as wide as double precision do not overflow.
                 let share = (x.clamp(*low, *high) / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
                 features[0] = (2.0 * share - 1.0) as f32;
             }
@@ -100,12 +102,12 @@ impl Column {
     }
 }
 
-/// What programs write where there is nothing.
+/// Whether a cell holds one of the usual marks of a missing value.
 fn is_missing(cell: &str) -> bool {
     ["", "NA", "N/A", "NaN", "nan", "null", "NULL"].contains(&cell)
 }
 
-/// Refuses words that are too few, empty or there twice.
+/// Refuses fewer than `least` words, empty words and duplicates.
 pub(super) fn check_words(what: &str, words: &[String], least: usize) -> Result<(), InvalidParameter> {
     at_least(&format!("number of {what}"), words.len(), least)?;
     for (i, word) in words.iter().enumerate() {
@@ -117,7 +119,7 @@ pub(super) fn check_words(what: &str, words: &[String], least: usize) -> Result<
     Ok(())
 }
 
-/// A list in words.
+/// A list of words for an error message.
 pub(super) fn one_of(words: &[String]) -> String {
     format!("one of {}", words.join(", "))
 }

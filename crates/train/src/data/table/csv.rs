@@ -10,7 +10,7 @@ use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::{bad, open};
 
-/// The rows of a CSV file with a first line of names, plain or gzipped, in their order.
+/// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
 pub(super) fn csv_rows(path: &Path, schema: &Schema) -> Result<Examples, Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
@@ -31,7 +31,7 @@ pub(super) fn csv_rows(path: &Path, schema: &Schema) -> Result<Examples, Error> 
     rows.end()
 }
 
-/// Where the columns of a schema are in a file; the label's is the last.
+/// The index of each column of a schema in a file; the label comes last.
 struct Places {
     of: Vec<usize>,
 }
@@ -60,7 +60,7 @@ impl Places {
     }
 }
 
-/// What is no CSV file is bad input; anything else is the machine's fault.
+/// An unreadable CSV file is bad input.
 fn unreadable(path: &Path, error: &::csv::Error) -> Error {
     bad(path, format!("unreadable ({error})"), "a CSV file, plain or gzipped, with a first line of names")
 }

@@ -1,4 +1,4 @@
-//! Tables of numbers, categories and texts, read by what is publicly known of them.
+//! Tables of numbers, categories and texts, encoded by public knowledge of their columns.
 
 mod column;
 mod csv;

@@ -10,7 +10,7 @@ use super::schema::Schema;
 use crate::Error;
 use crate::data::examples::Examples;
 
-/// The rows of a Parquet file, in their order.
+/// Reads the rows of a Parquet file, in order.
 pub(super) fn parquet_rows(path: &Path, schema: &Schema) -> Result<Examples, Error> {
     let mut asked: Vec<(&str, Role)> = schema
         .columns

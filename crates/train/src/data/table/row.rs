@@ -1,4 +1,4 @@
-//! Rows, one after the other, from whatever they are read.
+//! Encoding of rows, for all file formats.
 
 use std::fmt::Arguments;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::bad;
 
-/// The rows that were read, as examples.
+/// The examples encoded so far.
 pub(super) struct RowReader<'a> {
     path: &'a Path,
     schema: &'a Schema,
@@ -22,7 +22,8 @@ impl<'a> RowReader<'a> {
         Self { path, schema, features: Vec::new(), labels: Vec::new() }
     }
 
-    /// Adds the row at `place`; `cell` is what the i-th column of the schema holds there, and the label's comes after the last.
+    /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the schema's i-th column;
+    /// the label comes after the last column.
     pub(super) fn add<'c>(
         &mut self,
         place: Arguments<'_>,
@@ -61,7 +62,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// All of them.
+    /// All examples.
     pub(super) fn end(self) -> Result<Examples, Error> {
         if self.labels.is_empty() {
             return Err(bad(self.path, "without rows", "a table with a row for each example"));

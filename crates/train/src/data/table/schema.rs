@@ -1,12 +1,13 @@
-//! What is publicly known of a table.
+//! Public knowledge of a table.
 
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
 
 use super::column::{Column, check_words};
 
-/// What is publicly known of a table: which column is the label, its classes, and what the columns that are used may hold.
-/// Nothing of it comes from the data, whose own least, largest or most frequent values would tell of them.
+/// Public knowledge of a table: the column of labels, its classes, and the possible values of the columns
+/// that are used. It must not come from the data: the smallest, largest or most frequent values of private
+/// data would reveal something about them.
 ///
 /// ```
 /// use antinoise_train::data::Schema;
@@ -28,16 +29,16 @@ use super::column::{Column, check_words};
 pub struct Schema {
     /// The column whose cells are classes.
     pub label: String,
-    /// Class 0, 1, ... as its cells have them.
+    /// The labels of class 0, 1, ..., as written in cells.
     pub classes: Vec<String>,
-    /// What becomes of missing cells.
+    /// The treatment of missing cells.
     #[serde(default)]
     pub missing: Missing,
-    /// The columns that are used, in the order of their features; others are not read.
+    /// The columns that are used, in the order of their features; other columns are not read.
     pub columns: Vec<Column>,
 }
 
-/// What becomes of cells that are empty, NA, null, NaN or infinite. A label is never missing.
+/// The treatment of cells that are empty, NA, null, NaN or infinite. A missing label is always refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
@@ -52,7 +53,7 @@ impl Schema {
     /// Reads a schema in TOML.
     ///
     /// # Errors
-    /// When it is not one, or as [`check`](Self::check).
+    /// If the text is not a schema, or as [`check`](Self::check).
     pub fn from_toml(text: &str) -> Result<Self, InvalidParameter> {
         let schema: Self = toml::from_str(text).map_err(|error| {
             InvalidParameter::new("schema", error.message(), "label, classes and [[columns]] in TOML")
@@ -61,8 +62,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Refuses schemas without columns or with fewer than 2 classes, columns that are there twice, and ranges or words that
-    /// are none.
+    /// Refuses schemas without columns or with fewer than 2 classes, duplicate columns, and invalid ranges or
+    /// words.
     ///
     /// # Errors
     /// Names the column.
@@ -80,7 +81,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Numbers in one example.
+    /// Number of features of one example.
     pub fn features(&self) -> usize {
         self.columns.iter().map(Column::width).sum()
     }

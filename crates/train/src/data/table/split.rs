@@ -1,4 +1,4 @@
-//! Which rows are trained on, and which are tested with.
+//! Splitting a table into training and test rows.
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
 use crate::data::file::bad;
 
-/// Which rows of a table are tested with.
+/// The rows of a table that are used for testing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TestPart<'a> {
-    /// Those of another file of the same kind, with the same columns.
+    /// The rows of another file of the same kind, with the same columns.
     File(&'a Path),
-    /// The last share of the rows, above 0 and below 1, rounded to whole rows, one at least.
+    /// The last rows: this share of all, above 0 and below 1, rounded to whole rows, at least one.
     Last(f64),
 }
 
-/// The classification problem of a CSV file with a first line of names, plain or gzipped. Rows keep their order: those of one pass
-/// over data that come as a stream, say.
+/// The classification problem of a CSV file, plain or gzipped, whose first line holds names. Rows keep their
+/// order, so that one pass over the data can follow a stream.
 ///
-/// Columns are scaled by what the schema says is publicly known of them, never by what the rows hold. A million rows of 20
+/// Features are scaled by the schema's public knowledge of a column, never by the data. A million rows of 20
 /// columns load in seconds.
 ///
 /// ```
@@ -50,17 +50,18 @@ pub enum TestPart<'a> {
 /// ```
 ///
 /// # Errors
-/// When the schema does not hold; when a file is absent or no CSV file, lacks a column or has it twice, has a row of another
-/// length, a cell that is no number, missing, of no category or of no class: the line and the column are named. When a part
-/// has no rows.
+/// If the schema is invalid; if a file is absent or not a CSV file, lacks a column or has it twice; if a row
+/// has another length; if a cell is not a number, is missing, or has an unknown category or class (the error
+/// names line and column); if a part has no rows.
 pub fn csv(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
     dataset(path, schema, test, csv_rows)
 }
 
-/// The same of a Parquet file. Ranges are of columns of numbers; categories and classes are text, whole numbers or true and false.
+/// As [`csv()`], for a Parquet file. Ranges need columns of numbers; categories and classes are text, whole
+/// numbers or booleans.
 ///
 /// # Errors
-/// As [`csv()`], with the number of the row from 0; when a column is of another type.
+/// As [`csv()`], with the number of the row from 0; if a column has another type.
 #[cfg(feature = "parquet")]
 pub fn parquet(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
     dataset(path, schema, test, parquet_rows)
@@ -95,7 +96,7 @@ fn dataset(
     })
 }
 
-/// All but the last `count` examples, and those.
+/// All examples except the last `count`, and the last `count`.
 fn split(all: Examples, count: usize) -> Result<(Examples, Examples), Error> {
     let (each, first) = (all.features_each(), all.len() - count);
     let (mut features, mut labels) = all.into_parts();

@@ -1,12 +1,15 @@
-//! Texts as numbers, without a vocabulary: one that was read from private texts would tell of them.
+//! Texts as features by hashing, without a vocabulary: a vocabulary from private texts would reveal something
+//! about them.
 
 use sha2::{Digest, Sha256};
 
-/// Adds a text's words to features that are zeros, and scales them to length 1 (a text without words stays 0).
+/// Adds a text's words to features that are zeros, and scales them to length 1 (a text without words stays
+/// 0).
 ///
-/// Words are runs of letters and digits, in lower case. The first eight bytes of a word's SHA-256, little-endian, are a number;
-/// its last bit is the sign of what the word adds, the rest modulo the number of features is where. Words that fall
-/// together cancel in the mean rather than add up (Weinberger et al. 2009, "Feature hashing").
+/// Words are runs of letters and digits, in lower case. The first eight bytes of a word's SHA-256,
+/// little-endian, are a number: its last bit is the sign of the word's contribution, the rest modulo the
+/// number of features is its index. Words that collide cancel in expectation rather than add up (Weinberger
+/// et al. 2009, "Feature hashing").
 pub(super) fn fill(text: &str, features: &mut [f32]) {
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let digest = Sha256::digest(word.to_lowercase());
@@ -40,10 +43,10 @@ mod tests {
         assert!(filled(" .,-!\n", 16).iter().all(|&x| x == 0.0));
     }
 
-    /// The file of a model is of no use without the place of each word: it stays where it is.
+    /// A saved model is useless if the index of a word changes: it must never change.
     #[test]
     fn words_are_where_their_digest_says() {
-        // As `printf pain | sha256sum` begins, its bytes reversed; the same of "été".
+        // The first bytes of `printf pain | sha256sum`, reversed; and of "été".
         for (word, digest) in [("pain", 0xba760e16e7c8785c_u64), ("Été", 0xcaf52b13640c01bd)] {
             let mut expected = vec![0.0; 1000];
             expected[(digest >> 1) as usize % 1000] = if digest & 1 == 0 { 1.0 } else { -1.0 };

@@ -1,4 +1,4 @@
-//! Files for their owner's eyes: whole or absent, and overwritten before they are removed.
+//! Files readable only by their owner: written atomically, and overwritten before removal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek};
@@ -12,15 +12,15 @@ use crate::Error;
 
 const PORTION: usize = 1 << 16;
 
-/// Writes `contents` for their owner's eyes: `path` holds all of them or what it held. When it returns, file and name
-/// are on the disk.
+/// Writes `contents` to a file that only its owner can read, atomically: `path` holds the new contents or the
+/// old. On return, file and name are on disk.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write_whole(path, Access::Owner, contents).map_err(Error::io(path))
 }
 
-/// Overwrites a regular file with zeros, then removes it; a link or a folder is left alone.
+/// Overwrites a regular file with zeros, then removes it; leaves links and folders alone.
 ///
-/// Journals, snapshots, copies-on-write and flash memory may keep what was there: see `docs/checkpoints.md`.
+/// Journals, snapshots, copy-on-write and flash memory may keep the old contents: see `docs/checkpoints.md`.
 pub(super) fn wipe(path: &Path) -> Result<(), Error> {
     let wipe = || {
         let found = fs::symlink_metadata(path)?;
@@ -28,7 +28,7 @@ pub(super) fn wipe(path: &Path) -> Result<(), Error> {
             return Ok(());
         }
         failpoint();
-        // Whoever may not write it may still remove it.
+        // A file that the user may not write may still be removable.
         if let Ok(mut file) = OpenOptions::new().write(true).open(path) {
             overwrite(&mut file, found.len())?;
         }
@@ -47,7 +47,7 @@ fn overwrite(file: &mut File, length: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Wipes the files of `folder` whose names are `leftover`s.
+/// Wipes the files of `folder` whose names satisfy `leftover`.
 pub(super) fn wipe_all(folder: &Path, leftover: impl Fn(&str) -> bool) -> Result<(), Error> {
     while let Some(name) = find(folder, &leftover)? {
         wipe(&folder.join(name))?;
@@ -55,7 +55,7 @@ pub(super) fn wipe_all(folder: &Path, leftover: impl Fn(&str) -> bool) -> Result
     Ok(())
 }
 
-/// The name of a regular file in `folder` that `is_sought`.
+/// The name of a regular file in `folder` that satisfies `is_sought`.
 pub(super) fn find(folder: &Path, is_sought: impl Fn(&str) -> bool) -> Result<Option<String>, Error> {
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let entry = entry.map_err(Error::io(folder))?;
@@ -67,7 +67,7 @@ pub(super) fn find(folder: &Path, is_sought: impl Fn(&str) -> bool) -> Result<Op
     Ok(None)
 }
 
-/// SHA-256 of what the file holds, in hexadecimal.
+/// SHA-256 of the file's contents, in hexadecimal.
 pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let (mut digest, mut portion) = (Sha256::new(), vec![0; PORTION]);
@@ -79,7 +79,7 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// The error of a checkpoint that is not what its run committed.
+/// The error of a checkpoint that differs from what its run committed.
 pub(crate) fn refuse(path: &Path, got: impl std::fmt::Display) -> Error {
     let folder = path.parent().unwrap_or(path).display();
     let must_be = format!(

@@ -1,4 +1,4 @@
-//! The folder of one run: locked, with one committed checkpoint at most.
+//! The folder of one run: locked, with at most one committed checkpoint.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ use super::lock::FolderLock;
 use super::manifest::{self, Manifest};
 use crate::Error;
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
-    /// No checkpoint: the run starts anew, with a fresh key.
+    /// No checkpoint: the run starts from the beginning, with a fresh key.
     Nothing,
-    /// A checkpoint from which the run goes on.
+    /// A checkpoint from which the run can resume.
     Unfinished {
         /// Steps done.
         step: usize,
@@ -25,11 +25,11 @@ pub enum Committed {
     Finished,
 }
 
-/// The folder of one run's checkpoints, which no other process writes into while this lives.
+/// The folder of one run's checkpoints, locked against other processes while this value lives.
 ///
 /// `checkpoint.toml` names the committed files `noise-N.safetensors` (key and noise state) and
-/// `training-N.safetensors` (everything else); files that it does not name are leftovers of a run that was killed.
-/// All of them are readable by their owner alone: whoever reads them knows the noise and the unprotected history.
+/// `training-N.safetensors` (everything else); other such files are leftovers of a killed run. All are
+/// readable only by their owner: they reveal the noise and the unprotected history.
 ///
 /// ```
 /// use antinoise_noise::RunId;
@@ -47,11 +47,11 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Locks the folder at `path`, which is made if absent, for the run that is called `run`, and wipes what a killed
-    /// run left unfinished there. No two runs on the same data may have one name.
+    /// Locks the folder at `path` (created if absent) for the run called `run`, and wipes what a killed run
+    /// left there unfinished. Two runs on the same data must have different names.
     ///
     /// # Errors
-    /// When another process is writing into the folder, it holds another run, or its manifest is not whole.
+    /// If another process holds the folder, it contains another run, or its manifest is damaged.
     pub fn open(path: &Path, run: RunId) -> Result<Self, Error> {
         owner::make_folder(path).map_err(Error::io(path))?;
         let lock = FolderLock::take(path)?;
@@ -60,10 +60,10 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// What was committed.
+    /// The committed state of the run.
     ///
     /// # Errors
-    /// When the manifest cannot be read or is not whole.
+    /// If the manifest cannot be read or is damaged.
     pub fn committed(&self) -> Result<Committed, Error> {
         Ok(match self.manifest()? {
             None => Committed::Nothing,
@@ -95,7 +95,7 @@ impl Checkpoints {
         self.path.join(training_name(save))
     }
 
-    /// Commits `manifest`, whose files are on the disk under their names, and wipes those of before.
+    /// Commits `manifest`, whose files are already on disk under their names, and wipes the previous files.
     pub(crate) fn commit(&self, mut manifest: Manifest, with_noise: bool) -> Result<(), Error> {
         let digest = |path: PathBuf| files::sha256(&path).map_err(Error::io(&path));
         manifest.training = digest(self.training_file(manifest.save))?;
@@ -104,7 +104,7 @@ impl Checkpoints {
         self.clean(Some(&manifest))
     }
 
-    /// Refuses files that are not those that `manifest` was written for.
+    /// Refuses files that differ from those that `manifest` names.
     pub(crate) fn check_files(&self, manifest: &Manifest) -> Result<(), Error> {
         let noise = manifest.noise.as_ref().map(|digest| (self.noise_file(manifest.save), digest));
         for (path, digest) in
@@ -122,7 +122,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Wipes every file of ours that is not committed.
+    /// Wipes every file of a checkpoint that is not committed.
     fn clean(&self, manifest: Option<&Manifest>) -> Result<(), Error> {
         let keep = manifest.map_or([None, None], |manifest| {
             let noise = manifest.noise.is_some().then(|| noise_name(manifest.save));
@@ -136,7 +136,7 @@ impl Checkpoints {
             && let Some(name) =
                 files::find(&self.path, |name| is_ours(name) && !first.iter().any(|x| x == name))?
         {
-            // A second checkpoint is written only where a first was committed.
+            // A second checkpoint is written only after a first one was committed.
             let path = self.path.join(manifest::NAME);
             return Err(refuse(&path, format!("absent beside {name}")));
         }
@@ -159,7 +159,7 @@ fn is_ours(name: &str) -> bool {
     save.is_some_and(|save| save.parse::<u64>().is_ok_and(|number| number.to_string() == save))
 }
 
-/// What a file of ours is called before it is whole: `.NAME.tmp-PID-N`.
+/// Whether `name` is the temporary name of a checkpoint's file: `.NAME.tmp-PID-N`.
 fn is_temporary(name: &str) -> bool {
     meant_for(name).is_some_and(|name| name == manifest::NAME || is_ours(name))
 }

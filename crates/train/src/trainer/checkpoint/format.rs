@@ -6,13 +6,13 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
 
 use crate::trainer::History;
 
-/// What a training file holds.
+/// The contents of a training file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Training {
-    /// What the numbers belong to.
+    /// The identity of the run.
     pub metadata: HashMap<String, String>,
     pub parameters: Vec<f32>,
-    /// The optimiser's; empty once the run is finished.
+    /// The moments of the optimizer; empty after the last step.
     pub moments: (Vec<f32>, Vec<f32>),
     pub history: History,
 }
@@ -44,7 +44,7 @@ pub(super) fn to_bytes(
     safetensors::serialize(views, Some(metadata))
 }
 
-/// What `bytes`, a training file, hold; or what is wrong with them.
+/// Parses a training file; the error says what is wrong with it.
 pub(super) fn from_bytes(bytes: &[u8]) -> Result<Training, String> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
     let tensors = Tensors(SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?);

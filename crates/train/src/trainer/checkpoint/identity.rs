@@ -1,4 +1,4 @@
-//! What a checkpoint must share with the run that resumes it.
+//! The identity of a run, which a checkpoint must share with the run that resumes it.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::trainer::Setup;
 
-/// Another version may add up the same gradients to other bits, and would hide them with the same noise.
+/// Another version may add the same gradients in another order, and would hide different bits with the same
+/// noise.
 pub(super) const PROGRAM: &str = "version of this program";
 
-/// The plan, model, optimiser, data and program of a run.
+/// Plan, model, optimizer, data and program of a run.
 pub(crate) struct Identity(BTreeMap<&'static str, String>);
 
-/// An identity and the key that goes with it.
+/// An identity and a commitment to its key.
 pub(crate) struct Lineage {
     pub(crate) identity: Identity,
     /// The noise's commitment at step 0: to the key, the run and the identity.
@@ -21,20 +22,20 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Of a run whose noise has this commitment at step 0.
+    /// The lineage of a run whose noise has this commitment at step 0.
     pub fn new(identity: Identity, origin: [u8; 32]) -> Self {
         Self { identity, origin: hex(&origin) }
     }
 }
 
 impl Identity {
-    /// Of these parts; the version of this program is one more.
+    /// An identity of these parts and the version of this program.
     pub(crate) fn new<const N: usize>(parts: [(&'static str, String); N]) -> Self {
         let version = (PROGRAM, env!("CARGO_PKG_VERSION").to_owned());
         Self(parts.into_iter().chain([version]).collect())
     }
 
-    /// SHA-256 of all of it.
+    /// SHA-256 of all parts.
     pub fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         for part in self.0.iter().flat_map(|(what, identity)| [*what, identity]) {
@@ -44,14 +45,14 @@ impl Identity {
         digest.finalize().into()
     }
 
-    /// What is identified, and by which text.
+    /// The parts: names and values.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.0.iter().map(|(what, identity)| (*what, identity.clone()))
     }
 }
 
 impl Setup<'_> {
-    /// What a run of this setup is known by.
+    /// The identity of a run of this setup.
     pub(crate) fn identity(&self) -> Identity {
         let [train, test] = [&self.dataset.train, &self.dataset.test].map(|part| hex(&part.sha256()));
         Identity::new([

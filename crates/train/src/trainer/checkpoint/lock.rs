@@ -1,4 +1,4 @@
-//! One process at a time in a folder.
+//! The lock that admits one process at a time to a folder.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use antinoise_input::lock::Lock;
 
 use crate::Error;
 
-/// The file that is locked; it stays behind.
+/// The name of the lock file, which remains in the folder.
 pub(super) const NAME: &str = ".lock";
 
-/// The right to write into a folder, held until it is dropped or the process ends, however it ends.
+/// The exclusive right to write into a folder, held until it is dropped or the process ends in any way.
 ///
 /// ```
 /// use antinoise_train::trainer::FolderLock;
@@ -22,17 +22,17 @@ pub(super) const NAME: &str = ".lock";
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
 ///
-/// The lock is advisory: it keeps out those who ask for it.
+/// The lock is advisory: it excludes only processes that take it.
 #[derive(Debug)]
 pub struct FolderLock {
     _held: Lock,
 }
 
 impl FolderLock {
-    /// Locks `folder`, which exists.
+    /// Locks `folder`, which must exist.
     ///
     /// # Errors
-    /// When another run, of this process or of another one, holds it; when the file system has no locks.
+    /// If another run, in this process or another, holds the lock; if the file system has no locks.
     pub fn take(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(NAME);
         let held = Lock::take(&path).map_err(Error::io(&path))?.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The one small file whose renaming commits a checkpoint.
+//! The manifest: a small file whose renaming commits a checkpoint.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,44 +11,44 @@ use sha2::{Digest, Sha256};
 use super::files::{self, refuse};
 use crate::Error;
 
-/// Raised whenever a folder of before cannot be read.
+/// Increased by every change after which older folders cannot be read.
 const VERSION: u32 = 2;
 pub(super) const NAME: &str = "checkpoint.toml";
 const CHECKSUM: &str = "checksum = ";
 
-/// What is committed.
+/// The committed state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     version: u32,
-    /// What the caller calls the run.
+    /// The caller's name of the run.
     pub run: String,
-    /// The number in the files' names: one more than before at each checkpoint.
+    /// The number in the files' names, increased by one at each checkpoint.
     pub save: u64,
     /// Steps done.
     pub step: usize,
-    /// To the key, the run, its plan, model, data and optimiser, and the step.
+    /// The commitment to the key, the run, its plan, model, data and optimizer, and the step.
     pub commitment: String,
-    /// The commitment of step 0: the same for all checkpoints of a run, and for no other key.
+    /// The commitment of step 0: the same for all checkpoints of a run, and different for every other key.
     pub origin: String,
     /// SHA-256 of the training file.
     pub training: String,
     /// SHA-256 of the noise file; absent once the run is finished and its key wiped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<String>,
-    /// The day, in UTC, on which the last step was done.
+    /// The date, in UTC, of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<String>,
 }
 
 impl Manifest {
-    /// Of a run that goes on.
+    /// The manifest of an unfinished run.
     pub fn new(run: &RunId, save: u64, step: usize, (origin, commitment): (String, String)) -> Self {
         let (run, training) = (run.to_string(), String::new());
         Self { version: VERSION, run, save, step, commitment, origin, training, noise: None, finished: None }
     }
 
-    /// The manifest in `folder`; `None` when nothing was committed there.
+    /// Reads the manifest in `folder`; `None` if nothing was committed there.
     pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(NAME);
         let text = match std::fs::read_to_string(&path) {
@@ -61,7 +61,7 @@ impl Manifest {
         Self::parse(&text).map(Some).map_err(|reason| refuse(&path, reason))
     }
 
-    /// Makes this the folder's checkpoint: the rename is the commit.
+    /// Makes this the folder's manifest: the rename is the commit.
     pub fn commit(&self, folder: &Path) -> Result<(), Error> {
         files::write(&folder.join(NAME), self.to_text().as_bytes())
     }

@@ -1,5 +1,5 @@
-//! Checkpoints: a run that is stopped or killed goes on to the same bits, or starts anew with a fresh key; a run that
-//! is finished leaves its results and no key.
+//! Checkpoints: a run that is stopped or killed resumes with the same bits, or restarts with a fresh key; a
+//! finished run leaves its results and no key.
 
 mod files;
 mod folder;

@@ -13,22 +13,23 @@ use crate::Error;
 use crate::trainer::history::History;
 use crate::trainer::setup::Setup;
 
-/// What a finished run left behind.
+/// The results of a finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// The parameters after the last step: what the privacy statement covers.
     pub parameters: Vec<f32>,
-    /// What was measured on the way.
+    /// The measurements of the run.
     pub history: History,
-    /// The day of the last step, in UTC, as 2026-01-31.
+    /// The date of the last step, in UTC, such as 2026-01-31.
     pub day: String,
 }
 
 impl Finished {
-    /// Reads the results of the finished run in `checkpoints`, without its key.
+    /// Reads the results of the finished run in `checkpoints`; the key is gone.
     ///
     /// # Errors
-    /// When no finished run is there, its files are not whole, or it is of another plan, model, data set or optimiser.
+    /// If there is no finished run, its files are damaged, or it belongs to another plan, model, data set or
+    /// optimizer.
     pub fn read(setup: Setup, checkpoints: &Checkpoints) -> Result<Self, Error> {
         let manifest = checkpoints.manifest()?;
         let finished = manifest.and_then(|manifest| Some((manifest.finished.clone()?, manifest)));
@@ -40,12 +41,12 @@ impl Finished {
     }
 }
 
-/// What the training file repeats of its manifest.
+/// The entries of the manifest that the training file repeats.
 fn marks(manifest: &Manifest) -> [(&'static str, String); 2] {
     [("step", manifest.step.to_string()), ("commitment", manifest.commitment.clone())]
 }
 
-/// What the training file of `manifest` holds, if it is of this run.
+/// The contents of the training file of `manifest`, if it belongs to this run.
 pub(crate) fn read_training(
     identity: &Identity,
     checkpoints: &Checkpoints,
@@ -56,7 +57,7 @@ pub(crate) fn read_training(
     let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
     let training = format::from_bytes(&bytes).map_err(|reason| refuse(&path, reason))?;
     for (what, mark) in identity.parts().chain(marks(manifest)) {
-        // A finished run makes no noise any more.
+        // The version does not matter to a finished run, which makes no more noise.
         let matters = what != PROGRAM || manifest.noise.is_some();
         if matters && training.metadata.get(what) != Some(&mark) {
             return Err(refuse_other(&path, what));
@@ -65,7 +66,7 @@ pub(crate) fn read_training(
     Ok(training)
 }
 
-/// The error of a run that would go on with another plan, model, optimizer, data set or program.
+/// The error of resuming a run with another plan, model, optimizer, data set or program.
 fn refuse_other(path: &Path, what: &str) -> Error {
     let must_be = format!(
         "of the {what} that is given now: put that back as it was when the run began, or train in another folder, and count \
