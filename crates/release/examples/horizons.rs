@@ -1,10 +1,11 @@
-//! Releases without an end: their errors over those of a release whose number of periods was known, for running counts.
+//! Open-ended releases: their errors of running counts relative to a release whose number of periods was
+//! known.
 //!
 //! ```sh
 //! cargo run --release -p antinoise-release --example horizons -- 1 7 60
 //! ```
 //!
-//! Arguments: the most periods of a user, one table for each.
+//! Arguments: the maximum number of periods of a user, with one table for each.
 
 use antinoise_release::{HORIZONS, Settings, Unit, horizons};
 

@@ -1,13 +1,14 @@
-//! k-means of a stream: how much more its centres cost than those of Lloyd's iterations on the points themselves, for a release and for
-//! independent noise of the same budget.
+//! k-means of a stream: the cost of published centres relative to Lloyd's iterations on the points
+//! themselves, for a release and for independent noise of the same budget.
 //!
 //! ```sh
 //! cargo run --release -p antinoise-release --example kmeans -- 100 60 300 16
 //! ```
 //!
-//! Arguments: simulated streams, periods, rows a period, cells of each of two columns. Each stream is a key of one release: five Gaussian clusters in the
-//! unit square, at random. A user has one row in each of seven periods, one after the other; epsilon is 1, delta 1e-6. The cost of a set of centres is the sum of the squared distances of
-//! all points so far to the nearest one.
+//! Arguments: simulated streams, periods, rows per period, cells of each of two columns. Each stream is a key
+//! of one release: five random Gaussian clusters in the unit square. A user has one row in each of seven
+//! consecutive periods; epsilon is 1, delta 1e-6. The cost of a set of centres is the sum over all points so
+//! far of the squared distance to the nearest centre.
 
 use antinoise_mechanism::Workload;
 use antinoise_plan::{Length, Request, Setting, choose};
@@ -19,7 +20,7 @@ const DEVIATIONS: [f64; 2] = [0.03, 0.08];
 
 type Point = [f64; 2];
 
-/// SplitMix64, and Box and Muller's normals.
+/// SplitMix64, and normals by Box and Muller.
 struct Random(u64);
 
 impl Random {
@@ -78,7 +79,7 @@ fn counted(points: &[Point], cells: usize) -> Vec<f64> {
     rows
 }
 
-/// The standard deviation of a cell after each period, where each period's noise is independent of the others'.
+/// The standard deviation of a cell after each period, if each period's noise is independent of the others'.
 fn independent(settings: &Settings) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
     let setting = Setting::Federated { min_sep: 1, max_participations: Some(settings.max_periods) };
     let request = Request {

@@ -1,10 +1,11 @@
-//! How many events a second one core counts within the bounds, and how long a publication takes.
+//! The number of events per second that one core counts within the bounds, and the time of a publication.
 //!
 //! ```sh
 //! cargo run --release -p antinoise-release --example speed -- 10000000 1000000 10000
 //! ```
 //!
-//! Arguments: events, users, keys. Events come from memory, by any user and key; a period is one pass over all of them.
+//! Arguments: events, users, keys. Events come from memory, with random users and keys; a period is one pass
+//! over all of them.
 
 use std::time::Instant;
 

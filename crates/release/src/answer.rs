@@ -1,4 +1,4 @@
-//! SQL on what was published, and on nothing else.
+//! SQL queries on the published figures, and on nothing else.
 
 use std::path::Path;
 
@@ -10,36 +10,37 @@ use crate::published::Published;
 use crate::state::State;
 use crate::{Error, Result};
 
-/// SQLite's operations, some milliseconds of them, between two questions whether to go on.
+/// SQLite operations (some milliseconds) between two calls of `go_on`.
 const OPERATIONS: i32 = 1 << 18;
 
-/// What a query of the published table found.
+/// The result of an SQL query on the published table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// Rows of numbers, words and nothing.
+    /// Rows of numbers, texts and nulls.
     pub rows: Vec<Vec<serde_json::Value>>,
 }
 
-/// All that the release in `folder` published, in the order in which it was.
+/// All figures published by the release in `folder`, in the order of publication.
 ///
 /// # Errors
-/// When there is no release, or it cannot be read.
+/// If there is no release, or it cannot be read.
 pub fn published(folder: &Path) -> Result<Vec<Published>> {
     State::look(&Folder::new(folder)?)?.published()
 }
 
-/// Runs `sql`, one SELECT, on the table `published(period, key, value, lower, upper, query, bucket)` of the release in `folder`. It is run on a copy
-/// in memory of that table alone: who was counted when is not in its reach.
+/// Runs `sql`, one SELECT, on the table `published(period, key, value, lower, upper, query, bucket)` of the
+/// release in `folder`. It runs on a copy of that table in memory: it cannot read who was counted in which
+/// period.
 ///
 /// # Errors
-/// When there is no release, or SQLite refuses the statement.
+/// If there is no release, or SQLite refuses the statement.
 pub fn query(folder: &Path, sql: &str) -> Result<Answer> {
     query_while(folder, sql, || true)
 }
 
-/// The same while `go_on` says so, which is asked again and again, many times a second.
+/// As [`query`], and stops when `go_on` returns false; `go_on` is called many times a second.
 ///
 /// ```
 /// use antinoise_release::{Release, Settings, Unit, query_while};
@@ -51,7 +52,7 @@ pub fn query(folder: &Path, sql: &str) -> Result<Answer> {
 /// ```
 ///
 /// # Errors
-/// The same, and where it was stopped.
+/// As [`query`], and if it was stopped.
 pub fn query_while(
     folder: &Path,
     sql: &str,

@@ -1,6 +1,7 @@
-//! A column of points, and the cells into which its public range is cut.
+//! A column of coordinates, whose public range is divided into cells.
 
-/// A column of points, and its public range \[LO, HI\] in cells of equal length. Values beyond the range count in the first or the last cell.
+/// A column of coordinates, whose public range \[LO, HI\] is divided into cells of equal length. Values
+/// beyond the range count in the first or the last cell.
 ///
 /// ```
 /// use antinoise_release::{Axis, Query};
@@ -12,11 +13,11 @@
 pub struct Axis {
     /// The name of the column.
     pub column: String,
-    /// LO.
+    /// LO, the lower end of the range.
     pub low: f64,
-    /// HI.
+    /// HI, the upper end of the range.
     pub high: f64,
-    /// Cells.
+    /// Number of cells.
     pub cells: usize,
 }
 
@@ -26,22 +27,22 @@ pub(crate) fn half_and_middle(low: f64, high: f64) -> (f64, f64) {
 }
 
 impl Axis {
-    /// Where cell `j` begins: exactly, where LO, HI and this are whole numbers.
+    /// The lower edge of cell `j`; exact if LO, HI and the edge are whole numbers.
     fn edge(&self, j: usize) -> f64 {
         self.low + (self.high - self.low) * j as f64 / self.cells as f64
     }
 
-    /// The number in \[LO, HI\] with this share of the range below it.
+    /// The number in \[LO, HI\] below which this fraction of the range lies.
     pub(crate) fn at(&self, share: f64) -> f64 {
         (self.low + (self.high - self.low) * share).clamp(self.low, self.high)
     }
 
-    /// The share of the range below the middle of cell `j`.
+    /// The fraction of the range below the middle of cell `j`.
     pub(crate) fn middle(&self, j: usize) -> f64 {
         (j as f64 + 0.5) / self.cells as f64
     }
 
-    /// The cell of `value`: as many edges between cells are not above it.
+    /// The cell of `value`: the number of inner edges that are at most `value`.
     pub(crate) fn cell(&self, value: f64) -> usize {
         let (mut from, mut to) = (0, self.cells - 1);
         while from < to {
@@ -54,14 +55,14 @@ impl Axis {
         from
     }
 
-    /// Whether there is a range, and every cell of it has a length.
+    /// Whether the range is valid, and every cell has a positive length.
     pub(crate) fn is_cut(&self) -> bool {
         let length = self.high - self.low;
         let is_range = length > 0.0 && length.is_normal() && (length * self.cells as f64).is_finite();
         is_range && (0..self.cells).all(|j| self.edge(j) < self.edge(j + 1))
     }
 
-    /// Whether the column has a name that can be seen, and be written in a query.
+    /// Whether the column's name is visible and can be written in a query.
     pub(crate) fn is_named(&self) -> bool {
         let name = &self.column;
         let is_short = (1..=64).contains(&name.len()) && name.trim() == name;
@@ -69,12 +70,12 @@ impl Axis {
     }
 }
 
-/// The cell of a point, the last axis counted first.
+/// The index of a point's cell; the last axis varies fastest.
 pub(crate) fn cell(axes: &[Axis], coordinates: impl Iterator<Item = f64>) -> usize {
     axes.iter().zip(coordinates).fold(0, |cell, (axis, x)| cell * axis.cells + axis.cell(x))
 }
 
-/// The cells of all axes together.
+/// Number of cells of all axes together.
 pub(crate) fn cells(axes: &[Axis]) -> usize {
     axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.cells))
 }
@@ -87,7 +88,7 @@ mod tests {
         Axis { column: "x".into(), low, high, cells }
     }
 
-    /// Every number is in the cell whose edges are around it, by looking at all of them.
+    /// Every number is in the cell between whose edges it lies, compared with a search over all cells.
     #[test]
     fn the_cell_of_a_number_is_the_one_between_whose_edges_it_lies() {
         for (low, high, cells) in

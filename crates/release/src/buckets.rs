@@ -1,31 +1,35 @@
-//! The buckets of a key on the cells of the stacked vector: as they are, or with noise that is correlated from bucket to bucket.
+//! The encoding of a key's buckets in the cells of the stacked vector: flat, or with noise correlated across
+//! buckets.
 //!
-//! For B buckets, a row in bucket j adds column j of a B x B matrix M of whole numbers, whose l2 norm is at most p, the points of a row. From noisy
-//! sums y = M x + z, x the rows of each bucket and z independent noise of equal variance s^2, the rows are x + M^-1 z, and those below edge j are
-//! F_j y, where F = P M^-1 and P sums. So the numbers below two edges have covariance s^2 F_j . F_k, exactly.
+//! For B buckets, a row in bucket j adds column j of a B x B integer matrix M, whose l2 norm is at most p,
+//! the points of a row. From the noisy cells y = M x + z, where x counts the rows of each bucket and z is
+//! independent noise of variance s^2, the rows are estimated as M^-1 y = x + M^-1 z, and the rows below edge
+//! j as F_j y, where F = P M^-1 and P is the matrix of prefix sums. So the estimates below two edges have
+//! covariance s^2 F_j . F_k, exactly.
 //!
-//! M = p I is flat: a bucket's noise is s / p, and that of a run of k buckets sqrt(k) times as much. The other choice is
-//! M = floor(p C), C the square root of the matrix of prefix sums with its columns scaled to norm 1 (a strategy for prefix sums over buckets, as a plan has one
-//! over periods): the noise of a run grows with the logarithm of B.
+//! M = p I is the flat code: a bucket's noise is s / p, and the noise of a run of k buckets is sqrt(k) times
+//! that. The correlated code is M = floor(p C), where C is the square root of the matrix of prefix sums with
+//! its columns scaled to norm 1 (a strategy for prefix sums over buckets, as a plan has one over periods):
+//! the noise of a run grows with the logarithm of B.
 
-/// How the buckets of a key lie on its cells.
+/// The code of the buckets of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// A cell a bucket.
+    /// One cell per bucket.
     Flat,
-    /// Square root of the prefix sums, columns of norm 1.
+    /// The square root of the prefix sums, with columns of norm 1.
     Correlated,
 }
 
-/// Points of a row at which codes are compared, and so many at least has a row of correlated buckets.
+/// Points of a row in comparisons of codes, and the minimum for a row of correlated buckets.
 pub(crate) const LEAST_POINTS: i64 = 256;
 
-/// The buckets of a key, and how they are read from noisy cells.
+/// The code of a key's buckets with its numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Buckets {
-    /// p, what a point stands for.
+    /// `unit`: rows per point, 1 / p.
     Flat { unit: f64 },
-    /// Both are lower triangular, and their rows end at the diagonal.
+    /// Both matrices are lower triangular, with rows that end at the diagonal.
     Correlated {
         /// M.
         matrix: Vec<Vec<i64>>,
@@ -35,15 +39,18 @@ pub(crate) enum Buckets {
 }
 
 impl Code {
-    /// The code of `count` buckets with the least largest standard deviation of the rows in any of `runs`.
+    /// Chooses the code of `count` buckets that minimises the maximum standard deviation of the rows over
+    /// `runs`.
     ///
-    /// It is computed by sums, products, quotients and roots in one order: every machine finds the same.
+    /// Computed with sums, products, quotients and roots in a fixed order: every machine makes the same
+    /// choice.
     pub(crate) fn of_least_error(count: usize, runs: &[(usize, usize)]) -> Self {
         let largest = |code| {
             let buckets = Buckets::new(code, count, LEAST_POINTS);
             runs.iter().map(|run| buckets.deviation(*run)).fold(0.0, f64::max)
         };
-        // Runs of one bucket need no sums, and of fewer than three buckets the other code has no advantage.
+        // Runs of one bucket need no sums, and with fewer than three buckets the correlated code has no
+        // advantage.
         let is_flat = count < 3 || runs.iter().all(|(from, to)| to - from <= 1);
         if is_flat || largest(Self::Flat) <= largest(Self::Correlated) {
             Self::Flat
@@ -54,7 +61,7 @@ impl Code {
 }
 
 impl Buckets {
-    /// `count` buckets where a row has `points` points.
+    /// The code of `count` buckets with `points` points per row.
     pub(crate) fn new(code: Code, count: usize, points: i64) -> Self {
         match code {
             Code::Flat => Self::Flat { unit: 1.0 / points as f64 },
@@ -66,7 +73,7 @@ impl Buckets {
         }
     }
 
-    /// M, where buckets are correlated.
+    /// M, if buckets are correlated, else empty.
     pub(crate) fn matrix(&self) -> &[Vec<i64>] {
         match self {
             Self::Flat { .. } => &[],
@@ -74,10 +81,10 @@ impl Buckets {
         }
     }
 
-    /// Turns a key's rows of each bucket into points; nothing where these are too many. Flat cells have points already.
+    /// Converts a key's rows per bucket to points; `None` on overflow. Flat cells already hold points.
     pub(crate) fn encode(&self, cells: &mut [i64]) -> Option<()> {
         let Self::Correlated { matrix, .. } = self else { return Some(()) };
-        // From the end: a cell takes from itself and those before it.
+        // From the end: a cell depends on itself and earlier ones.
         for (cell, row) in matrix.iter().enumerate().rev() {
             let products = row.iter().zip(&*cells).map(|(entry, rows)| entry.checked_mul(*rows));
             cells[cell] = products.into_iter().try_fold(0i64, |sum, product| sum.checked_add(product?))?;
@@ -85,7 +92,7 @@ impl Buckets {
         Some(())
     }
 
-    /// Noisy rows below each edge, from the first on, and of all buckets last.
+    /// Estimated rows below each edge, first edge first; the last number counts all buckets.
     pub(crate) fn below(&self, cells: &[i64]) -> Vec<f64> {
         match self {
             Self::Flat { unit } => {
@@ -102,7 +109,8 @@ impl Buckets {
         }
     }
 
-    /// Covariance of the rows in the first `j` and in the first `k` buckets, for noise of variance 1 in each cell.
+    /// Covariance of the estimated rows in the first `j` and in the first `k` buckets, for cells with noise
+    /// of variance 1.
     pub(crate) fn covariance(&self, j: usize, k: usize) -> f64 {
         match self {
             Self::Flat { unit } => j.min(k) as f64 * unit * unit,
@@ -113,7 +121,7 @@ impl Buckets {
         }
     }
 
-    /// Standard deviation of the rows in a run of buckets, for noise of variance 1 in each cell.
+    /// Standard deviation of the estimated rows in a run of buckets, for cells with noise of variance 1.
     pub(crate) fn deviation(&self, (from, to): (usize, usize)) -> f64 {
         match self {
             Self::Flat { unit } => unit * ((to - from) as f64).sqrt(),
@@ -121,7 +129,8 @@ impl Buckets {
         }
     }
 
-    /// Standard deviation of the rows in the first `j` buckets less `share` of those in the first `k`, for noise of variance 1.
+    /// Standard deviation of (rows in the first `j` buckets) - `share` * (rows in the first `k`), for cells
+    /// with noise of variance 1.
     pub(crate) fn rank_deviation(&self, j: usize, share: f64, k: usize) -> f64 {
         match self {
             Self::Flat { .. } => {
@@ -144,9 +153,10 @@ impl Buckets {
     }
 }
 
-/// M = floor(p C): no column's norm is above p.
+/// M = floor(p C): no column has a norm above p.
 fn correlated(count: usize, points: i64) -> Vec<Vec<i64>> {
-    // By its recursion, and not by transforms: those round differently on different processors, and floors would with them.
+    // By its recursion, not by Fourier transforms: those round differently on different processors, which
+    // could change the floors.
     let mut root = vec![1.0];
     for k in 1..count {
         root.push(root[k - 1] * (2 * k - 1) as f64 / (2 * k) as f64);
@@ -160,14 +170,14 @@ fn correlated(count: usize, points: i64) -> Vec<Vec<i64>> {
             squares.sqrt()
         })
         .collect();
-    // Rounding may leave a column's norm above 1 by some units of 2^-53 for each coefficient.
+    // Rounding may raise a column's norm above 1 by a few units of 2^-53 per coefficient.
     let scale = points as f64 * (1.0 - 1e-12);
     let entry =
         |row: usize, column: usize| (scale * root[row - column] / norms[count - 1 - column]).floor() as i64;
     (0..count).map(|row| (0..=row).map(|column| entry(row, column)).collect()).collect()
 }
 
-/// F = P M^-1: each row by substitution from its end, F_j M = (1, ..., 1, 0, ..., 0).
+/// F = P M^-1: each row by back substitution of F_j M = (1, ..., 1, 0, ..., 0).
 fn prefixes(matrix: &[Vec<i64>]) -> Vec<Vec<f64>> {
     let prefix = |row: usize| {
         let mut rest = vec![1.0; row + 1];

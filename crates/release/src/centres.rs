@@ -1,11 +1,13 @@
-//! Centres of rows in cells, from the noisy numbers of rows: each centre's coordinates and the rows of its region.
+//! k-means centres from noisy counts of rows in cells: each centre's coordinates and the rows of its region.
 //!
-//! Coordinates are shares of their axes' ranges: distances are Euclidean where every axis of the box has length 1. A row stands in the middle of its cell, half a cell's diagonal
-//! from where it is at most; so that, for n rows and any centres, the root of the cost, a norm, changes by at most sqrt(n) times that.
+//! Coordinates are fractions of their axes' ranges: distances are Euclidean after scaling every axis to
+//! length 1. A row counts at the middle of its cell, at most half a cell's diagonal from its place; so for n
+//! rows and any centres, the square root of the cost, a norm, changes by at most sqrt(n) times that.
 //!
-//! A cell of a deviation of s and no rows is above 0 as often as not, and there are many of them. So the centres are found from what is above 2 s, of each cell the
-//! part that is; and if fewer than K cells are left, from what is above s, or 0. The figures of a region are then sums over all of its cells, whatever is in them: their noise is normal
-//! about 0 for any region that was chosen without it.
+//! An empty cell with noise of standard deviation s is above 0 half of the time, and there are many such
+//! cells. So centres are computed from the part of each cell above 2 s; if fewer than K cells remain, from
+//! the part above s, or above 0. The figures of a region are then sums over all of its cells: for any region
+//! chosen independently of the noise, their noise is normal with mean 0.
 
 use antinoise_input::non_negative;
 
@@ -14,7 +16,7 @@ use crate::clusters::{Point, clustered, nearest};
 use crate::interval::{Interval, Ratio};
 use crate::{Error, Query, Result};
 
-/// Standard deviations that are taken off a cell, the first of which leaves as many cells as centres.
+/// Thresholds in standard deviations; the first one that leaves at least as many cells as centres is used.
 const LEVELS: [f64; 3] = [2.0, 1.0, 0.0];
 
 /// The cells of a query.
@@ -23,9 +25,9 @@ pub(crate) struct Cells<'q> {
     middles: Vec<Point>,
 }
 
-/// What is told of a centre.
+/// The figures of a centre.
 pub(crate) struct Centre {
-    /// Of each axis: the centre, and the mean of the rows of its region.
+    /// For each axis: the centre, and an interval for the mean of the rows of its region.
     pub(crate) coordinates: Vec<Interval>,
     /// The rows of the region.
     pub(crate) rows: Interval,
@@ -39,7 +41,7 @@ struct Region {
     axes: [OfAxis; 3],
 }
 
-/// Sums of deviations from the middle of an axis.
+/// Sums over a region along one axis, of deviations from the middle of the axis.
 #[derive(Clone, Copy, Default)]
 struct OfAxis {
     of_rows: f64,
@@ -47,8 +49,9 @@ struct OfAxis {
     squares: f64,
 }
 
-/// The centres that a release with the query `kmeans:CENTRES@AXES` publishes where the noisy numbers of rows of its cells are `rows`, each of this
-/// standard deviation: for noisy cells of another origin, and to simulate. The last axis is counted first. It adds no noise: the centres are as private as `rows` are.
+/// The centres that a release with the query `kmeans:CENTRES@AXES` publishes for noisy counts `rows` of
+/// standard deviation `deviation` in its cells, with the last axis varying fastest: for noisy cells of
+/// another origin, and for simulations. It adds no noise: the centres are as private as `rows`.
 ///
 /// ```
 /// use antinoise_release::{Axis, kmeans};
@@ -61,7 +64,8 @@ struct OfAxis {
 /// ```
 ///
 /// # Errors
-/// When the query cannot be used, there are not as many numbers as cells, one of them is not finite, or the deviation is negative.
+/// If the query is invalid, the number of counts differs from the number of cells, a count is not finite, or
+/// the deviation is negative.
 pub fn kmeans(centres: usize, axes: &[Axis], rows: &[f64], deviation: f64) -> Result<Vec<Vec<f64>>> {
     Query::Kmeans { centres, axes: axes.to_vec() }.check()?;
     if rows.len() != cells(axes) || rows.iter().any(|rows| !rows.is_finite()) {
@@ -87,7 +91,8 @@ impl<'q> Cells<'q> {
         Self { axes, middles: (0..cells(axes)).map(middle).collect() }
     }
 
-    /// `count` centres from the noisy rows of each cell, in the order of their coordinates; `deviation` is that of a cell.
+    /// `count` centres from the noisy rows of each cell, sorted by their coordinates; `deviation`: standard
+    /// deviation of a cell.
     pub(crate) fn centres(&self, count: usize, rows: &[f64], deviation: f64) -> Vec<Point> {
         let above = |level: f64| -> Vec<(Point, f64)> {
             let left = rows.iter().map(|rows| rows - level * deviation);
@@ -104,7 +109,7 @@ impl<'q> Cells<'q> {
         centres
     }
 
-    /// The same with their regions and 95% intervals.
+    /// As [`Self::centres`], with the figures of their regions and 95% intervals.
     pub(crate) fn told(&self, count: usize, rows: &[f64], deviation: f64) -> Vec<Centre> {
         let centres = self.centres(count, rows, deviation);
         let mut regions = vec![Region::default(); count];
@@ -132,7 +137,8 @@ impl<'q> Cells<'q> {
     }
 }
 
-/// A coordinate of a centre, with the interval of the mean of its region's rows, as they were before they were moved to the middles of cells.
+/// A coordinate of a centre, with an interval for the mean of its region's rows at their own places, not at
+/// the middles of cells.
 fn coordinate(axis: &Axis, centre: f64, region: &Region, sums: &OfAxis, deviation: f64) -> Interval {
     let variance = deviation * deviation;
     let ratio = Ratio {
@@ -143,7 +149,7 @@ fn coordinate(axis: &Axis, centre: f64, region: &Region, sums: &OfAxis, deviatio
         below_variance: variance * region.cells,
         slack: 0.5 / axis.cells as f64,
     };
-    // Another centre may be nearer to every cell.
+    // The region is empty if other centres are nearer to all cells.
     let is_empty = region.cells == 0.0;
     let mean = (!is_empty).then(|| Interval::of_ratio(ratio, -0.5, 0.5));
     let end = |end: Option<f64>, all: f64| end.map_or(all, |end| axis.at(end + 0.5));

@@ -1,19 +1,24 @@
-//! The links of a release: their designs, why all of them together have one (epsilon, delta), and the errors of figures across their borders.
+//! The links of an open-ended release: their designs, the proof that all together have one (epsilon, delta),
+//! and the errors of figures across links.
 //!
 //! # Proof
 //!
-//! Link i has the strategy C_i and seed noise of standard deviation nu_i, independent of other links'. All links together are the matrix mechanism
-//! of the block-diagonal diag(C_1 / nu_1, C_2 / nu_2, ...) with noise of standard deviation 1. Let f_i(k) be the most that a unit which is counted in k periods
-//! of link i, any of them, moves C_i G_i / nu_i by in squared norm. A unit is counted in K periods in all, k_i of them in link i, so it moves everything by
-//! at most sum f_i(k_i) in squared norm. The hypothesis, for mu with which a Gaussian mechanism is (epsilon, delta)-differentially private:
+//! Link i has the strategy C_i and seed noise of standard deviation nu_i, independent across links. All links
+//! together are the matrix mechanism of the block-diagonal strategy diag(C_1 / nu_1, C_2 / nu_2, ...) with
+//! noise of standard deviation 1. Let f_i(k) be the squared sensitivity of C_i G_i / nu_i to a unit that is
+//! counted in any k periods of link i. A unit is counted in K periods in all, k_i of them in link i, so the
+//! squared sensitivity of everything is at most sum f_i(k_i). The hypothesis, for the mu with which a
+//! Gaussian mechanism is (epsilon, delta)-differentially private:
 //!
 //! ```text
 //! f_i(k) <= (k / K) mu^2    for every link i and every k = 1, ..., K.
 //! ```
 //!
-//! Then sum f_i(k_i) <= sum (k_i / K) mu^2 <= mu^2: however a unit spreads its periods, and however many links there are, the whole has the (epsilon,
-//! delta) of one link. The hypothesis is checked on the numbers ([`spread`]) when a release is made and whenever a link is read; a plan whose f_i(k) / k is largest below K has more
-//! noise. A link's data may depend on what was published before, as within a link: its noise is fresh, and its block comes after theirs.
+//! Then sum f_i(k_i) <= sum (k_i / K) mu^2 <= mu^2: however a unit spreads its periods, and however many
+//! links there are, the whole has the (epsilon, delta) of one link. The hypothesis is checked on the numbers
+//! ([`spread`]) when a release is made and whenever a link is read; the noise is increased for a plan whose
+//! f_i(k) / k is largest below K. A link's data may depend on earlier publications, as within a link: its
+//! noise is fresh, and its block comes after theirs.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,24 +35,25 @@ use crate::figures::Reading;
 use crate::links::{Link, Links};
 use crate::{Error, Query, Result, Settings};
 
-/// What rounding may change of a comparison.
+/// Tolerance for rounding in comparisons.
 const ROUNDING: f64 = 1e-9;
-/// Weights of past noise below which nothing of a variance is left.
+/// Squared weights of past noise below which the rest of a variance is negligible.
 const FORGOTTEN: f64 = 1e-18;
-/// Buffers of a link's BLT, at most.
+/// Numbers of buffers that are tried for a link's BLT.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=6;
 
-/// One design where the periods are numbered; else one for each link until they repeat. Plans of later links are verified when they are needed.
+/// The designs of a release: one for a release of a fixed number of periods; one per length of a link
+/// otherwise. Plans of later links are verified when they are needed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chain {
     settings: Settings,
-    /// As they are written.
+    /// The plans as texts.
     plans: Vec<String>,
     designs: Vec<OnceLock<Design>>,
 }
 
 impl Chain {
-    /// The designs of least loss.
+    /// Chooses the designs of smallest loss.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         settings.check()?;
         match settings.links {
@@ -56,7 +62,7 @@ impl Chain {
         }
     }
 
-    /// The same with links, and with designs that were made before, by their length.
+    /// As [`Self::new`] with links, reusing designs that were made before, by length of the link.
     pub(crate) fn remembered(
         settings: &Settings,
         links: Links,
@@ -84,7 +90,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The chain that `plans` were made for: its first one is verified.
+    /// The chain of existing `plans`; a plan is verified on first use.
     pub(crate) fn of(settings: &Settings, plans: Vec<String>) -> Result<Self> {
         settings.check()?;
         let wanted = settings.links.map_or(1, |links| links.distinct());
@@ -93,13 +99,14 @@ impl Chain {
         Ok(Self { settings: settings.clone(), plans, designs })
     }
 
-    /// Refuses a link's design that does not go with the first one, or whose noise is too little for a unit in several links.
+    /// Refuses a link's design that does not fit the first one, or whose noise is too small for a unit in
+    /// several links.
     fn check(&self, design: &Design, first: Option<&Design>) -> Result<()> {
         if self.settings.links.is_none() {
             return Ok(());
         }
         let spacing = first.map_or(design.spacing, |first| first.spacing);
-        // What is carried over a border is in points.
+        // Sums carried from link to link are in points.
         if design.spacing != spacing {
             let must_be = format!("{spacing:e}, that of the first link, for all links");
             return Err(Error::invalid("grid spacing of a link", format!("{:e}", design.spacing), must_be));
@@ -112,22 +119,22 @@ impl Chain {
         Ok(())
     }
 
-    /// The layout and the grid are those of every link.
+    /// The design of the first link, whose layout and grid are those of every link.
     pub(crate) fn first(&self) -> Result<&Design> {
         self.design(0)
     }
 
-    /// How many plans there are: later links have the last one.
+    /// Number of plans: later links use the last one.
     pub(crate) fn plans(&self) -> usize {
         self.plans.len()
     }
 
-    /// The plan of a link, as it is written.
+    /// The text of a link's plan.
     pub(crate) fn plan(&self, link: usize) -> &str {
         &self.plans[link.min(self.plans.len() - 1)]
     }
 
-    /// The design of a link; refused where its plan does not hold or does not cover the settings.
+    /// The design of a link; an error if its plan is invalid or does not cover the settings.
     pub(crate) fn design(&self, link: usize) -> Result<&Design> {
         let place = link.min(self.plans.len() - 1);
         if let Some(design) = self.designs[place].get() {
@@ -143,7 +150,8 @@ impl Chain {
         Ok(self.designs[place].get_or_init(|| design))
     }
 
-    /// The largest standard deviation of running counts over the first `periods`, and its root mean square, for whole points times the spacing.
+    /// The largest standard deviation of running counts over the first `periods` periods, and its root mean
+    /// square, in points times the spacing.
     pub(crate) fn errors(&self, periods: usize) -> Result<(f64, f64)> {
         let (mut ended, mut sum) = (0.0, 0.0);
         for link in 0.. {
@@ -158,11 +166,11 @@ impl Chain {
             sum += steps as f64 * (ended + seed * error.rms.powi(2));
             ended += seed * error.max.powi(2);
         }
-        // It grows from period to period.
+        // The standard deviation grows from period to period, so that the last one is the largest.
         Ok((ended.sqrt(), (sum / periods as f64).sqrt()))
     }
 
-    /// Periods before a link.
+    /// Number of periods before a link.
     pub(crate) fn started(&self, link: usize) -> usize {
         self.settings.links.map_or(0, |links| (0..link).map(|link| links.length(link)).sum())
     }
@@ -174,19 +182,22 @@ impl Chain {
         }
     }
 
-    /// The largest standard deviation of the noise in a period's figures of `query`, in the query's unit; see [`crate::Release::errors`].
+    /// The largest standard deviation of the noise in a period's figures of `query`, in the query's unit; see
+    /// [`crate::Release::errors`].
     pub(crate) fn deviation(&self, query: &Query, period: usize) -> Result<f64> {
         let first = self.first()?;
         let largest = Reading::new(query, &first.layout, first.spacing).largest_deviation();
         Ok(self.noise_in_points(query, period)? * largest)
     }
 
-    /// Standard deviation of the noise in a cell after a period, through the linear map of `query`, in points.
+    /// Standard deviation of the noise in a cell after a period, through the linear map of `query`, in
+    /// points.
     pub(crate) fn noise_in_points(&self, query: &Query, period: usize) -> Result<f64> {
         Ok(self.variance(&query.workload(), period)?.sqrt() / self.first()?.spacing)
     }
 
-    /// Variance of a figure of whole points times the spacing: that of its link's noise, and what is left of that of the links before.
+    /// Variance of a figure in points times the spacing: the noise of its link, and the remaining weight of
+    /// the noise of earlier links.
     fn variance(&self, workload: &Workload, period: usize) -> Result<f64> {
         let Link { link, start, step } = self.place(period);
         let mut sum = row(self.design(link)?, workload, step)?;
@@ -215,14 +226,14 @@ impl Chain {
     }
 }
 
-/// The variance of a row of A C^-1 Z, A `workload`, over a link's own steps.
+/// The variance of row `step` of A C^-1 Z over the steps of one link, where A is `workload`.
 fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
     let seed = design.plan.noise_std().powi(2);
     let squared = match &design.plan.strategy {
         AnyStrategy::Blt(blt) => {
             let leading = blt.leading(step + 1)?;
             match workload {
-                // The last row's is the largest, in closed form.
+                // The last row has the largest variance, which has a closed form.
                 Workload::Prefix => leading.error(workload)?.max.powi(2),
                 _ => leading.row_errors_squared(workload)?[step],
             }
@@ -232,7 +243,7 @@ fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
     Ok(seed * squared)
 }
 
-/// A BLT for a link, with the noise that a unit in several links needs.
+/// Designs a BLT for a link, with the noise that a unit in several links needs.
 fn designed(settings: &Settings) -> Result<Design> {
     let specs = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
     let specs: Vec<_> = specs.collect();
@@ -246,7 +257,8 @@ fn designed(settings: &Settings) -> Result<Design> {
     Design::among(&Settings { epsilon, ..settings.clone() }, specs)
 }
 
-/// By how much the noise of a link must grow so that f(k) <= (k / K) mu^2 for every k; up to 1 where it does so already.
+/// The factor by which the noise of a link must grow so that f(k) <= (k / K) mu^2 for every k; at most 1 if
+/// this already holds.
 fn factor(design: &Design, settings: &Settings) -> Result<f64> {
     let (plan, most): (&Plan, usize) = (&design.plan, settings.max_periods);
     let mu = 1.0 / gaussian_noise_multiplier_upper(settings.epsilon, settings.delta)?;
@@ -254,14 +266,15 @@ fn factor(design: &Design, settings: &Settings) -> Result<f64> {
     let noise = plan.noise_multiplier * largest * plan.rounding_factor;
     let squares = (1..=most).map(|k| -> Result<f64> {
         let schema = Participation::MinSep { min_sep: 1, max_participations: k };
-        // What rounding adds of a run is told for K periods: all of it is added for fewer.
+        // The rounding allowance is known for K periods; use all of it for k < K (an upper bound).
         let moved = plan.strategy.sensitivity(&schema)?.value + (plan.rounding_factor - 1.0) * largest;
         Ok((moved / noise).powi(2))
     });
     Ok((spread(&squares.collect::<Result<Vec<_>>>()?) / (mu * mu)).sqrt())
 }
 
-/// max over k of (K / k) f(k), f(k) at index k - 1: the least mu^2 that covers every way to spread K periods over links that all have this f.
+/// max over k of (K / k) f(k), with f(k) at index k - 1: the smallest mu^2 that covers every way to spread K
+/// periods over links with this f.
 fn spread(squares: &[f64]) -> f64 {
     let most = squares.len() as f64;
     squares.iter().zip(1..).map(|(square, k)| square * most / f64::from(k)).fold(0.0, f64::max)

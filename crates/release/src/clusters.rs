@@ -1,24 +1,26 @@
-//! k-means of weighted points: k-means++ from fixed seeds, and Lloyd's iterations.
+//! k-means of weighted points: k-means++ from fixed seeds, followed by Lloyd's iterations.
 //!
-//! For weights w_i >= 0 and points p_i, centres S are sought for which the cost, sum of w_i min over s in S of |p_i - s|^2, is small. Nothing is
-//! random but for a fixed, public seed: the same points and weights have the same centres.
+//! For weights w_i >= 0 and points p_i, seeks centres S with a small cost, sum of w_i min over s in S
+//! of |p_i - s|^2. Randomness comes only from fixed, public seeds: the same points and weights give the same
+//! centres.
 
-/// A point in up to three dimensions; the others are 0.
+/// A point in up to three dimensions; unused coordinates are 0.
 pub(crate) type Point = [f64; 3];
 
-/// Beginnings, of which the one that ends at the least cost is kept.
+/// Number of starts, of which the one with the smallest final cost is kept.
 const STARTS: u64 = 8;
-/// Lloyd's iterations end by themselves long before.
+/// Bound on Lloyd's iterations, which usually converge long before.
 const ITERATIONS: usize = 100;
 
 pub(crate) fn squared_distance(p: &Point, q: &Point) -> f64 {
     p.iter().zip(q).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
-/// Squared distances that differ by less are equal: cells lie on a grid, and rounding must not say which of two centres is nearer.
+/// Squared distances that differ by less count as equal: cells lie on a grid, and rounding must not decide
+/// which of two centres is nearer.
 const TIE: f64 = 1e-12;
 
-/// The nearest of `centres`, the first where several are.
+/// The nearest of `centres`; the first one in a tie.
 pub(crate) fn nearest(centres: &[Point], point: &Point) -> usize {
     let mut best = (0, f64::INFINITY);
     for (at, centre) in centres.iter().enumerate() {
@@ -30,7 +32,7 @@ pub(crate) fn nearest(centres: &[Point], point: &Point) -> usize {
     best.0
 }
 
-/// `count` centres of points of positive weights, of which there are as many at least, all of them distinct.
+/// `count` centres of at least as many distinct points with positive weights.
 pub(crate) fn clustered(count: usize, points: &[(Point, f64)]) -> Vec<Point> {
     let ended = (0..STARTS).map(|start| {
         let centres = improved(begun(count, points, start), points);
@@ -46,7 +48,8 @@ fn cost(centres: &[Point], points: &[(Point, f64)]) -> f64 {
     points.iter().map(of_point).sum()
 }
 
-/// k-means++: each next centre is a point, drawn by its weight times its squared distance to the centres before.
+/// k-means++: each next centre is a point drawn with probability proportional to its weight times its squared
+/// distance to the previous centres.
 fn begun(count: usize, points: &[(Point, f64)], start: u64) -> Vec<Point> {
     let mut state = start;
     let mut shares: Vec<f64> = points.iter().map(|(_, weight)| *weight).collect();
@@ -63,7 +66,7 @@ fn begun(count: usize, points: &[(Point, f64)], start: u64) -> Vec<Point> {
     centres
 }
 
-/// The place in whose share the part `random` of all shares ends.
+/// Draws an index with probability proportional to its share; `random` is uniform in \[0, 1).
 fn drawn(shares: &[f64], random: f64) -> usize {
     let (mut left, mut last) = (random * shares.iter().sum::<f64>(), 0);
     for (at, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
@@ -76,7 +79,7 @@ fn drawn(shares: &[f64], random: f64) -> usize {
     last
 }
 
-/// Lloyd's iterations: each centre moves to the mean of the points that are nearest to it, until none moves.
+/// Lloyd's iterations: each centre moves to the mean of its nearest points, until no centre moves.
 fn improved(mut centres: Vec<Point>, points: &[(Point, f64)]) -> Vec<Point> {
     for _ in 0..ITERATIONS {
         let mut sums = vec![([0.0; 3], 0.0); centres.len()];
@@ -110,7 +113,7 @@ fn uniform(state: &mut u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The least cost of any partition into two parts, by trying all.
+    /// The smallest cost of any partition into two parts, by trying all.
     fn least_of_two(points: &[(Point, f64)]) -> f64 {
         let mean = |inside: &dyn Fn(usize) -> bool| -> Point {
             let chosen = || points.iter().enumerate().filter(|(i, _)| inside(*i)).map(|(_, point)| point);
@@ -123,7 +126,7 @@ mod tests {
         parts.map(of_part).fold(f64::INFINITY, f64::min)
     }
 
-    /// Of few points, the centres are those of the least cost of all; of more, each is the mean of its points.
+    /// For few points, the centres have the smallest cost of all; for more, each is the mean of its points.
     #[test]
     fn centres_are_the_best_of_few_points_and_means_of_many() {
         let mut state = 7;
@@ -154,7 +157,7 @@ mod tests {
         assert!(missed <= 50, "{missed} of 1000");
     }
 
-    /// As many centres as points are those points, whatever their weights.
+    /// With as many centres as points, the centres are the points, whatever their weights.
     #[test]
     fn as_many_centres_as_points_are_those_points() {
         let points: Vec<(Point, f64)> =

@@ -1,4 +1,4 @@
-//! Counts of a period that were bounded and made elsewhere, in a warehouse say.
+//! Counts of a period that were bounded and computed elsewhere, in a warehouse say.
 
 use std::io::Read;
 
@@ -8,9 +8,10 @@ use crate::source::{csv_column, csv_refused};
 use crate::{Error, Period, Release, Result};
 
 impl Release {
-    /// Freezes increments that were bounded and counted elsewhere: one for each key, of a release of counts (and windows and decays) alone. The bound is
-    /// the caller's to keep: no unit moves the vector of a period by more than `max_rows` in l2 norm, or is in more than `max_periods` periods. From then on
-    /// the statement says so.
+    /// Freezes counts that were bounded and computed elsewhere, one per key; the release must have only
+    /// counts, windows and decays. The caller must ensure the bounds: no unit changes the vector of a period
+    /// by more than `max_rows` in l2 norm, or contributes to more than `max_periods` periods. From then on
+    /// the privacy statement lists this as an assumption.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -23,7 +24,7 @@ impl Release {
     /// ```
     ///
     /// # Errors
-    /// As [`Release::freeze`]; when there are queries about values, or not as many counts as keys.
+    /// As [`Release::freeze`]; if there are queries about values, or the numbers of counts and keys differ.
     pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
         let (layout, spacing) = (&self.design.layout, self.design.spacing);
         let [part @ Part { measure: Measure::Count, .. }] = &layout.parts[..] else {
@@ -50,7 +51,8 @@ impl Release {
         freezing.commit().map(|_| ())
     }
 
-    /// The counts in a CSV file with the columns `key` and `count`, in the order of the release's keys; those that are not in it are 0.
+    /// Reads the counts in a CSV file with the columns `key` and `count`; returns them in the order of the
+    /// release's keys, 0 for keys not in the file.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -63,7 +65,7 @@ impl Release {
     /// ```
     ///
     /// # Errors
-    /// When a column is absent, a key is none of the release's or there twice, or a count is no whole number from 0 on.
+    /// If a column is absent, a key is unknown or occurs twice, or a count is not a non-negative integer.
     pub fn read_counts(&self, input: impl Read) -> Result<Vec<i64>> {
         let mut reader = csv::Reader::from_reader(input);
         let header = reader.headers().map_err(csv_refused)?.clone();

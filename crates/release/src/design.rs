@@ -1,4 +1,5 @@
-//! One plan for all queries of a release, verified, and the map from its noise to the error of each published figure.
+//! The design of a release: one verified plan for all queries, and the map from its noise to the error of
+//! each published figure.
 
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
@@ -9,11 +10,12 @@ use crate::figures::Reading;
 use crate::layout::Layout;
 use crate::{Error, Query, Result, Settings, Unit};
 
-/// Vectors of past noise that a strategy may keep for each cell: they are written with every publication.
+/// Maximum number of vectors of past noise that a strategy may store for each cell: they are written with
+/// every publication.
 const VECTORS: usize = 16;
 const BYTES: u64 = 8;
 
-/// The plan of a release, and how its queries lie on the plan's vector.
+/// The plan of a release, and the layout of its queries in the plan's vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Design {
     pub(crate) layout: Layout,
@@ -22,12 +24,12 @@ pub(crate) struct Design {
 }
 
 impl Design {
-    /// The plan of least loss for `settings`.
+    /// The plan of smallest loss for `settings`.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         Self::chosen(settings, None)
     }
 
-    /// The same among named strategies.
+    /// As [`Self::new`], among the given strategies.
     pub(crate) fn among(settings: &Settings, specs: Vec<StrategySpec>) -> Result<Self> {
         Self::chosen(settings, Some(specs))
     }
@@ -39,7 +41,7 @@ impl Design {
         Self::of(settings, plan)
     }
 
-    /// The design that `plan` was made for; refused where its numbers do not cover the settings.
+    /// The design of an existing `plan`; an error if its numbers do not cover the settings.
     pub(crate) fn of(settings: &Settings, plan: VerifiedPlan) -> Result<Self> {
         settings.check()?;
         let layout = Layout::new(settings);
@@ -75,22 +77,24 @@ impl Design {
         Ok(NoiseStream::builder(recursion, steps, cells, self.plan.noise_std()))
     }
 
-    /// Standard deviation of the noise in a cell after each period, through the linear map of `query`, in points.
+    /// Standard deviation of the noise in a cell after each period, through the linear map of `query`, in
+    /// points.
     pub(crate) fn noise_in_points(&self, query: &Query) -> Result<Vec<f64>> {
         let of_point = self.plan.noise_std() / self.spacing;
         let rows = self.plan.strategy.row_errors(&query.workload())?;
         Ok(rows.into_iter().map(|row| row * of_point).collect())
     }
 
-    /// The largest standard deviation of the noise in each period's figures of `query`; see [`crate::Release::errors`].
+    /// The largest standard deviation of the noise in each period's figures of `query`; see
+    /// [`crate::Release::errors`].
     pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
         let largest = Reading::new(query, &self.layout, self.spacing).largest_deviation();
         Ok(self.noise_in_points(query)?.into_iter().map(|noise| noise * largest).collect())
     }
 }
 
-/// What the plan is asked for. Users come by themselves in up to `max_periods` periods, one after the other if they like; a unit of a single period
-/// takes part once.
+/// The request for the plan. Users may be counted in any `max_periods` periods, consecutive ones included; a
+/// unit of a single period takes part once.
 fn request(settings: &Settings, layout: &Layout) -> Request {
     let min_sep = if settings.max_periods == 1 { settings.periods } else { 1 };
     let setting = Setting::Federated { min_sep, max_participations: Some(settings.max_periods) };
@@ -117,7 +121,7 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
     }
 }
 
-/// What the strategy is designed for: the one linear map that is asked for, and prefix sums where there are several.
+/// The workload of the design: that of the queries if they have the same, else prefix sums.
 fn workload(settings: &Settings) -> Workload {
     let mut workloads = settings.queries.iter().map(|(query, _)| query.workload());
     let first = workloads.next().unwrap_or_default();

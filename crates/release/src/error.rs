@@ -1,4 +1,4 @@
-//! Why a release could not be made, read or continued.
+//! Errors of making, reading or continuing a release.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub enum Error {
     /// A parameter, an event or a file that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// No mechanism, or a plan that does not hold.
+    /// No suitable mechanism, or an invalid plan.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
     /// A privacy claim that could not be computed.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A change that could not be written, or a page that could not be read.
+    /// A change that could not be written, or a page of the database that could not be read.
     #[error("{}: {source}{}", path.display(), advice(source))]
     Database {
         /// The file.
@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the caller's input, which includes the files, is the cause.
+    /// Whether the caller's input is the cause, which includes files.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
@@ -58,7 +58,7 @@ impl Error {
         }
     }
 
-    /// An error of a row, with the row's place.
+    /// Adds the place of a row to an error about it.
     pub fn at(self, place: impl std::fmt::Display) -> Self {
         match self {
             Self::Invalid(mut error) => {
@@ -82,7 +82,7 @@ impl Error {
         |source| Self::Io { path, source }
     }
 
-    /// SQLite's error for the database at `path`, explained where the file is the cause.
+    /// SQLite's error for the database at `path`, explained if the file is the cause.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
         move |source| {
             let refused = |got: &str, must_be: &str| Self::invalid(path.display().to_string(), got, must_be);
@@ -91,7 +91,7 @@ impl Error {
                     refused("in use by another process", "free: one process at a time may use a release")
                 }
                 Some(ErrorCode::NotADatabase) => refused("another file", "the database of a release"),
-                // A value of another type than the tables have, or a statement that does not go with them.
+                // A value of another type than the tables have, or a statement that does not fit them.
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation)
                 | None => refused("damaged", "as it was written"),
                 _ => Self::Database { path: path.to_path_buf(), source },
@@ -100,7 +100,7 @@ impl Error {
     }
 }
 
-/// What to do where the disk is full, or a file may not grow.
+/// Advice for a full disk, or a file that cannot grow.
 fn advice(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {

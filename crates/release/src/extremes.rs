@@ -1,8 +1,8 @@
-//! What a release accepts it can publish.
+//! Everything that a release accepts can be published.
 
 use crate::{Error, Growth, Links, Period, Query, Release, Settings, Unit};
 
-/// The figures of `periods` periods, each of whose cells is as far from 0 as a period may have it.
+/// Publishes `periods` periods whose cells have the largest accepted size; returns the number of figures.
 fn published(settings: &Settings, periods: usize, sign: i64) -> Result<usize, Error> {
     let folder = tempfile::tempdir().unwrap();
     let mut release = Release::create(folder.path(), settings)?;
@@ -10,10 +10,10 @@ fn published(settings: &Settings, periods: usize, sign: i64) -> Result<usize, Er
     let mut figures = 0;
     for period in 0..periods {
         let mut most = most;
-        // Of correlated buckets, fewer rows have as many points.
+        // With correlated buckets, fewer rows already have that many points.
         loop {
             let mut freezing = release.freeze(&Period::Number(period as i64))?;
-            // Sums of all signs are possible of a sum; of rows, numbers are not negative.
+            // Sums can have both signs; counts of rows are not negative.
             freezing.increments.fill(if sign == 0 { [most, -most][period % 2] } else { sign * most });
             match freezing.commit() {
                 Ok(_) => break,

@@ -1,4 +1,4 @@
-//! How the figures of a query follow from the noisy points of a key's cells, with their intervals.
+//! The figures of a query, with their intervals, from the noisy points of a key's cells.
 
 use crate::Query;
 use crate::axis::half_and_middle;
@@ -9,28 +9,28 @@ use crate::layout::{Layout, Part};
 use crate::measure::Measure;
 use crate::quantile::{Rows, quantile};
 
-/// A query, and what its figures are made with.
+/// A query, and the numbers from which its figures are computed.
 pub(crate) struct Reading<'q> {
     pub(crate) query: &'q Query,
-    /// What it is answered from; of a mean, the part that counts.
+    /// The part that answers it; for a mean, the part that counts.
     pub(crate) part: &'q Part,
-    /// What the figures of a key are called in the table.
+    /// The names of a key's figures in the published table.
     pub(crate) names: Vec<String>,
     method: Method<'q>,
 }
 
 enum Method<'q> {
-    /// The cell itself.
+    /// The cell's number.
     Cell { unit: f64 },
-    /// Buckets, each by itself.
+    /// Buckets, each separately.
     Histogram { buckets: Buckets },
-    /// Rows below edges, and their share of all.
+    /// Rows below edges, and their fraction of all rows.
     Cdf { buckets: Buckets, edges: usize },
-    /// Rows of a run of buckets.
+    /// Rows in a run of buckets.
     Run { buckets: Buckets, run: (usize, usize) },
-    /// Deviations from the middle, divided by rows.
+    /// Deviations from the middle of the range, divided by rows.
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
-    /// Standard deviations of each edge's rank at each Q, for noise of variance 1 in a cell.
+    /// `deviations`: standard deviations of each edge's rank at each Q, for cells with noise of variance 1.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
     /// Centres of the rows in cells.
     Kmeans { centres: usize, cells: Cells<'q>, unit: f64 },
@@ -41,9 +41,9 @@ enum Method<'q> {
 pub(crate) struct Told {
     pub(crate) interval: Interval,
     pub(crate) is_whole: bool,
-    /// Whether the truth cannot be negative.
+    /// Whether the true figure cannot be negative.
     pub(crate) is_non_negative: bool,
-    /// Whether the truth cannot fall from a period to the next.
+    /// Whether the true figure cannot decrease from a period to the next.
     pub(crate) is_monotone: bool,
 }
 
@@ -80,8 +80,8 @@ impl<'q> Reading<'q> {
         Self { query, part, names, method }
     }
 
-    /// The largest standard deviation of a figure, for noise of variance 1 in a cell: of a mean, times the number of rows; of quantiles, of their ranks;
-    /// of k-means, of the rows of a cell.
+    /// The largest standard deviation of a figure, for cells with noise of variance 1: for a mean, that of
+    /// the mean times the number of rows; for quantiles, of their ranks; for k-means, of the rows of a cell.
     pub(crate) fn largest_deviation(&self) -> f64 {
         let largest = |deviations: &mut dyn Iterator<Item = f64>| deviations.fold(0.0, f64::max);
         match &self.method {
@@ -97,13 +97,13 @@ impl<'q> Reading<'q> {
         }
     }
 
-    /// The figure of a query that has one a cell, of so many points.
+    /// The figure of a query with one cell per key, whose sum is `points`.
     pub(crate) fn cell(&self, points: f64, noise: f64) -> Told {
         let unit = self.largest_deviation();
         self.told(Interval::new(points * unit, noise * unit, self.query.is_whole()))
     }
 
-    /// The figures of a key from the sums of all cells; `noise` is the standard deviation of each in points.
+    /// The figures of a key from the sums of all cells; `noise`: standard deviation of a cell in points.
     pub(crate) fn figures(&self, key: usize, sum: &[i64], noise: f64) -> Vec<Told> {
         let cells = &sum[self.part.cells_of(key)];
         let of_run = |buckets: &Buckets, rows: f64, run: (usize, usize)| {
@@ -176,7 +176,7 @@ impl<'q> Reading<'q> {
         }
     }
 
-    /// The share of all rows that lies below an edge.
+    /// The fraction of all rows below an edge.
     fn share(&self, buckets: &Buckets, below: &[f64], at: usize, noise: f64) -> Told {
         let (edge, all, variance) = (at + 1, below.len(), noise * noise);
         let ratio = Ratio {
@@ -191,7 +191,7 @@ impl<'q> Reading<'q> {
     }
 }
 
-/// A figure that no raising could change, or should: it lies in a range, and may fall.
+/// A figure without raising: it may decrease, and already lies in its range.
 fn within_range(interval: Interval) -> Told {
     Told { interval, is_whole: false, is_non_negative: false, is_monotone: false }
 }

@@ -1,4 +1,4 @@
-//! The folder of a release: one writer at a time, its secret for its owner alone.
+//! The folder of a release: one writer at a time, with a secret that only its owner can read.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use crate::{Error, Result};
 const SECRET: &str = "secret";
 const SEAL: &str = "seal";
 
-/// The paths of a release.
+/// The paths of a release's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder at `path` for good, wherever the process goes afterwards.
+    /// The folder at `path`, as an absolute path, so that it does not depend on the process's current folder.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         Ok(Self { path: std::path::absolute(path).map_err(Error::io(path))? })
     }
@@ -28,7 +28,7 @@ impl Folder {
         &self.path
     }
 
-    /// Makes the folder, for its owner alone, where there is none.
+    /// Creates the folder, accessible only to its owner, if it is absent.
     pub(crate) fn make(&self) -> Result<()> {
         owner::make_folder(&self.path).map_err(Error::io(&self.path))
     }
@@ -45,7 +45,7 @@ impl Folder {
         self.path.join(SEAL)
     }
 
-    /// Locks the folder, which exists.
+    /// Locks the folder, which must exist.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let path = self.path.join(".lock");
         Lock::take(&path).map_err(Error::io(&path))?.ok_or_else(|| {
@@ -55,16 +55,16 @@ impl Folder {
         })
     }
 
-    /// An empty database, for its owner alone, where there is none.
+    /// Creates an empty database, accessible only to its owner, if it is absent.
     pub(crate) fn make_database(&self) -> Result<()> {
         let path = self.database();
         owner::make_if_absent(&path).map_err(Error::io(&path))
     }
 
-    /// Begins the noise of `builder` with `key`, and saves it.
+    /// Starts the noise of `builder` with `key`, and saves it.
     pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid, key: Key) -> Result<GridStream> {
         let mut stream = builder.build_on_grid(grid, key)?;
-        // Noise that takes more than 4 bytes of points is refused now, not at the first publication.
+        // Noise that exceeds 4 bytes of points is refused now, not at the first publication.
         stream.next_points_into(&mut vec![0; stream.len()])?;
         stream.seek(0)?;
         self.save_noise(&stream)?;
@@ -75,19 +75,19 @@ impl Folder {
         Ok(stream.save(self.secret())?)
     }
 
-    /// Overwrites the secret and removes it, where it is there.
+    /// Overwrites the secret and removes it, if it exists.
     pub(crate) fn wipe_secret(&self) -> Result<()> {
         let path = self.secret();
         wipe(&path).map_err(Error::io(&path))
     }
 
-    /// The same of secrets and seals that were being written when their process was killed: each holds a key.
+    /// Wipes secrets and seals that a killed process left half-written: each holds a key.
     pub(crate) fn wipe_unfinished(&self) -> Result<()> {
         let wiped = remove_stale(&self.path, |name| name == SECRET || name == SEAL);
         wiped.map(drop).map_err(Error::io(&self.path))
     }
 
-    /// The noise that was saved.
+    /// Resumes the saved noise.
     pub(crate) fn resume_noise(&self, builder: StreamBuilder, grid: Grid) -> Result<GridStream> {
         let path = self.secret();
         check_owner_only(&path)?;

@@ -1,8 +1,9 @@
-//! The events of a period, bounded as they come, and frozen together.
+//! Freezing: the events of a period are bounded as they arrive, and frozen together.
 //!
-//! Which rows of a user are counted depends on the user's own rows alone: the first `max_rows` of a period, in the order of the file, or a sample
-//! of as many by a key of the release, and none in a period after `max_periods` others. Nobody else's rows can change that, so taking a user out of the data leaves all other
-//! contributions as they are, and moves a period's vector by no more than the user's own bounded rows.
+//! Which rows of a user are counted depends only on the user's own rows: the first `max_rows` of a period in
+//! the order of the file, or a sample of that size drawn by a key of the release, and none in a period after
+//! `max_periods` others. Other users' rows do not matter, so removing a user from the data leaves all other
+//! contributions unchanged, and changes a period's vector by at most the user's own bounded rows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,59 +21,59 @@ use crate::state::{GIVEN, bytes};
 use crate::users::{May, Users};
 use crate::{Error, Keep, Period, Release, Result, Unit};
 
-/// What became of the rows of a period. These are exact numbers about the data: they are for whoever runs the release, and no part of what is private.
+/// Exact numbers of a period's rows. They are for the operator of the release, and are not private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
-    /// Rows that were given.
+    /// Rows given.
     pub rows: u64,
-    /// Rows that were counted.
+    /// Rows counted.
     pub counted: u64,
-    /// Left out: a user's rows beyond the most that are counted in a period.
+    /// Rows left out because the user already had `max_rows` rows in the period.
     pub beyond_max_rows: u64,
-    /// Left out: rows of users who were counted in as many periods as they may be.
+    /// Rows left out because the user had already been counted in `max_periods` periods.
     pub beyond_max_periods: u64,
-    /// Left out: rows whose key is none of the release's.
+    /// Rows left out because their key is unknown.
     pub unknown_keys: u64,
 }
 
-/// What became of a row.
+/// The treatment of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is part of the increments; where rows are sampled, until another of the user's takes its place.
+    /// It is part of the increments; if rows are sampled, until another row of the user replaces it.
     Counted,
-    /// The user had as many rows as are counted in a period.
+    /// Left out: the user already had `max_rows` rows in the period.
     BeyondMaxRows,
-    /// The user was counted in as many periods as may be.
+    /// Left out: the user had already been counted in `max_periods` periods.
     BeyondMaxPeriods,
-    /// Its key is none of the release's.
+    /// Left out: the key is unknown.
     UnknownKey,
 }
 
-/// A period whose events are being added; dropped before [`Freezing::commit`], nothing of it remains.
+/// A period whose events are being added. Dropping it before [`Freezing::commit`] discards everything.
 #[derive(Debug)]
 pub struct Freezing<'r> {
     pub(crate) release: &'r mut Release,
     keys: HashMap<String, usize>,
     period: Period,
     pub(crate) step: usize,
-    /// Points; of correlated buckets, rows until they are committed.
+    /// Points; for correlated buckets, rows until the commit.
     pub(crate) increments: Vec<i64>,
-    /// Whether they were bounded and counted elsewhere.
+    /// Whether the counts were bounded and computed elsewhere.
     pub(crate) given: bool,
-    /// What the row that is being added adds.
+    /// Scratch: (cell, increment) pairs of the current row.
     points: Vec<(usize, i64)>,
-    /// The rows that each user has so far, and who is not counted any more.
+    /// The number of rows of each user so far, and the users who are not counted any more.
     pub(crate) users: Users,
-    /// Where a sample of a user's rows is counted.
+    /// The sample of rows, if rows are sampled.
     sample: Option<Sample>,
     tally: Tally,
 }
 
 impl Release {
-    /// Begins to freeze `period`, which comes after all that were frozen.
+    /// Starts freezing `period`, which must come after all frozen periods.
     ///
     /// # Errors
-    /// When it does not, or all periods of the plan have been frozen.
+    /// If it does not, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
         let (step, _) = self.state.progress()?;
         if self.settings.links.is_none() && step >= self.settings.periods {
@@ -121,29 +122,29 @@ impl Freezing<'_> {
         &self.period
     }
 
-    /// What a row's coordinates are called: see [`Settings::columns`](crate::Settings::columns).
+    /// The names of a row's coordinates: see [`Settings::columns`](crate::Settings::columns).
     pub fn columns(&self) -> &[String] {
         self.release.design.layout.columns()
     }
 
-    /// What became of the rows so far.
+    /// The numbers of rows so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Adds a row: an event of `user` with `key`, and with `value` where the release has queries about
-    /// values. Users that are numbers are one user however they are
-    /// written, see [`user_name`].
+    /// Adds a row: an event of `user` with `key`, and with `value` if the release has queries about values.
+    /// Different spellings of a whole number are one user, see [`user_name`].
     ///
     /// # Errors
-    /// When the user is empty or a number that is not whole (of a release for users), the value is absent or
-    /// NaN where it is needed, or the release needs
-    /// [coordinates](Self::add_point) too; the row is then not counted, and the period may go on.
+    /// If the user is empty or a number that is not whole (for a release that protects users), the value is
+    /// absent or NaN but needed, or the release needs [coordinates](Self::add_point) too. The row is then not
+    /// counted, and the period can continue.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
         self.add_point(user, key, value, &[])
     }
 
-    /// The same of a release with k-means: `coordinates` are the event's numbers in the columns of [`Settings::columns`](crate::Settings::columns), in their order.
+    /// As [`Self::add`], for a release with k-means: `coordinates` are the event's numbers in the columns of
+    /// [`Settings::columns`](crate::Settings::columns), in that order.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -161,7 +162,7 @@ impl Freezing<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::add`], and when there are not as many coordinates as columns or one is NaN.
+    /// As [`Self::add`], and if the numbers of coordinates and columns differ or a coordinate is NaN.
     pub fn add_point(
         &mut self,
         user: &str,
@@ -174,7 +175,7 @@ impl Freezing<'_> {
             self.tally.unknown_keys += 1;
             return Ok(Fate::UnknownKey);
         };
-        // All that may refuse comes before anything is changed.
+        // All checks that may refuse the row come before any change.
         let (design, points) = (&self.release.design, &mut self.points);
         points.clear();
         let values = Values { value, coordinates };
@@ -192,7 +193,7 @@ impl Freezing<'_> {
             match sample.add(user.as_bytes(), self.users.rows(user.as_bytes()), &self.points) {
                 Place::Free => {}
                 Place::Instead(row) => {
-                    // What was added is taken off again: sums of whole numbers do not depend on their order.
+                    // The replaced row is subtracted again: sums of integers do not depend on their order.
                     row.iter().for_each(|&(cell, added)| self.increments[cell] -= added);
                     self.tally.counted -= 1;
                     self.tally.beyond_max_rows += 1;
@@ -211,12 +212,12 @@ impl Freezing<'_> {
         Ok(Fate::Counted)
     }
 
-    /// Why a row of `user` is not counted; it is one of the user's rows from then on where it is.
+    /// Returns why a row of `user` is not counted, or `None` after counting it as one of the user's rows.
     fn left_out(&mut self, user: &str) -> Result<Option<Fate>> {
         if user.is_empty() {
             return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
         }
-        // All rows of a user come into the sample.
+        // All rows of a user enter the sample.
         let most = if self.sample.is_some() { u32::MAX - 1 } else { self.release.settings.max_rows as u32 };
         Ok(match self.users.add(user.as_bytes(), most) {
             May::Counted => None,
@@ -231,14 +232,14 @@ impl Freezing<'_> {
         })
     }
 
-    /// Freezes the period: its increments and its users are on the disk, together, when this returns.
+    /// Freezes the period: its increments and its users are written to disk, atomically, when this returns.
     ///
     /// # Errors
-    /// When they cannot be written; nothing is then changed.
+    /// If they cannot be written; nothing is then changed.
     pub fn commit(mut self) -> Result<Tally> {
         let design = &self.release.design;
         design.layout.encode(design.spacing, &mut self.increments)?;
-        // What is frozen can be published, whatever comes in other periods.
+        // Refused here, so that everything frozen can be published, whatever other periods hold.
         let most = self.release.settings.most_points();
         if self.increments.iter().any(|points| points.unsigned_abs() > most) {
             return Err(too_many());

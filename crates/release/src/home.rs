@@ -1,4 +1,4 @@
-//! Where the files of a release are: what a copy of the folder cannot have by accident.
+//! The place of a release's files, which a copy of the folder cannot share by accident.
 
 use std::fs::{File, Metadata};
 use std::time::UNIX_EPOCH;
@@ -7,8 +7,8 @@ use antinoise_input::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The machine and the files of a folder. What a system does not tell is `None`, and is compared with
-/// nothing.
+/// The machine and the files of a folder. A field that the system does not report is `None`, and equals every
+/// value in comparisons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Home {
     /// A digest of the machine's identifier.
@@ -17,23 +17,23 @@ pub(crate) struct Home {
     pub(crate) seal: Place,
 }
 
-/// A file of a file system.
+/// The identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
-    /// Kind and identifier of the file system. Not a device's number, which may change when a machine starts.
+    /// Kind and identifier of the file system; not the device number, which may change when a machine starts.
     pub(crate) volume: Option<String>,
     pub(crate) inode: Option<u64>,
-    /// When the file was made, in nanoseconds since 1970.
+    /// The creation time of the file, in nanoseconds since 1970.
     pub(crate) born: Option<String>,
 }
 
 impl Home {
-    /// The home of the open files of a database and its seal.
+    /// The home of an open database file and an open seal file.
     pub(crate) fn of(database: &File, seal: &File) -> std::io::Result<Self> {
         Ok(Self { machine: machine(), database: Place::of(database)?, seal: Place::of(seal)? })
     }
 
-    /// How `now` differs, if it does.
+    /// How `now` differs, or `None`.
     pub(crate) fn difference(&self, now: &Self) -> Option<String> {
         if differ(self.machine.as_ref(), now.machine.as_ref()) {
             return Some("on another machine".into());
@@ -71,7 +71,7 @@ fn differ<T: PartialEq>(before: Option<&T>, now: Option<&T>) -> bool {
     matches!((before, now), (Some(before), Some(now)) if before != now)
 }
 
-/// A digest of `/etc/machine-id`, which is not to be told to others as it is.
+/// A digest of `/etc/machine-id`, whose value should not be disclosed.
 fn machine() -> Option<String> {
     let text = std::fs::read_to_string("/etc/machine-id").ok()?;
     let name = text.trim();
@@ -89,10 +89,9 @@ fn inode(_: &Metadata) -> Option<u64> {
     None
 }
 
-/// Of file systems in memory, the mount and the start of the machine, which they do not survive. Of those
-/// that keep an identifier on the disk, that. Of
-/// others only the kind: their identifier is made from device numbers, which may change when a machine
-/// starts.
+/// The identity of a file system. For file systems in memory: the mount and the start of the machine, which
+/// they do not survive. For file systems that store an identifier on disk: the identifier. For others only
+/// the kind: their identifier contains device numbers, which may change when a machine starts.
 #[cfg(target_os = "linux")]
 fn volume(file: &File, found: &Metadata) -> Option<String> {
     const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
@@ -125,8 +124,8 @@ mod tests {
         Home { machine: Some("m".into()), database: place(4, "100"), seal: place(5, "200") }
     }
 
-    /// Each of what a copy cannot have by accident is seen by itself; what is not told is compared with
-    /// nothing.
+    /// Each property that a copy cannot share by accident is detected separately; unknown properties equal
+    /// every value.
     #[test]
     fn a_copy_is_known_by_anything_that_differs() {
         type Change = (fn(&mut Home), &'static str);
@@ -155,7 +154,7 @@ mod tests {
         assert_eq!((home().difference(&home()), home().difference(&now)), (None, None));
     }
 
-    /// Writing, reading and renaming leave a file where it is; a copy is elsewhere.
+    /// Writing, reading and renaming do not change a file's home; copying does.
     #[test]
     fn a_file_that_is_used_stays_where_it_is_and_a_copy_does_not() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Releases without an end, compared by their errors with releases whose number of periods was known.
+//! Open-ended releases, compared by their errors with releases for a known number of periods.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use crate::chain::Chain;
 use crate::links::{Growth, LONGEST, Links};
 use crate::{Query, Result, Settings};
 
-/// Periods after which they are compared.
+/// Numbers of periods at which they are compared.
 pub const HORIZONS: [usize; 5] = [100, 365, 1000, 10_000, 1_000_000];
-/// Periods of the first link, at least.
+/// Minimum number of periods of the first link.
 const FIRST: usize = 128;
-/// Periods of each link where figures reach back for a while alone: nothing is carried on for longer.
+/// Periods of each link if figures reach back only for a limited time: nothing is carried on for longer.
 const EVEN: usize = 1024;
 
 /// The errors of running counts with these links.
@@ -20,24 +20,25 @@ const EVEN: usize = 1024;
 pub struct Horizons {
     /// The links.
     pub links: Links,
-    /// For each of [`HORIZONS`]: the largest standard deviation over so many periods, over that of a release that is made for so many.
+    /// For each of [`HORIZONS`]: the largest standard deviation over that many periods, relative to a release
+    /// made for exactly that many.
     pub largest: Vec<f64>,
-    /// Their root mean square, over the same.
+    /// For each of [`HORIZONS`]: the root mean square of the standard deviations, relative to the same.
     pub rms: Vec<f64>,
 }
 
 impl Horizons {
-    /// The worst of its figures.
+    /// The largest of these ratios.
     pub fn worst(&self) -> f64 {
         self.largest.iter().chain(&self.rms).copied().fold(0.0, f64::max)
     }
 }
 
-/// Compares links that stay as long as the longest (one mechanism for 2^24 periods), that double and that grow by squares, for users of `max_periods`
-/// periods.
+/// Compares three growth rules for users of `max_periods` periods: constant links of the maximum length (one
+/// mechanism for 2^24 periods), doubling links, and squaring links.
 ///
 /// # Errors
-/// When a setting cannot be used, or no mechanism can be made for it.
+/// If a setting cannot be used, or no mechanism can be made for it.
 pub fn horizons(settings: &Settings) -> Result<Vec<Horizons>> {
     let settings = Settings { queries: vec![(Query::Counts, 1.0)], ..settings.clone() };
     let first = first(&settings);
@@ -66,10 +67,11 @@ pub fn horizons(settings: &Settings) -> Result<Vec<Horizons>> {
 }
 
 impl Settings {
-    /// The same without an end, with the links of the least [`Horizons::worst`]; with even ones where figures only reach back for a while.
+    /// These settings without an end: with the links of the smallest [`Horizons::worst`], or with links of
+    /// constant length if figures reach back only for a limited time.
     ///
     /// # Errors
-    /// When a setting cannot be used, or no mechanism can be made for it.
+    /// If a setting cannot be used, or no mechanism can be made for it.
     pub fn endless(&self) -> Result<Self> {
         if self.queries.iter().all(|(query, _)| query.workload() != Workload::Prefix) {
             let links = Links { first: EVEN.max(first(self)), growth: Growth::Even };
@@ -81,7 +83,7 @@ impl Settings {
     }
 }
 
-/// A power of two, and twice as many periods as a user may be counted in.
+/// A power of two that is at least twice the number of periods in which a user may be counted.
 fn first(settings: &Settings) -> usize {
     FIRST
         .max(settings.max_periods.saturating_mul(2).checked_next_power_of_two().unwrap_or(LONGEST))

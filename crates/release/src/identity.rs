@@ -1,4 +1,4 @@
-//! What a release is known by: its settings, its plans and its number, to which its noise is bound.
+//! The identity of a release, to which its noise is bound: its settings, its plans and its number.
 
 use antinoise_input::hex;
 use antinoise_mechanism::Grid;
@@ -14,7 +14,7 @@ pub(crate) const SETTINGS: &str = "settings";
 pub(crate) const NUMBER: &str = "number";
 const PLAN: &str = "plan";
 
-/// The name of a link's plan.
+/// The name under which a link's plan is stored.
 pub(crate) fn plan_of(link: usize) -> String {
     if link == 0 { PLAN.into() } else { format!("{PLAN} {link}") }
 }
@@ -24,7 +24,8 @@ pub(crate) fn plans(state: &State, settings: &Settings) -> Result<Vec<String>> {
     (0..count).map(|link| state.fact(&plan_of(link))).collect()
 }
 
-/// The noise of the next publication's link, or of the link before where its own was not begun, and the link that it is of.
+/// The noise of the next publication's link or, if that was not started, of the previous link; and the index
+/// of the link.
 pub(crate) fn resumed(
     folder: &Folder,
     state: &State,
@@ -43,10 +44,10 @@ pub(crate) fn resumed(
     }
 }
 
-/// What tells a release from every other one.
+/// The identity of a release.
 pub(crate) struct Identity {
     pub(crate) settings: String,
-    /// Random.
+    /// A random number, in hexadecimal digits.
     pub(crate) number: String,
 }
 
@@ -56,11 +57,13 @@ impl Identity {
     }
 }
 
-/// The noise of a link, bound to all that it is for: the secret of another release, of other settings or of another link is refused.
+/// The noise of a link, bound to its whole context: the secret of another release, of other settings or of
+/// another link is refused.
 pub(crate) fn described(chain: &Chain, link: usize, identity: &Identity) -> Result<(StreamBuilder, Grid)> {
     let design = chain.design(link)?;
     let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
-    // Of correlated buckets, their matrices too: frozen points of one are not read by another.
+    // For correlated buckets, their matrices too: points frozen with one matrix must not be read with
+    // another.
     let codes = Some(design.layout.codes(design.spacing)).filter(|codes| !codes.is_empty());
     let codes = codes.map_or(String::new(), |codes| format!("{}\n", digest(&codes)));
     let number = format!("number {}\n", identity.number);

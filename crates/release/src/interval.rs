@@ -1,6 +1,6 @@
-//! A figure and its 95% interval, of a sum or of a ratio of two.
+//! Figures with 95% intervals: sums, and ratios of two sums.
 
-/// The quantile of the standard normal above which 2.5% are.
+/// The 97.5% quantile of the standard normal distribution.
 pub(crate) const QUANTILE: f64 = 1.959_963_984_540_054;
 
 /// A figure and its 95% interval.
@@ -11,7 +11,7 @@ pub(crate) struct Interval {
     pub(crate) upper: f64,
 }
 
-/// Two noisy sums, of which the first is divided by the second: jointly normal about their truths, of known covariance.
+/// A ratio of two noisy sums, jointly normal around their true values with known covariance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ratio {
     pub(crate) above: f64,
@@ -19,16 +19,18 @@ pub(crate) struct Ratio {
     pub(crate) above_variance: f64,
     pub(crate) covariance: f64,
     pub(crate) below_variance: f64,
-    /// How far the truth of the ratio may be from that which is asked for, because rows were rounded.
+    /// Bound on the difference between the true ratio and the ratio of interest, because rows were rounded.
     pub(crate) slack: f64,
 }
 
 impl Interval {
-    /// Of a truth that is whole, the interval's ends are: the whole numbers in it are the same.
+    /// The interval of a normal figure. For a true value that is whole, both ends are rounded inwards: the
+    /// interval contains the same whole numbers.
     pub(crate) fn new(value: f64, deviation: f64, is_whole: bool) -> Self {
         let (lower, upper) = (value - QUANTILE * deviation, value + QUANTILE * deviation);
         if is_whole {
-            // Noise so small that no whole number is in it is still noise about one.
+            // If the noise is so small that the interval contains no whole number, it is widened to the
+            // rounded value.
             let value = value.round_ties_even();
             Self { value, lower: lower.ceil().min(value), upper: upper.floor().max(value) }
         } else {
@@ -36,11 +38,13 @@ impl Interval {
         }
     }
 
-    /// Fieller's set of a ratio that lies in \[least, most\]: all m for which above - m below, a normal number of mean 0 at the true
-    /// m, is within 1.96 standard deviations of 0. It holds the true m, whatever that is, with probability 95%.
+    /// Fieller's set of a ratio in \[least, most\]: all m for which above - m below, a normal number with
+    /// mean 0 at the true m, is within 1.96 standard deviations of 0. It contains the true m, whatever its
+    /// value, with probability 95%.
     ///
-    /// Where `below` is less than 1.96 standard deviations above 0 the set is unbounded, and all of \[least, most\] is told. The value is
-    /// then drawn to 0, by dividing by those 1.96 standard deviations.
+    /// If `below` is less than 1.96 standard deviations above 0, the set is unbounded, and the interval is
+    /// all of \[least, most\]. The value is then shrunk towards 0: the divisor is those 1.96 standard
+    /// deviations.
     pub(crate) fn of_ratio(ratio: Ratio, least: f64, most: f64) -> Self {
         let Ratio { above, below, above_variance, covariance, below_variance, slack } = ratio;
         let surely = QUANTILE * below_variance.sqrt();
@@ -48,7 +52,8 @@ impl Interval {
         if below <= surely {
             return Self { value: within(above / surely), lower: least, upper: most };
         }
-        // The roots of above^2 - 2 m above below + m^2 below^2 = z^2 (variance of above - m below), divided by below^2.
+        // The roots of above^2 - 2 m above below + m^2 below^2 = z^2 (variance of above - m below), divided
+        // by below^2.
         let (m, z) = (above / below, QUANTILE / below);
         let share = z * z * below_variance;
         let middle = m - z * z * covariance;
@@ -60,13 +65,13 @@ impl Interval {
         Self { value, lower: end(-1.0).min(value), upper: end(1.0).max(value) }
     }
 
-    /// The same, moved within \[least, most\].
+    /// This interval moved by `by`, and clamped to \[least, most\].
     pub(crate) fn moved(self, by: f64, least: f64, most: f64) -> Self {
         let within = |x: f64| (x + by).clamp(least, most);
         Self { value: within(self.value), lower: within(self.lower), upper: within(self.upper) }
     }
 
-    /// The truth is not below `least`, or that is what is published.
+    /// Raises the figure to at least `least`, and its interval with it; the lower end is at least 0.
     pub(crate) fn raise(&mut self, least: f64) {
         self.value = self.value.max(least);
         self.upper = self.upper.max(self.value);
@@ -78,13 +83,14 @@ impl Interval {
 mod tests {
     use super::*;
 
-    /// A simple generator: the tests need no crate for it.
+    /// A simple generator, so that tests need no further crate.
     fn random(state: &mut u64) -> f64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Every m in [least, most] is in the interval exactly where Fieller's inequality has it, or all of it is told.
+    /// Every m in [least, most] is in the interval exactly if it satisfies Fieller's inequality, or the
+    /// interval is the whole range.
     #[test]
     fn an_interval_of_a_ratio_is_the_set_that_fieller_defines() {
         let (mut state, mut bounded) = (1, 0);
@@ -110,7 +116,7 @@ mod tests {
                 let beyond = (above - m * below).abs() - QUANTILE * variance.max(0.0).sqrt();
                 let is_in = told.lower - 1e-9 <= m && m <= told.upper + 1e-9;
                 assert!(beyond > -1e-7 || is_in, "{ratio:?} {told:?} {m} {beyond}");
-                // Where the whole set lies outside, the end that is nearest is told.
+                // If the whole set lies outside, the interval is the nearest end.
                 let at_end = told.lower == told.upper;
                 let inside = told.lower + 1e-9 < m && m < told.upper - 1e-9;
                 assert!(beyond < 1e-7 || !inside || at_end, "{ratio:?} {told:?} {m} {beyond}");

@@ -1,9 +1,12 @@
-//! How the increments of all queries are stacked in one vector a period, and how far one unit moves it.
+//! The layout of a release: the increments of all queries stacked in one vector per period, and the
+//! sensitivity of this vector to one unit.
 //!
-//! All increments are whole points of one grid of spacing s. A row of part q adds p_q points at most to a single cell, or, of correlated buckets, a column of
-//! whole points of l2 norm at most p_q: p_q = floor(w_q / s), w_q the part's weight. So a row moves the stacked vector by at most
-//! s sqrt(sum of p_q^2) <= sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by R times that. Where no buckets are correlated the bound is attained: all R rows
-//! may lie in one cell of each part. Where they are, floors leave it by less than one part in a hundred.
+//! All increments are whole points of one grid of spacing s. A row adds to part q at most p_q points in a
+//! single cell or, for correlated buckets, a column of points of l2 norm at most p_q, where p_q = floor(w_q /
+//! s) and w_q is the part's weight. So a row changes the stacked vector by at most s sqrt(sum of p_q^2) <=
+//! sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by at most R times that. Without
+//! correlated buckets the bound is attained: all R rows may lie in one cell of each part. With them, floors
+//! leave the norm below the bound by less than one part in a hundred.
 
 use antinoise_input::InvalidParameter;
 
@@ -12,12 +15,12 @@ use crate::buckets::{Buckets, Code, LEAST_POINTS};
 use crate::measure::{Measure, Values};
 use crate::{Error, Query, Result, Settings};
 
-/// The parts of a release: one for each measure, whatever number of queries share it.
+/// The parts of a release: one per measure, shared by all queries of that measure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) keys: usize,
     pub(crate) parts: Vec<Part>,
-    /// What a row's coordinates are called.
+    /// The names of a row's coordinates.
     columns: Vec<String>,
 }
 
@@ -25,13 +28,13 @@ pub(crate) struct Layout {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     pub(crate) measure: Measure,
-    /// w.
+    /// The weight w.
     weight: f64,
-    /// The first cell; key k's bucket j is `first + k buckets + j`.
+    /// The first cell; bucket j of key k is cell `first + k * buckets + j`.
     first: usize,
-    /// Of a histogram.
+    /// The code of a histogram's buckets.
     code: Code,
-    /// Of cells: which of a row's coordinates each axis is.
+    /// For cells: the index of each axis among a row's coordinates.
     places: Vec<usize>,
 }
 
@@ -64,24 +67,24 @@ impl Layout {
         Self { keys, parts, columns }
     }
 
-    /// What a row's coordinates are called.
+    /// The names of a row's coordinates.
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Cells of the stacked vector.
+    /// Number of cells of the stacked vector.
     pub(crate) fn cells(&self) -> usize {
         self.parts.iter().map(|part| self.keys * part.measure.buckets()).sum()
     }
 
-    /// The most that a unit of `rows` rows in a period moves the period's vector by in l2 norm: exact up to rounding, upwards.
+    /// L2 sensitivity of one period's vector to a unit with at most `rows` rows, rounded up.
     pub(crate) fn clip_norm(&self, rows: usize) -> f64 {
         let squares: f64 = self.parts.iter().map(|part| part.weight * part.weight).sum();
         let norm = if self.parts.len() == 1 { self.parts[0].weight } else { squares.sqrt() * (1.0 + 1e-12) };
         norm * rows as f64
     }
 
-    /// The coarsest spacing on which every part still has the points that it needs.
+    /// The coarsest spacing at which every part has the points that it needs.
     pub(crate) fn coarsest_spacing(&self) -> f64 {
         match &self.parts[..] {
             [
@@ -101,12 +104,13 @@ impl Layout {
         self.parts.iter().find(|part| part.measure == *measure).expect("every query has its part")
     }
 
-    /// The part of the measure that `query` is answered from; of a mean, the first, which counts.
+    /// The part that answers `query`; for a mean, the first part, which counts.
     pub(crate) fn part_of(&self, query: &Query) -> &Part {
         self.part(&query.measures()[0])
     }
 
-    /// What a row adds, part by part: a cell, and how many points or, of correlated buckets, rows. [`Self::encode`] makes points of those.
+    /// Calls `add` for each part with the cell of a row and its points or, for correlated buckets, its number
+    /// of rows, which [`Self::encode`] converts to points.
     pub(crate) fn row(
         &self,
         spacing: f64,
@@ -122,7 +126,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Turns the rows of correlated buckets into points.
+    /// Converts the rows of correlated buckets to points.
     pub(crate) fn encode(&self, spacing: f64, cells: &mut [i64]) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.code == Code::Correlated) {
             let buckets = part.buckets(spacing);
@@ -133,7 +137,7 @@ impl Layout {
         Ok(())
     }
 
-    /// What tells correlated buckets from others, and their matrices from other matrices; nothing where there are none.
+    /// A text that identifies the parts with correlated buckets and their matrices; empty if there are none.
     pub(crate) fn codes(&self, spacing: f64) -> String {
         let correlated = self.parts.iter().filter(|part| part.code == Code::Correlated);
         let described =
@@ -142,7 +146,7 @@ impl Layout {
     }
 }
 
-/// The code of a measure's buckets: one for all queries that share them.
+/// The code of a measure's buckets, chosen for all queries that share them.
 fn code(measure: &Measure, settings: &Settings) -> Code {
     if !matches!(measure, Measure::Histogram { .. }) {
         return Code::Flat;
@@ -153,18 +157,18 @@ fn code(measure: &Measure, settings: &Settings) -> Code {
     Code::of_least_error(measure.buckets(), &runs)
 }
 
-/// More rows than 64 bits count.
+/// The error of more rows than 64 bits can count.
 pub(crate) fn too_many() -> Error {
     InvalidParameter::new("rows of a period", "more than 64 bits count", "fewer").into()
 }
 
 impl Part {
-    /// p: the most points that a row adds to a cell.
+    /// p: the maximum number of points that a row adds to a cell.
     pub(crate) fn points(&self, spacing: f64) -> i64 {
         (self.weight / spacing).floor() as i64
     }
 
-    /// What one point stands for, in the unit of the query.
+    /// The value of one point, in the unit of the query.
     pub(crate) fn unit(&self, spacing: f64) -> f64 {
         self.measure.most() / self.points(spacing) as f64
     }
@@ -178,7 +182,7 @@ impl Part {
         self.cell(key, 0)..self.cell(key + 1, 0)
     }
 
-    /// Of a histogram.
+    /// The buckets of a histogram.
     pub(crate) fn buckets(&self, spacing: f64) -> Buckets {
         Buckets::new(self.code, self.measure.buckets(), self.points(spacing))
     }
@@ -217,7 +221,7 @@ mod tests {
         (*state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A point of (value, 0.9 value - 2) in the cells of k-means, by looking at every cell.
+    /// Adds a point of (value, 0.9 value - 2) to the cells of k-means, by searching all cells.
     fn add_naively(layout: &Layout, spacing: f64, key: usize, value: f64, cells: &mut [i64]) {
         let within = |at: f64, low: f64, high: f64, first: bool, last: bool| {
             (first || low <= at) && (last || at < high)
@@ -235,7 +239,8 @@ mod tests {
         }
     }
 
-    /// All rows of a unit, at random or in one place, are within the clip norm, whatever is asked for, weighted and however fine the grid is.
+    /// Any rows of a unit, random or in one place, stay within the clip norm, for any queries, weights and
+    /// spacings.
     #[test]
     fn the_rows_of_a_unit_are_within_the_clip_norm() {
         let pool = "counts window:3 sum:-4,9 mean:-4,9 mean:0,1 histogram:0,1,2 cdf:0,1,2 cdf:-3,-1,0,1,4,5,8 \
@@ -271,7 +276,7 @@ mod tests {
             }
             layout.encode(spacing, &mut cells).unwrap();
             let norm = spacing * cells.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt();
-            // Rounding of this sum, and not of points.
+            // Tolerance for the rounding of this sum; points have none.
             assert!(norm <= layout.clip_norm(rows) * (1.0 + 1e-14), "{round}: {norm} {drawn:?}");
         }
     }

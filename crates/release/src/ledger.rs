@@ -1,23 +1,24 @@
-//! Who was counted in which period: for each period, its users in the order of their names' bytes, in parts.
+//! The ledger: the users counted in each period, in the order of their names' bytes, stored in parts.
 //!
-//! A part is a blob: for each user the length of the name, the number of rows (both LEB128) and the name. A part is read at a time, so that
-//! memory grows with the number of periods, and not with that of users.
+//! A part is a blob: for each user the length of the name and the number of rows (both LEB128), and the name.
+//! One part per period is in memory at a time, so that memory grows with the number of periods, not with the
+//! number of users.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, params};
 
-/// The table.
+/// The SQL of the table.
 pub(crate) const TABLE: &str = "CREATE TABLE counted (step INTEGER NOT NULL, part INTEGER NOT NULL, users BLOB NOT NULL, PRIMARY KEY (step, part))";
-/// Bytes from which on a part is full.
+/// A part of at least this many bytes is complete.
 const FULL: usize = 1 << 14;
 
 /// Why the ledger could not be read.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(rusqlite::Error),
-    /// A part is not as it was written.
+    /// A part differs from what was written.
     Damaged,
 }
 
@@ -39,7 +40,7 @@ impl Writer {
         Self { step, part: 0, bytes: Vec::new() }
     }
 
-    /// The next user, after the one before in the order of bytes.
+    /// Adds a user; users must come in the order of their bytes.
     pub(crate) fn add(&mut self, change: &Transaction<'_>, user: &[u8], rows: u32) -> rusqlite::Result<()> {
         number(user.len() as u64, &mut self.bytes);
         number(u64::from(rows), &mut self.bytes);
@@ -47,7 +48,7 @@ impl Writer {
         if self.bytes.len() >= FULL { self.end_part(change) } else { Ok(()) }
     }
 
-    /// After the last user.
+    /// Writes the rest, after the last user.
     pub(crate) fn end(mut self, change: &Transaction<'_>) -> rusqlite::Result<()> {
         if self.bytes.is_empty() { Ok(()) } else { self.end_part(change) }
     }
@@ -74,7 +75,7 @@ impl Reader {
         Self { step, part: 0, bytes: Vec::new(), at: 0 }
     }
 
-    /// The next user and the number of rows.
+    /// The next user, with the number of rows.
     fn next(&mut self, select: &mut Statement<'_>) -> Result<Option<(Vec<u8>, u32)>, Failure> {
         if self.at == self.bytes.len() {
             let read = |row: &rusqlite::Row| row.get(0);
@@ -95,8 +96,8 @@ impl Reader {
     }
 }
 
-/// Tells `each` of every user of the first `steps` periods, in the order of names and of a name's periods: the name, the period and the number of
-/// rows.
+/// Calls `each` with the name, the period and the number of rows of every user of the first `steps` periods,
+/// ordered by name and then by period.
 pub(crate) fn all(
     database: &Connection,
     steps: usize,
@@ -119,7 +120,7 @@ pub(crate) fn all(
     Ok(())
 }
 
-/// Tells `each` of every user of the first `steps` periods, period by period.
+/// Calls `each` with every user of the first `steps` periods, period by period.
 pub(crate) fn names(database: &Connection, steps: usize, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
     let mut select = database.prepare("SELECT users FROM counted WHERE step = ? AND part = ?")?;
     for mut reader in (0..steps).map(Reader::new) {
@@ -130,7 +131,7 @@ pub(crate) fn names(database: &Connection, steps: usize, mut each: impl FnMut(&[
     Ok(())
 }
 
-/// Tells `each` of every user who was counted in `most` or more of the first `steps` periods.
+/// Calls `each` with every user who was counted in at least `most` of the first `steps` periods.
 pub(crate) fn spent(
     database: &Connection,
     steps: usize,
@@ -152,7 +153,7 @@ pub(crate) fn spent(
     })
 }
 
-/// LEB128: seven bits a byte, the low ones first.
+/// Appends a number in LEB128: seven bits per byte, the low ones first.
 fn number(mut value: u64, bytes: &mut Vec<u8>) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

@@ -1,41 +1,50 @@
-//! Continual release: private counts, sums, means, histograms, quantiles and clusters over a stream, period by period, for people who count.
+//! Continual release: private counts, sums, means, histograms, quantiles and clusters over a stream,
+//! published period by period.
 //!
-//! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and [frozen](Release::freeze), and then
-//! [published](Release::publish) once: running counts, sums and means, sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and the centres of k-means, each
+//! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and
+//! [frozen](Release::freeze), and then [published](Release::publish) once: running counts, sums and means,
+//! sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and the centres of k-means, each
 //! figure with its 95% interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
 //!
-//! Let g_t be the vector of period t: the increments of all keys and queries, in whole points of a grid of spacing s. The release publishes
-//! functions of r_t = g_t + (C^-1 Z)_t, t = 1, ..., N, alone.
+//! Let g_t be the vector of period t: the increments of all keys and queries, in whole points of a grid of
+//! spacing s. The release publishes only functions of r_t = g_t + (C^-1 Z)_t, t = 1, ..., N.
 //!
-//! 1. *Bound.* A unit's kept rows move g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm, R rows of p_q points each; s times that is at most the plan's
-//!    clip norm, R sqrt(sum of w_q^2). A row adds its points to one cell of a part. Where a histogram's buckets are correlated it adds a column of a matrix of whole points,
-//!    each of whose columns has l2 norm p_q at most. Increments are integers, so that sums are exact in every order.
-//! 2. *Schema.* A user is counted in at most k periods, which a ledger on the disk enforces; the plan's participation is min-sep:1,k (any k periods). An event, or a user of a
-//!    single period, takes part once (min-sep:N,1).
-//!    A user is a name: whole numbers are one however they are written ([`user_name`]), and names that are
-//!    [nearly the same](Similar) are warned of.
-//! 3. *Others.* Which of a user's rows are kept depends on that user's rows alone: the first R of a period in the order of the file, or
-//!    a sample of R drawn by a key of the release. So data sets that
-//!    differ in one unit's rows have g_t that differ by that unit's bounded rows, and by nothing else.
-//! 4. *Mechanism.* The plan, verified whenever it is read, says that r_1, ..., r_N with bound 1 and schema 2 are (epsilon, delta)-differentially private under zero-out
-//!    adjacency, which for sums is to add or remove a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
-//! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before any noise meets them. At most N periods are frozen. A database that is
-//!    older than its secret, a copy of the folder, and a second writer are refused.
-//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public numbers. So are means, CDFs, quantiles,
-//!    ranges and centres: each is computed from sums of r_1, ..., r_t. Which buckets are correlated depends on the queries alone.
+//! 1. *Bound.* A unit's counted rows change g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm,
+//!    for R rows of p_q points in part q; times s, this is at most the plan's clip norm, R sqrt(sum of
+//!    w_q^2). A row adds its points to one cell of a part. If a histogram's buckets are correlated, a row
+//!    adds a column of an integer matrix whose columns have l2 norm at most p_q. Increments are integers, so
+//!    that sums are exact in every order.
+//! 2. *Schema.* A user is counted in at most k periods, which a ledger on disk enforces; the plan's
+//!    participation is min-sep:1,k (any k periods). An event, or a user of a single period, takes part once
+//!    (min-sep:N,1). A user is a name: different spellings of a whole number are one user ([`user_name`]),
+//!    and names that are [nearly the same](Similar) cause a warning.
+//! 3. *Others.* Which of a user's rows are counted depends only on that user's rows: the first R of a period
+//!    in the order of the file, or a sample of R drawn by a key of the release. So data sets that differ in
+//!    one unit's rows have g_t that differ only by that unit's bounded rows.
+//! 4. *Mechanism.* The plan, verified whenever it is read, says that r_1, ..., r_N with bound 1 and schema 2
+//!    are (epsilon, delta)-differentially private under zero-out adjacency, which for sums means adding or
+//!    removing a unit. Noise is on the grid (`docs/noise.md`), and r_t is computed in integers.
+//! 5. *Once.* r_t is a function of frozen increments, key and t. Increments are frozen once, before noise is
+//!    added. At most N periods are frozen. A database older than its secret, a copy of the folder, and a
+//!    second writer are refused.
+//! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public
+//!    numbers. So are means, CDFs, quantiles, ranges and centres: each is computed from sums of r_1, ...,
+//!    r_t. Which buckets are correlated depends only on the queries.
 //!
-//! A release without an end ([`Links`]) has plans, keys and noise of their own for each link of periods, and a unit takes part in at most k periods of all links
-//! together. All links are one block-diagonal strategy, whose claim is that of 4 if k' periods in a link alone, for every k' <= k, move it by at most k' / k of what
-//! (epsilon, delta) allows in squared norm. That is checked on the numbers for every link and every k'; the proof is in `chain.rs` and `docs/release.md`.
+//! An open-ended release ([`Links`]) has a plan, a key and noise of its own for each link of periods, and a
+//! unit takes part in at most k periods of all links together. All links are one block-diagonal strategy, and
+//! the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a link to k' periods is at
+//! most k' / k of what (epsilon, delta) allows. This is checked on the numbers for every link and every k';
+//! the proof is in `chain.rs` and `docs/release.md`.
 //!
-//! What is not covered: the exact tallies that freezing tells its operator, errors that name a row, how long things take, and the names of
-//! keys, which are public.
+//! Not covered: the exact tallies that freezing reports to the operator, errors that name a row, running
+//! times, and the names of keys, which are public.
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it.
+//! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
 //! error, axis, period: what can go wrong; cells of a column; names of periods

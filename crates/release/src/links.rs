@@ -1,14 +1,14 @@
-//! Releases without an end: links of periods, one after the other.
+//! Open-ended releases: links of periods, one after the other.
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// Periods of the longest link.
+/// Periods of the longest possible link.
 pub(crate) const LONGEST: usize = 1 << 24;
 
-/// The lengths of the links of a release without an end.
+/// The lengths of the links of an open-ended release.
 ///
 /// ```
 /// use antinoise_release::{Growth, Links};
@@ -22,30 +22,30 @@ pub(crate) const LONGEST: usize = 1 << 24;
 pub struct Links {
     /// Periods of the first link.
     pub first: usize,
-    /// How the next ones grow.
+    /// How the lengths of later links grow.
     pub growth: Growth,
 }
 
-/// How links grow, up to 2^24 periods.
+/// Growth of the lengths of links, up to 2^24 periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Growth {
-    /// All have as many periods as the first.
+    /// All links have the length of the first.
     Even,
-    /// Each has twice as many as the one before.
+    /// Each link is twice as long as the previous one.
     Doubles,
-    /// Each has the square of the number of the one before.
+    /// The length of each link is the square of the previous one's.
     Squares,
 }
 
-/// Where a period lies.
+/// The position of a period among the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The link's number, 0 for the first.
+    /// The index of the link, from 0.
     pub link: usize,
-    /// The period that it begins with, 0 the first of all.
+    /// The index of the link's first period among all periods, from 0.
     pub start: usize,
-    /// The period within the link.
+    /// The index of the period within the link, from 0.
     pub step: usize,
 }
 
@@ -60,7 +60,7 @@ impl Links {
         Ok(())
     }
 
-    /// Periods of a link.
+    /// Number of periods of link `link`.
     pub fn length(&self, link: usize) -> usize {
         let next = |length: usize| match self.growth {
             Growth::Even => length,
@@ -78,12 +78,12 @@ impl Links {
         length
     }
 
-    /// How many links there are until their lengths repeat.
+    /// Number of links until their lengths repeat.
     pub(crate) fn distinct(&self) -> usize {
         (0..).find(|&link| self.length(link) == self.length(link + 1)).unwrap_or(0) + 1
     }
 
-    /// Where a period lies, 0 the first of all.
+    /// The position of period `period`, counted from 0.
     pub fn place(&self, period: usize) -> Link {
         let (last, mut start) = (self.distinct() - 1, 0);
         for link in 0..last {

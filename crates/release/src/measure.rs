@@ -1,21 +1,22 @@
-//! What a row of events adds to: queries of one measure are answered from the same noisy increments.
+//! Measures: the contributions of a row of events. Queries of one measure are answered from the same noisy
+//! increments.
 
 use antinoise_input::InvalidParameter;
 
 use crate::axis::{Axis, cells, half_and_middle};
 
-/// A part of the stacked vector, and what a row adds to its cells.
+/// A part of the stacked vector: the contribution of a row to its cells.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Measure {
     /// 1 a row.
     Count,
     /// The clipped value.
     Sum { low: f64, high: f64 },
-    /// The clipped value less the middle of its range.
+    /// The clipped value minus the middle of its range.
     Deviation { low: f64, high: f64 },
-    /// 1 to the value's bucket.
+    /// 1 in the value's bucket.
     Histogram { edges: Vec<f64> },
-    /// 1 to the point's cell.
+    /// 1 in the point's cell.
     Cells { axes: Vec<Axis> },
 }
 
@@ -23,7 +24,7 @@ pub(crate) enum Measure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'v> {
     pub(crate) value: Option<f64>,
-    /// Of the columns of k-means, as [`Settings::columns`](crate::Settings::columns) has them.
+    /// The coordinates for k-means, in the order of [`Settings::columns`](crate::Settings::columns).
     pub(crate) coordinates: &'v [f64],
 }
 
@@ -35,7 +36,7 @@ impl Values<'_> {
         })
     }
 
-    /// Refuses other numbers than those of `columns`.
+    /// Checks that there is one number for each of `columns`.
     pub(crate) fn check_coordinates(&self, columns: &[String]) -> Result<(), InvalidParameter> {
         if self.coordinates.len() != columns.len() {
             let must_be = format!("{} numbers, of the columns of the release: {columns:?}", columns.len());
@@ -48,13 +49,13 @@ impl Values<'_> {
     }
 }
 
-/// What a number in `column` is called, and must be.
+/// The name of a number in `column`, for error messages.
 pub(crate) fn of_event(column: &str) -> String {
     format!("column {column:?} of an event")
 }
 
 impl Measure {
-    /// Cells of a key.
+    /// Cells per key.
     pub(crate) fn buckets(&self) -> usize {
         match self {
             Self::Count | Self::Sum { .. } | Self::Deviation { .. } => 1,
@@ -63,7 +64,7 @@ impl Measure {
         }
     }
 
-    /// The most that a row adds to a cell, in the query's own unit.
+    /// The maximum contribution of a row to a cell, in the query's own unit.
     pub(crate) fn most(&self) -> f64 {
         match self {
             Self::Count | Self::Histogram { .. } | Self::Cells { .. } => 1.0,
@@ -72,7 +73,7 @@ impl Measure {
         }
     }
 
-    /// What a bucket is called; nothing where there is one.
+    /// The name of a bucket; empty if there is only one.
     pub(crate) fn bucket_name(&self, bucket: usize) -> String {
         let Self::Histogram { edges } = self else { return String::new() };
         match (bucket.checked_sub(1).map(|below| edges[below]), edges.get(bucket)) {

@@ -1,4 +1,4 @@
-//! Events from Parquet files, batch after batch: memory does not grow with them.
+//! Events from Parquet files, in batches: memory does not grow with their number.
 
 use std::path::Path;
 
@@ -11,11 +11,12 @@ use crate::source::Columns;
 use crate::table::EventTable;
 
 impl Freezing<'_> {
-    /// Adds the rows of the Parquet file at `path` that lie in the period; `each` is told of every row. Types of columns are those of
-    /// [`EventTable`].
+    /// Adds the rows of the Parquet file at `path` that lie in the period; calls `each` for every row. For
+    /// types of columns see [`EventTable`].
     ///
     /// # Errors
-    /// As [`Freezing::read`], with the number of the row from 0; when the file cannot be read, lacks a column or has one of another type.
+    /// As [`Freezing::read`], with the number of the row from 0; if the file cannot be read, lacks a column
+    /// or has one of another type.
     pub fn read_parquet(
         &mut self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Names of periods, their order, and which events lie in them.
+//! Periods: their names, their order, and the events that lie in them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,8 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use serde::{Serialize, Serializer};
 
-/// A period's name: a whole number, or text whose order is that of time, such as the beginning of ISO 8601 times.
+/// A period's name: a whole number, or text whose order is the order of time, such as a prefix of ISO 8601
+/// times.
 ///
 /// ```
 /// use antinoise_release::{Period, Place};
@@ -19,24 +20,24 @@ use serde::{Serialize, Serializer};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Period {
-    /// t, which holds the times from t to below t + 1.
+    /// The number t: contains the times from t to below t + 1.
     Number(i64),
-    /// The times that begin so.
+    /// A text: contains the times that begin with it.
     Text(String),
 }
 
-/// Where an event's time lies, as a period sees it.
+/// The place of an event's time relative to a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before it.
+    /// Before the period.
     Late,
-    /// In it.
+    /// In the period.
     Here,
-    /// After it.
+    /// After the period.
     Later,
 }
 
-/// The time of an event as it is written, and the number that it says, if it is one.
+/// The text of an event's time and, if the text is a number, the number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Time<'a> {
     text: &'a str,
@@ -53,10 +54,12 @@ impl<'a> Time<'a> {
 const LONGEST: usize = 64;
 
 impl Period {
-    /// Where `time` lies. A number's times are numbers, or text: whoever numbers periods and writes dates has made a file for each.
+    /// The place of `time` relative to this period. Times of a numbered period are numbers; times that are
+    /// text all lie in it, for data with one file per period.
     ///
     /// # Errors
-    /// When the time is empty or NaN, a number where the period is text, or a date where the period is a number that may be a year.
+    /// If the time is empty or NaN, a number for a period that is text, or a date for a number that may be a
+    /// year.
     pub fn place(&self, time: &str) -> Result<Place, InvalidParameter> {
         self.place_of(&Time::of(time))
     }
@@ -87,7 +90,7 @@ impl Period {
         })
     }
 
-    /// Whether it comes after `other`; none where a number meets text.
+    /// Whether this period comes after `other`; `None` for a number and a text.
     pub(crate) fn is_after(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::Number(this), Self::Number(other)) => Some(this > other),

@@ -1,7 +1,8 @@
-//! A period's noise, once, and what is published of it.
+//! Publication: adds a period's noise, once, and publishes its figures.
 //!
-//! The data reach what is published through r_t = g_t + (C^-1 Z)_t alone: whole points, g_t the frozen increments and the noise a function of key
-//! and period. Everything after that is a function of r_1, ..., r_t. Whatever happens before the transaction ends, the same r_t is made again.
+//! Publications depend on the data only through r_t = g_t + (C^-1 Z)_t: whole points, where g_t are the
+//! frozen increments and the noise is a function of key and period. Everything after that is a function of
+//! r_1, ..., r_t. If anything fails before the transaction ends, a retry makes the same r_t.
 
 use rusqlite::{Transaction, params};
 
@@ -11,19 +12,20 @@ use crate::sealed::Part;
 use crate::state::{Waiting, bytes};
 use crate::{Error, Query, Release, Result};
 
-/// What a query remembers from period to period, by its name in the database.
+/// The state of a query from period to period, with its name in the database.
 struct Memory {
     name: String,
     cells: Vec<i64>,
 }
 
-/// A query, and the standard deviation of a cell of its linear map after each period, in points, where there is an end.
+/// A query, and for a release with an end the standard deviation of a cell of its linear map after each
+/// period, in points.
 struct Asked<'q> {
     reading: Reading<'q>,
     noise: Option<Vec<f64>>,
 }
 
-/// A period's noisy increments, and their sum with those of all before.
+/// A period's noisy increments, and their sum with those of all earlier periods.
 struct Points<'p> {
     step: usize,
     noisy: &'p [i64],
@@ -31,17 +33,18 @@ struct Points<'p> {
 }
 
 impl Release {
-    /// Publishes every period that was frozen and not yet published, in their order.
+    /// Publishes every frozen period that is not yet published, in order.
     ///
-    /// A period's figures are made once. If the process is killed before they are on the disk, the same ones are made again, bit for bit.
+    /// A period's noise is drawn once: if the process is killed before the figures are on disk, a retry makes
+    /// the same figures, bit for bit.
     ///
     /// # Errors
-    /// When they cannot be written; what was published before remains.
+    /// If they cannot be written; earlier publications remain.
     pub fn publish(&mut self) -> Result<Vec<Published>> {
         self.publish_while(|| true)
     }
 
-    /// The same as long as `go_on` says, which is asked before each period.
+    /// As [`Release::publish`], while `go_on` returns true; it is called before each period.
     ///
     /// # Errors
     /// As [`Release::publish`].
@@ -63,7 +66,8 @@ impl Release {
         Ok(published)
     }
 
-    /// Of a cell of the query's linear map, after each period: all of it is found together, once, where there is an end.
+    /// Standard deviations of a cell of the query's linear map after each period, computed together for a
+    /// release with an end; else `None`.
     fn all_noise(&self, query: &Query) -> Result<Option<Vec<f64>>> {
         match self.settings.links {
             Some(_) => Ok(None),
@@ -84,7 +88,7 @@ impl Release {
             let figures = self.figures(reading, &points, noise, &mut memories)?;
             self.tell(&waiting, reading, figures, &mut memories, &mut published)?;
         }
-        // With no window, the period's own.
+        // Without windows, the increments of this period are not needed any more.
         let forgotten = waiting.step.checked_sub(self.longest_window());
         let mut changed = vec![Part::Period(waiting.step), Part::Running, Part::Published];
         changed.extend(forgotten.filter(|step| *step < waiting.step).map(Part::Period));
@@ -99,7 +103,7 @@ impl Release {
         Ok(published)
     }
 
-    /// r_t.
+    /// The noisy increments r_t.
     fn noisy(&mut self, waiting: &Waiting) -> Result<Vec<i64>> {
         let place = self.chain.place(waiting.step);
         if self.link != place.link {
@@ -107,7 +111,7 @@ impl Release {
         }
         let stream = self.noise()?;
         if stream.step() != place.step {
-            // An earlier attempt made the noise and could not write.
+            // An earlier attempt made the noise but could not write.
             stream.seek(place.step)?;
         }
         let mut noise = vec![0i32; waiting.frozen.len()];
@@ -117,7 +121,7 @@ impl Release {
         noisy.ok_or_else(too_large)
     }
 
-    /// r_1 + ... + r_t.
+    /// The sum r_1 + ... + r_t.
     fn running_sum(&self, noisy: &[i64]) -> Result<(Vec<i64>, Vec<Memory>)> {
         let before = self.state.running("sum", noisy.len())?;
         let sum: Option<Vec<i64>> = before.iter().zip(noisy).map(|(sum, r)| sum.checked_add(*r)).collect();
@@ -125,7 +129,7 @@ impl Release {
         Ok((cells.clone(), vec![Memory { name: "sum".into(), cells }]))
     }
 
-    /// What is published of a query before it is raised: the figures of the first key, of the second, and so on.
+    /// The figures of a query before raising: those of the first key, then of the second, and so on.
     fn figures(
         &self,
         reading: &Reading<'_>,
@@ -162,7 +166,7 @@ impl Release {
         }
     }
 
-    /// The rows of the table: figures, raised where that was asked for, with their intervals.
+    /// Appends the rows of the published table: figures, raised if the settings say so, with their intervals.
     fn tell(
         &self,
         waiting: &Waiting,
@@ -202,7 +206,7 @@ impl Release {
         Ok(())
     }
 
-    /// How many periods' noisy increments are still needed.
+    /// Number of periods whose noisy increments are still needed.
     fn longest_window(&self) -> usize {
         let width = |query: &Query| match query {
             Query::Window { width } => *width,

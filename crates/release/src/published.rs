@@ -1,4 +1,4 @@
-//! A figure as it is published.
+//! A published figure.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
@@ -7,29 +7,30 @@ use crate::Period;
 /// A published figure.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Published {
-    /// The period after which it is so.
+    /// The period after which the figure holds.
     pub period: Period,
     /// The key.
     pub key: String,
-    /// The figure: a whole number of rows, or any number.
+    /// The figure: a whole number of rows, or a real number.
     pub value: Figure,
-    /// The 95% interval's lower end.
+    /// The lower end of the 95% interval.
     pub lower: Figure,
-    /// Its upper end.
+    /// The upper end of the 95% interval.
     pub upper: Figure,
-    /// What is published, as it was asked for.
+    /// The query, as it was written.
     pub query: String,
-    /// The bucket of a histogram, which number or share of a cdf, the Q of a quantile; empty for other queries.
+    /// The bucket of a histogram, the number or fraction of a cdf, the Q of a quantile; empty for other
+    /// queries.
     pub bucket: String,
 }
 
-/// A number that is whole where it counts.
+/// A number: whole for counts, else real.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Figure {
-    /// Of a count.
+    /// For counts.
     Whole(i64),
-    /// Of a sum, a mean, a share, a quantile or of weighted counts.
+    /// For sums, means, fractions, quantiles and weighted counts.
     Real(f64),
 }
 

@@ -1,26 +1,30 @@
-//! Quantiles of the values in buckets, from noisy numbers of rows below their edges.
+//! Quantiles of bucketed values, from noisy numbers of rows below the edges.
 //!
-//! Of n values, the Q-quantile x is the ceil(Q n)-th in increasing order. Let N_j be the number of values below edge e_j. Then x >= e_j where
-//! N_j < Q n, and x < e_j otherwise; as N_j grows with j, there is one edge J, the first of those above x. The interval's lower end is the last edge before which, and
-//! at which, all noisy N_j - Q n are below -1.96 of their standard deviations. It is above x only if that is so at e_J, where the
-//! truth is 0 or more: with probability 2.5% at most, whatever happens at other edges. The upper end likewise, from above. So the interval holds x in
-//! 95% of releases at least, with no correction for the number of edges, and more often where buckets hold many more rows than the noise.
+//! For n values, the Q-quantile x is the ceil(Q n)-th in increasing order. Let N_j be the number of values
+//! below edge e_j. Then x >= e_j if N_j < Q n, and x < e_j otherwise; since N_j increases with j, there is a
+//! first edge e_J above x. The interval's lower end is the last edge such that at this edge and all earlier
+//! ones the noisy N_j - Q n is below -1.96 standard deviations. This exceeds x only if it happens at e_J,
+//! where the true value is at least 0: with probability at most 2.5%, whatever happens at other edges. The
+//! upper end is symmetric. So the interval contains x in at least 95% of releases, without a correction for
+//! the number of edges, and more often if buckets hold many more rows than the noise.
 
 use crate::interval::{Interval, QUANTILE};
 
 /// Noisy numbers of rows of a key.
 pub(crate) struct Rows<'r> {
-    /// Below each edge.
+    /// Rows below each edge.
     pub(crate) below: &'r [f64],
-    /// In all.
+    /// All rows.
     pub(crate) all: f64,
-    /// Its standard deviation.
+    /// The standard deviation of `all`.
     pub(crate) deviation: f64,
 }
 
-/// The quantile of `rank` and its interval; `deviations` are those of the noisy N_j - Q n. Values are clipped to the first and the last edge.
+/// The quantile of `rank` and its interval; `deviations`: standard deviations of the noisy N_j - Q n. Values
+/// are clipped to the first and the last edge.
 ///
-/// Where the noisy number of all rows is less than 1.96 standard deviations above 0, the interval is from the first edge to the last.
+/// If the noisy number of all rows is less than 1.96 standard deviations above 0, the interval reaches from
+/// the first edge to the last.
 pub(crate) fn quantile(rank: f64, edges: &[f64], rows: &Rows<'_>, deviations: &[f64]) -> Interval {
     let (first, last) = (edges[0], edges[edges.len() - 1]);
     let (mut lower, mut upper) = (first, last);
@@ -31,11 +35,12 @@ pub(crate) fn quantile(rank: f64, edges: &[f64], rows: &Rows<'_>, deviations: &[
         lower = (0..edges.len()).take_while(surely_above).last().map_or(first, |j| edges[j]);
         upper = (0..edges.len()).rev().take_while(surely_below).last().map_or(last, |j| edges[j]);
     }
-    // No edge is surely above and surely below the quantile at once.
+    // No edge is significantly above and significantly below the quantile at the same time.
     Interval { value: interpolated(rank, edges, rows).clamp(lower, upper), lower, upper }
 }
 
-/// Where the non-decreasing, non-negative numbers nearest to the noisy ones reach `rank` of all, by a straight line in each bucket.
+/// The point at which the non-decreasing, non-negative sequence closest to the noisy one reaches the fraction
+/// `rank` of all rows, by linear interpolation within a bucket.
 fn interpolated(rank: f64, edges: &[f64], rows: &Rows<'_>) -> f64 {
     let noisy: Vec<f64> = rows.below.iter().copied().chain([rows.all]).collect();
     let numbers: Vec<f64> = isotonic(&noisy).into_iter().map(|number| number.max(0.0)).collect();
@@ -52,7 +57,8 @@ fn interpolated(rank: f64, edges: &[f64], rows: &Rows<'_>) -> f64 {
     }
 }
 
-/// The non-decreasing sequence nearest to `values` in squares: neighbours that fall are joined to their mean.
+/// The non-decreasing sequence closest to `values` in least squares: decreasing neighbours are replaced by
+/// their mean.
 fn isotonic(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &value in values {
@@ -78,7 +84,7 @@ mod tests {
         (*state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// The mean of any block, largest over beginnings of the smallest over ends: the formula of minima and maxima.
+    /// The max-min formula: the maximum over beginnings of the minimum over ends of the means of blocks.
     #[test]
     fn isotonic_is_the_formula_of_means() {
         let mut state = 1;
@@ -97,7 +103,7 @@ mod tests {
         }
     }
 
-    /// Without noise the interval is the bucket of the order statistic, clipped, and the value is in it.
+    /// Without noise the interval is the bucket of the order statistic, clipped, and contains the value.
     #[test]
     fn without_noise_a_quantile_is_in_the_bucket_of_its_order_statistic() {
         let (mut state, mut tested) = (2, 0);
@@ -112,7 +118,7 @@ mod tests {
                 edges.iter().map(|edge| values.partition_point(|value| value < edge) as f64).collect();
             let rows = Rows { below: &below, all: count as f64, deviation: 0.0 };
             let rank = random(&mut state).clamp(0.01, 0.99);
-            // N_j - Q n is 0 nowhere but where Q n is whole.
+            // N_j - Q n is 0 only where Q n is whole.
             let at = (rank * count as f64).ceil();
             if at == rank * count as f64 {
                 continue;
@@ -129,7 +135,8 @@ mod tests {
         assert!(tested > 4900, "{tested} of 5000 ranks have one order statistic");
     }
 
-    /// Noisy numbers of any kind: no NaN, a value in its interval, and values and both ends ordered as the ranks are.
+    /// For any noisy numbers: no NaN, a value in its interval, and values and both ends ordered as the ranks
+    /// are.
     #[test]
     fn quantiles_are_ordered_as_their_ranks() {
         let (mut state, ranks) = (3, [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]);

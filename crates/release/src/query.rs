@@ -1,4 +1,4 @@
-//! What is published of a key's events.
+//! Queries: the figures published of a key's events.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::axis::{Axis, cells, half_and_middle};
 use crate::measure::Measure;
 
-/// What is published of a key in every period.
+/// A query: what is published of every key in every period.
 ///
 /// ```
 /// use antinoise_release::Query;
@@ -26,48 +26,50 @@ pub enum Query {
     Counts,
     /// `sum:LO,HI`: the sum of the values since the first period, each clipped to \[LO, HI\].
     Sum {
-        /// LO.
+        /// LO, the lower clipping bound.
         low: f64,
-        /// HI.
+        /// HI, the upper clipping bound.
         high: f64,
     },
     /// `mean:LO,HI`: the mean of the values since the first period, each clipped to \[LO, HI\].
     Mean {
-        /// LO.
+        /// LO, the lower clipping bound.
         low: f64,
-        /// HI.
+        /// HI, the upper clipping bound.
         high: f64,
     },
     /// `window:W`: the number of events in the last W periods.
     Window {
-        /// W.
+        /// W, the number of periods.
         width: usize,
     },
-    /// `decay:G`: the number of events, those of s periods ago weighted by G^s.
+    /// `decay:G`: the number of events, where those of s periods ago have weight G^s.
     Decay {
         /// G, in \[0, 1).
         factor: f64,
     },
-    /// `histogram:E1,E2,...`: the number of events since the first period whose value is below E1, from E1 to below E2, and
-    /// so on, and not below the last edge.
+    /// `histogram:E1,E2,...`: the number of events since the first period whose value is below E1, from E1 to
+    /// below E2, and so on, and not below the last edge.
     Histogram {
         /// Edges, increasing.
         edges: Vec<f64>,
     },
-    /// `cdf:E1,E2,...`: of the events since the first period, how many have a value below each edge, and which share of all that is.
+    /// `cdf:E1,E2,...`: the number of events since the first period with a value below each edge, and its
+    /// fraction of all events.
     Cdf {
         /// Edges, increasing; at most 1023.
         edges: Vec<f64>,
     },
-    /// `quantiles:Q1,Q2,...@E1,E2,...`: quantiles of the values since the first period, each clipped to the first and last edge: of n values in
-    /// increasing order, the ceil(Q n)-th.
+    /// `quantiles:Q1,Q2,...@E1,E2,...`: quantiles of the values since the first period, each clipped to the
+    /// first and last edge. The Q-quantile of n values is the ceil(Q n)-th in increasing order.
     Quantiles {
         /// Q1, Q2, ..., increasing, in (0, 1).
         ranks: Vec<f64>,
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
-    /// `range:LO,HI@E1,E2,...`: the number of events since the first period whose value is from LO to below HI.
+    /// `range:LO,HI@E1,E2,...`: the number of events since the first period whose value is from LO to below
+    /// HI.
     Range {
         /// LO, an edge.
         low: f64,
@@ -76,27 +78,30 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
-    /// `kmeans:K@COLUMN:LO,HI,CELLS@...`: K centres of the points of the events since the first period, and how many events are in the cells that are nearest to
-    /// each. A point has one to three columns of an event, each clipped to \[LO, HI\]; distances are Euclidean where every range has length 1.
+    /// `kmeans:K@COLUMN:LO,HI,CELLS@...`: K centres of the points of the events since the first period, and
+    /// the number of events in the cells nearest to each. A point has one to three columns of an event, each
+    /// clipped to \[LO, HI\]; distances are Euclidean after scaling every range to length 1.
     Kmeans {
-        /// K; at most 64, and as many as there are cells.
+        /// K; at most 64 and at most the number of cells.
         centres: usize,
-        /// The columns, one to three; at most 16384 cells together.
+        /// The columns, one to three, with at most 16384 cells together.
         axes: Vec<Axis>,
     },
 }
 
-/// Edges of queries over runs of buckets: their errors take time in proportion to the cube of the number of buckets.
+/// Maximum number of edges for queries over runs of buckets: computing their errors takes time cubic in the
+/// number of buckets.
 const MOST_EDGES: usize = 1023;
-/// Centres, columns and cells of k-means: the time of a publication grows with the product of centres and cells.
+/// Bounds for k-means: the time of a publication grows with the product of centres and cells.
 const MOST_CENTRES: usize = 64;
 const MOST_COLUMNS: usize = 3;
 const MOST_CELLS: usize = 1 << 14;
-/// Numbers in queries: squares of sums of 2^63 of them, times their variance, are doubles.
+/// Bound on numbers in queries, so that squares of sums of 2^63 of them, times their variance, are finite
+/// doubles.
 const LARGEST: f64 = 1e100;
 
 impl Query {
-    /// What it is answered from.
+    /// The measures that answer the query.
     pub(crate) fn measures(&self) -> Vec<Measure> {
         match self {
             Self::Counts | Self::Window { .. } | Self::Decay { .. } => vec![Measure::Count],
@@ -112,7 +117,8 @@ impl Query {
         }
     }
 
-    /// The runs of buckets whose rows it counts, each from a bucket to before another; of quantiles, those that they are found in.
+    /// The runs of buckets (first, last + 1) that the query counts; for quantiles, the runs from which they
+    /// are computed.
     pub(crate) fn runs(&self) -> Vec<(usize, usize)> {
         match self {
             Self::Histogram { edges } => (0..=edges.len()).map(|bucket| (bucket, bucket + 1)).collect(),
@@ -132,7 +138,7 @@ impl Query {
         }
     }
 
-    /// The columns of an event that it needs beside the value.
+    /// The columns of an event that the query needs in addition to the value.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         let axes = match self {
             Self::Kmeans { axes, .. } => &axes[..],
@@ -141,7 +147,8 @@ impl Query {
         axes.iter().map(|axis| &axis.column[..])
     }
 
-    /// A: the linear map from a key's increments to what is published of it, or to the sums from which that is computed.
+    /// A: the linear map from a key's increments to the published figures, or to the sums from which these
+    /// are computed.
     pub fn workload(&self) -> Workload {
         match self {
             Self::Counts
@@ -157,12 +164,12 @@ impl Query {
         }
     }
 
-    /// Whether the truth is a whole number; of a cdf and of k-means, that of its numbers.
+    /// Whether the true figures are whole numbers; for cdf and k-means, those that count rows.
     pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
     }
 
-    /// Whether the truth cannot be negative; of k-means, that of its numbers.
+    /// Whether the true figures cannot be negative; for k-means, those that count rows.
     pub(crate) fn is_non_negative(&self) -> bool {
         match self {
             Self::Sum { low, .. } | Self::Mean { low, .. } => *low >= 0.0,
@@ -177,19 +184,18 @@ impl Query {
         }
     }
 
-    /// Whether the truth cannot fall from a period to the next.
+    /// Whether the true figures cannot decrease from a period to the next.
     pub(crate) fn is_monotone(&self) -> bool {
         let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. } | Self::Kmeans { .. });
         is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
     }
 
-    /// Whether a row must have a value; the columns of k-means are [others](Self::columns).
+    /// Whether a row must have a value; for k-means see [`columns`](Self::columns).
     pub fn needs_value(&self) -> bool {
         !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. } | Self::Kmeans { .. })
     }
 
-    /// Refuses a query of which some data could not be published: where figures, or squares of them, leave
-    /// the range of doubles.
+    /// Refuses a query if, for some data, figures or their squares would leave the range of doubles.
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
         self.check_form()?;
         let of_axes = |axes: &[Axis]| axes.iter().flat_map(|axis| [axis.low, axis.high]).collect();
@@ -226,7 +232,7 @@ impl Query {
             }
             Self::Mean { low, high } => {
                 let (half, middle) = half_and_middle(*low, *high);
-                // Not normal where the ends are not finite, too, or have no double between them.
+                // Half is not normal, too, if the ends are not finite or no double lies between them.
                 let holds = low < high && half.is_normal() && *low < middle && middle < *high;
                 if !holds {
                     return Err(refused(self, "mean:LO,HI with finite LO below HI, and not next to it"));
@@ -273,7 +279,7 @@ impl Query {
     }
 }
 
-/// What k-means must be, where it is not.
+/// The requirement that a query for k-means violates, or `None`.
 fn kmeans_must_be(centres: usize, axes: &[Axis]) -> Option<&'static str> {
     let is_new = |(at, axis): (usize, &Axis)| axes[..at].iter().all(|other| other.column != axis.column);
     let cells = cells(axes);

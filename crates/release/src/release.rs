@@ -1,4 +1,4 @@
-//! A release: its plan, its noise and its database, with one writer.
+//! An open release: its plan, its noise and its database, with one writer.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::identity::{Identity, NUMBER, SETTINGS, described, plan_of, plans, res
 use crate::state::{SAMPLING, State};
 use crate::{Error, Keep, Query, Result, Settings};
 
-/// A continual release in a folder, which no other process writes into while this lives.
+/// A continual release in a folder, locked against other processes while this value lives.
 ///
 /// ```
 /// use antinoise_release::{Release, Settings, Unit};
@@ -33,23 +33,24 @@ use crate::{Error, Keep, Query, Result, Settings};
 pub struct Release {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// The first link's, whose layout and grid are those of all.
+    /// The design of the first link, whose layout and grid are those of all links.
     pub(crate) design: Design,
     pub(crate) chain: Chain,
     pub(crate) state: State,
-    /// At the period that is published next, or at the end of the link before; none where all periods are published.
+    /// Noise positioned at the next period to publish, or at the end of the previous link; `None` if all
+    /// periods are published.
     pub(crate) noise: Option<GridStream>,
-    /// The link that the noise is of.
+    /// The link of the noise.
     pub(crate) link: usize,
     _lock: Lock,
 }
 
 impl Release {
-    /// A new release in `folder`, which is made where there is none: chooses the mechanism, takes a key from the operating system and
-    /// writes both.
+    /// Creates a release in `folder`, which is created if absent: chooses the mechanism, takes a key from the
+    /// operating system and writes both.
     ///
     /// # Errors
-    /// When a setting cannot be used, no mechanism can be made for it, or the folder holds a release already.
+    /// If a setting cannot be used, no mechanism can be made for it, or the folder already holds a release.
     pub fn create(folder: &Path, settings: &Settings) -> Result<Self> {
         let folder = Folder::new(folder)?;
         let exists = |folder: &Folder| folder.database().metadata().is_ok_and(|found| found.len() > 0);
@@ -73,7 +74,8 @@ impl Release {
         let identity = Identity { settings: written(settings), number: number.clone() };
         let (builder, grid) = described(&chain, 0, &identity)?;
         let noise = folder.begin_noise(builder, grid, Key::from_os()?)?;
-        // Without the database, there is no release: what was written before is begun anew.
+        // Without facts in the database there is no release: a noise file from an interrupted attempt is
+        // overwritten.
         let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number)];
         let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
         facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
@@ -95,27 +97,28 @@ impl Release {
         })
     }
 
-    /// The release in `folder`, to go on with.
+    /// Opens the release in `folder`.
     ///
     /// # Errors
-    /// When there is none, another process uses it, it is a copy, its plan, settings or secret were changed or are another release's, or its
-    /// database is older than its secret.
+    /// If there is none, another process uses it, it is a copy, its plan, settings or secret were altered or
+    /// belong to another release, or its database is older than its secret.
     pub fn open(folder: &Path) -> Result<Self> {
         Self::opened(Folder::new(folder)?, false)
     }
 
-    /// The same where the folder was copied or restored, and the original will never be used again.
+    /// Opens a folder that was copied or restored, if the original will never be used again.
     ///
-    /// Two folders that go on with one release publish different data under the same noise, and the difference of what they publish has none.
+    /// Two folders that continue one release publish different data under the same noise, and the difference
+    /// of their publications has no noise.
     ///
     /// # Errors
-    /// As [`Release::open`], but for copies.
+    /// As [`Release::open`], except that copies are accepted.
     pub fn adopt(folder: &Path) -> Result<Self> {
         Self::opened(Folder::new(folder)?, true)
     }
 
     fn opened(folder: Folder, adopt: bool) -> Result<Self> {
-        // Before a lock is made: a folder without a release is left as it is.
+        // Checked before a lock file is made: a folder without a release is left unchanged.
         State::look(&folder)?;
         let lock = folder.lock()?;
         let mut state = State::open(&folder)?;
@@ -126,7 +129,7 @@ impl Release {
         let chain = Chain::of(&settings, plans(&state, &settings)?)?;
         let (_, published) = state.progress()?;
         if settings.links.is_none() && published >= settings.periods {
-            // It may have been killed between the last publication and this.
+            // The process may have been killed between the last publication and wiping the secret.
             folder.wipe_secret()?;
             let design = chain.first()?.clone();
             return Ok(Self { folder, settings, design, chain, state, noise: None, link: 0, _lock: lock });
@@ -147,7 +150,7 @@ impl Release {
         Ok(Self { folder, settings, design, chain, state, noise: Some(noise), link, _lock: lock })
     }
 
-    /// The noise of what is published next.
+    /// The noise of the next publication.
     pub(crate) fn noise(&mut self) -> Result<&mut GridStream> {
         let path = self.folder.secret();
         self.noise.as_mut().ok_or_else(|| {
@@ -156,7 +159,7 @@ impl Release {
         })
     }
 
-    /// Saves the noise after a publication; wiped where that was the last.
+    /// Saves the noise after a publication, or wipes it after the last one.
     pub(crate) fn keep_noise(&mut self, published: usize) -> Result<()> {
         if self.settings.links.is_none() && published >= self.settings.periods {
             self.noise = None;
@@ -168,13 +171,13 @@ impl Release {
         }
     }
 
-    /// Whether all periods are published and the secret is wiped: nothing more can be published, and whoever takes the folder cannot take the noise out of
-    /// what was.
+    /// Whether all periods are published and the secret is wiped: nothing more can be published, and nobody
+    /// who takes the folder can remove the noise from earlier publications.
     pub fn is_complete(&self) -> bool {
         self.noise.is_none()
     }
 
-    /// Begins the noise of a link, under a key that follows from that of the link before.
+    /// Starts the noise of a link, with a key derived from the previous link's key.
     pub(crate) fn enter(&mut self, link: usize) -> Result<()> {
         let (builder, grid) = described(&self.chain, link, &Identity::of(&self.state)?)?;
         let next = self.noise()?.lend_run_key(|key| {
@@ -187,14 +190,14 @@ impl Release {
             })
         });
         let Ok(key) = next;
-        // The key of the link before is overwritten: nothing of it is published any more.
+        // The key of the previous link is overwritten: nothing more of that link is published.
         self.noise = Some(self.folder.begin_noise(builder, grid, key)?);
         self.link = link;
         Ok(())
     }
 
-    /// Tells `each` of every user, every period in which the user was counted (0 the first), and with how many rows: what the bounds are enforced with.
-    /// This is exact, and not private.
+    /// Calls `each` with every user, every period in which the user was counted (from 0), and the number of
+    /// rows: the data that enforce the bounds. They are exact, and not private.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -208,39 +211,40 @@ impl Release {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the ledger cannot be read.
     pub fn counted(&self, each: impl FnMut(&str, usize, u32)) -> Result<()> {
         self.state.counted(each)
     }
 
-    /// Where it is, whatever the current folder of the process is.
+    /// The absolute path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What was asked for.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The plan that it runs.
+    /// The plan; of an open-ended release, the first link's.
     pub fn plan(&self) -> &VerifiedPlan {
         &self.design.plan
     }
 
-    /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit: of a cdf, that of its numbers; of a mean, that of
-    /// the mean times the number of rows, about; of quantiles, that of the number of rows below an edge less Q times that of all.
+    /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit.
+    /// For a cdf: of its numbers of rows. For a mean: of the mean times the number of rows, approximately.
+    /// For quantiles: of the number of rows below an edge minus Q times the number of all rows.
     ///
     /// # Errors
-    /// When the release does not have this query, or has no end: see [`Release::error`].
+    /// If the release does not have this query, or is open-ended: see [`Release::error`].
     pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
         errors(&self.settings, &self.chain, query)
     }
 
-    /// The same after one period, 0 the first.
+    /// As [`Release::errors`], for one period, counted from 0.
     ///
     /// # Errors
-    /// When the release does not have this query or period.
+    /// If the release does not have this query or period.
     pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
         error(&self.settings, &self.chain, query, period)
     }

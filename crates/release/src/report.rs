@@ -1,4 +1,4 @@
-//! What a status says, figure by figure: one form for whoever prints it or hands it on.
+//! The status of a release as numbers, in one form for printing and for programs.
 
 use antinoise_mechanism::Workload;
 use serde::Serialize;
@@ -7,55 +7,56 @@ use crate::links::Growth;
 use crate::status::Status;
 use crate::{HORIZONS, Query, Result, Settings};
 
-/// What a release promises and how far it is, in figures.
+/// The promises and the progress of a release, as numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatusReport {
-    /// None of a release without an end.
+    /// The number of periods; `None` for an open-ended release.
     pub periods: Option<usize>,
-    /// Of a release without an end: the link of the period that is frozen next.
+    /// For an open-ended release: the link of the next period to be frozen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkTold>,
-    /// Periods that were frozen.
+    /// Number of frozen periods.
     pub frozen: usize,
-    /// Periods of these that were published.
+    /// Number of published periods.
     pub published: usize,
-    /// Whether all periods are published: nothing more can be, and the secret is wiped.
+    /// Whether all periods are published, so that nothing more can be published and the secret is wiped.
     pub complete: bool,
-    /// What is counted.
+    /// The keys.
     pub keys: Vec<String>,
-    /// What is published, and its errors.
+    /// The queries, with their errors.
     pub queries: Vec<QueryTold>,
-    /// Who or what is protected.
+    /// The unit of privacy.
     pub unit: String,
-    /// Periods in which a unit is counted at most.
+    /// Maximum number of periods in which a unit is counted.
     pub max_periods: usize,
-    /// Rows of a unit that are counted in a period at most.
+    /// Maximum number of rows of a unit that are counted in a period.
     pub max_rows: usize,
-    /// Of all periods together.
+    /// The epsilon of all periods together.
     pub epsilon: f64,
-    /// Of all periods together.
+    /// The delta of all periods together.
     pub delta: f64,
-    /// The plan's.
+    /// The noise multiplier of the plan.
     pub noise_multiplier: f64,
     /// The class of the plan's strategy.
     pub strategy: &'static str,
-    /// The plan's, in words.
+    /// The privacy statement.
     pub statement: String,
 }
 
 /// A query and its errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueryTold {
-    /// As it is written.
+    /// The query, as it is written.
     pub query: String,
-    /// Its figures are A times the increments.
+    /// The linear map A from increments to its figures.
     pub workload: Workload,
-    /// The largest standard deviation of its noise over all periods, in its unit; none of a release without an end.
+    /// The largest standard deviation of its noise over all periods, in its unit; `None` for an open-ended
+    /// release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_standard_deviation: Option<f64>,
-    /// What deviations are of, where they are not of its figures.
+    /// The quantity to which standard deviations refer, if it is not the figures.
     pub deviation_of: Option<&'static str>,
-    /// Of a release without an end: the standard deviation after so many periods.
+    /// For an open-ended release: standard deviations at several numbers of periods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
 }
@@ -63,16 +64,16 @@ pub struct QueryTold {
 /// The error of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct After {
-    /// Periods before and with it.
+    /// Number of periods, this one included.
     pub periods: usize,
-    /// In the query's unit.
+    /// The standard deviation in the query's unit.
     pub standard_deviation: f64,
 }
 
-/// A link of a release without an end, its periods counted from 1.
+/// A link of an open-ended release, with periods counted from 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkTold {
-    /// From 1.
+    /// The number of the link, from 1.
     pub number: usize,
     /// Its first period.
     pub first_period: usize,
@@ -82,7 +83,8 @@ pub struct LinkTold {
     pub growth: Growth,
 }
 
-/// What the standard deviation of a query is of, where its figures have none that is known in advance.
+/// The quantity to which the standard deviation of a query refers, if that of its figures is not known in
+/// advance.
 fn deviation_of(query: &Query) -> Option<&'static str> {
     match query {
         Query::Mean { .. } => Some("the mean times the number of rows"),
@@ -94,10 +96,10 @@ fn deviation_of(query: &Query) -> Option<&'static str> {
 }
 
 impl Status {
-    /// All of it in figures.
+    /// This status as numbers.
     ///
     /// # Errors
-    /// When the errors of a query cannot be computed.
+    /// If the errors of a query cannot be computed.
     pub fn report(&self) -> Result<StatusReport> {
         let Status { settings, plan, frozen, published, .. } = self;
         let Settings { periods, unit, max_periods, max_rows, .. } = settings;

@@ -1,4 +1,4 @@
-//! Rows on their way into a period, from whatever they are read.
+//! Adding rows of any source to a period.
 
 use antinoise_input::table::Number;
 use serde::Serialize;
@@ -8,39 +8,39 @@ use crate::measure::of_event;
 use crate::period::{Place, Time};
 use crate::{Error, Result};
 
-/// What is done with rows that do not belong.
+/// The treatment of rows that do not belong to the period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handling {
-    /// Rows of the time before the period.
+    /// Rows with a time before the period.
     pub late: Late,
-    /// Whether rows of unknown keys are left out, and not refused.
+    /// Whether rows with unknown keys are left out instead of refused.
     pub leave_unknown_keys: bool,
 }
 
-/// What is done with a late row.
+/// The treatment of a late row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// The whole file is refused.
+    /// Refuse the whole file.
     Refuse,
-    /// It is left out, and counted among those.
+    /// Leave the row out, and count it as late.
     Leave,
-    /// It is counted in this period, the next one that is published.
+    /// Count the row in this period, the next one to be published.
     Include,
 }
 
-/// What became of the rows of a file.
+/// The numbers of rows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Found {
-    /// What became of the rows that were added.
+    /// The rows that were added.
     #[serde(flatten)]
     pub tally: Tally,
-    /// Rows of before the period, left out or included as asked.
+    /// Rows with a time before the period, left out or included as chosen.
     pub late: u64,
-    /// Rows of after it, left out: they wait for their own period.
+    /// Rows with a time after the period, left out: they belong to later periods.
     pub later: u64,
 }
 
-/// The rows of a table on their way into a period, one after the other: those that lie in it are added.
+/// The rows of a table, to be added one by one to a period if they lie in it.
 ///
 /// ```
 /// use antinoise_release::{Handling, Late, Release, Settings, Unit};
@@ -64,22 +64,22 @@ pub struct Rows<'f, 'r> {
     freezing: &'f mut Freezing<'r>,
     handling: Handling,
     found: Found,
-    /// Whether times are numbers, once there was one.
+    /// Whether times are numbers, set by the first row.
     are_numbers: Option<bool>,
-    /// Those of the row that is being added.
+    /// The coordinates of the current row.
     coordinates: Vec<f64>,
 }
 
 impl Rows<'_, '_> {
-    /// What coordinates a row has: see [`Settings::columns`](crate::Settings::columns).
+    /// The names of a row's coordinates: see [`Settings::columns`](crate::Settings::columns).
     pub fn columns(&self) -> &[String] {
         self.freezing.columns()
     }
 
-    /// Whether a row of this time is added; it is counted among those before or after the period if not.
+    /// Whether a row of this time is to be added; if not, it is counted as late or later.
     ///
     /// # Errors
-    /// When the time cannot be placed, or is late and late rows are refused.
+    /// If the time cannot be placed, or is late and late rows are refused.
     pub fn lies_here(&mut self, time: &str) -> Result<bool> {
         let read = Time::of(time);
         self.check_kind(time, read.number.is_some())?;
@@ -101,7 +101,8 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// Refuses times of which some are numbers and others are not: of a period that is a number, the latter would lie in every one.
+    /// Refuses a mixture of numbers and text as times: in a numbered period, every time that is text would
+    /// lie in the period.
     fn check_kind(&mut self, time: &str, is_number: bool) -> Result<()> {
         if *self.are_numbers.get_or_insert(is_number) != is_number {
             let must_be = if is_number { "text, as those before it" } else { "a number, as those before it" };
@@ -110,11 +111,11 @@ impl Rows<'_, '_> {
         Ok(())
     }
 
-    /// Adds a row that [lies here](Rows::lies_here).
+    /// Adds a row for which [`lies_here`](Rows::lies_here) is true.
     ///
     /// # Errors
-    /// As [`Freezing::add_point`], whose coordinates these are; when a number is text that is none, or the key is unknown and unknown keys are
-    /// refused.
+    /// As [`Freezing::add_point`]; also if a number is invalid text, or the key is unknown and unknown keys
+    /// are refused.
     pub fn add(
         &mut self,
         user: &str,
@@ -138,10 +139,10 @@ impl Rows<'_, '_> {
         Ok(())
     }
 
-    /// What became of them all.
+    /// The numbers of all rows.
     ///
     /// # Errors
-    /// When there were rows, and none of them is of this period or before.
+    /// If there were rows, and all of them are later than this period.
     pub fn end(mut self) -> Result<Found> {
         self.found.tally = self.freezing.tally();
         if self.found.later > 0 && self.found.tally.rows == 0 && self.found.late == 0 {
@@ -153,7 +154,7 @@ impl Rows<'_, '_> {
 }
 
 impl<'r> Freezing<'r> {
-    /// Rows from elsewhere, to be added where they lie in the period.
+    /// Adds rows of another source, if they lie in the period.
     pub fn rows(&mut self, handling: Handling) -> Rows<'_, 'r> {
         Rows { freezing: self, handling, found: Found::default(), are_numbers: None, coordinates: Vec::new() }
     }

@@ -1,8 +1,9 @@
-//! A uniform sample of each user's rows of a period, by a key of the release.
+//! A uniform sample of each user's rows in a period, drawn by a key of the release.
 //!
-//! Of R rows that are kept, row n > R of a user takes the place of a random one with probability R / n, and is left out otherwise (reservoir sampling): after
-//! each row, every R rows of the user so far are as likely. The random number is a keyed hash of the period, the user and n. So what is kept of a user
-//! depends on that user's rows and their order, on the key, and on nothing else; and it is the same again when a process that was killed starts anew.
+//! If R rows are kept, row n > R of a user replaces a random kept one with probability R / n, and is left out
+//! otherwise (reservoir sampling): after each row, every subset of R rows of the user so far is equally
+//! likely. The random number is a keyed hash of the period, the user and n. So the kept rows of a user depend
+//! only on that user's rows, their order and the key, and are the same when a killed process starts again.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use crate::users::Name;
 /// The increments of a row: cells and points.
 type Row = Box<[(usize, i64)]>;
 
-/// The rows that are kept of each user.
+/// The kept rows of each user.
 #[derive(Debug)]
 pub(crate) struct Sample {
     key: [u8; 32],
@@ -22,14 +23,14 @@ pub(crate) struct Sample {
     kept: HashMap<Name, Vec<Row>>,
 }
 
-/// What becomes of a row.
+/// The treatment of a row.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Place {
-    /// It is kept.
+    /// The row is kept.
     Free,
-    /// It is kept in place of this one.
+    /// The row replaces this one.
     Instead(Row),
-    /// It is left out.
+    /// The row is left out.
     None,
 }
 
@@ -38,7 +39,7 @@ impl Sample {
         Self { key, step: step as u64, most, kept: HashMap::new() }
     }
 
-    /// Row `n` of `user`, 1 the first.
+    /// Adds row `n` of `user`, counted from 1.
     pub(crate) fn add(&mut self, user: &[u8], n: u32, row: &[(usize, i64)]) -> Place {
         if n as usize <= self.most {
             self.kept.entry(Name::new(user)).or_default().push(row.into());
@@ -51,7 +52,7 @@ impl Sample {
         }
     }
 
-    /// One of 0, ..., n - 1, each as likely but for 2^-32.
+    /// A random number from 0, ..., n - 1, uniform up to 2^-32.
     fn draw(&self, user: &[u8], n: u32) -> usize {
         let mut digest = Sha256::new();
         digest.update(self.key);
@@ -84,7 +85,7 @@ mod tests {
         kept
     }
 
-    /// Every pair of five rows as often; by a key, a period and a user, and by nothing else.
+    /// Every pair of five rows is equally frequent; the sample depends only on key, period and user.
     #[test]
     fn samples_are_uniform_and_made_again() {
         let users = 20_000;
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(counts.len(), 10);
         let wanted = f64::from(users) / 10.0;
         let chi_squared: f64 = counts.values().map(|count| (*count as f64 - wanted).powi(2) / wanted).sum();
-        // 9 degrees of freedom: by chance with probability 1e-4; the seed is fixed.
+        // 9 degrees of freedom: exceeded by chance with probability 1e-4; the seed is fixed.
         assert!(chi_squared < 33.7, "{chi_squared}");
         let of = |key: u8, step: usize| -> Vec<Vec<usize>> {
             (0..50).map(|user| kept(&mut Sample::new([key; 32], step, 2), &format!("u{user}"), 9)).collect()

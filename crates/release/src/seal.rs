@@ -1,9 +1,8 @@
-//! The seal of a release: a file beside the database, written anew before each change of it.
+//! The seal of a release: a file next to the database, rewritten before each change of it.
 //!
-//! It holds the key of the database's digests, the tokens of the change before and of the next one, and where
-//! both files are. A process may be killed between the
-//! two files: the database then has one of the two tokens. A database of any other token is not the one that
-//! was written last.
+//! The seal holds the key of the database's digests, the tokens before and after the latest change, and the
+//! home of both files. A process may be killed between writing the seal and committing the database: the
+//! database then has one of the two tokens. A database with any other token is not the latest one.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,11 +22,11 @@ use crate::{Error, Result};
 /// A digest.
 pub(crate) type Token = [u8; 32];
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seal {
-    /// In hexadecimal digits, as all digests here.
+    /// The key, in hexadecimal digits like all digests here.
     key: String,
     tokens: Vec<String>,
     home: Home,
@@ -43,7 +42,7 @@ impl Seal {
     }
 
     /// # Errors
-    /// When it is absent, open to others than its owner, or not as it was written.
+    /// If the file is absent, accessible to users other than its owner, or altered.
     pub(crate) fn read(folder: &Folder) -> Result<Self> {
         let path = folder.seal();
         let refused =
@@ -63,7 +62,7 @@ impl Seal {
         toml::from_str(body).map_err(|_| refused("damaged"))
     }
 
-    /// Writes it, on the disk when this returns, for a change from the token `before` to `next`.
+    /// Writes the seal for a change from the token `before` to `next`; it is on disk when this returns.
     pub(crate) fn write(&mut self, folder: &Folder, before: &Token, next: &Token) -> Result<()> {
         let path = folder.seal();
         let failed = Error::io(&path);
@@ -80,18 +79,18 @@ impl Seal {
         Ok(())
     }
 
-    /// Whether a database with this token was written last.
+    /// Whether a database with this token is the latest one.
     pub(crate) fn knows(&self, token: &Token) -> bool {
         self.tokens.contains(&hex(token))
     }
 
-    /// Why these files are not where the last change wrote them, if they are not.
+    /// How the home of these files differs from the home at the last change, or `None`.
     pub(crate) fn moved(&self, folder: &Folder) -> Result<Option<String>> {
         let now = Home::of(&open(&folder.database())?, &open(&folder.seal())?);
         Ok(self.home.difference(&now.map_err(Error::io(folder.path()))?))
     }
 
-    /// The token after a link of the chain: HMAC-SHA256 of the token before and the link.
+    /// The token after a link of the chain: HMAC-SHA256 of the previous token and the link.
     pub(crate) fn next(&self, before: &Token, part: &str, step: i64, digest: &[u8]) -> Token {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.key.as_bytes()).expect("any key does");
         mac.update(before);

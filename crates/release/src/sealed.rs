@@ -1,10 +1,9 @@
-//! The chain of digests in the database: what every part was when it was written last.
+//! The chain of digests in the database, which records the last state of every part.
 //!
-//! Each change adds a random link and one for each part that it changed, a digest of the part as it is read
-//! from the database. The token of a link covers the link and the token
-//! before, by the key of the [seal](crate::seal). So rows that were altered, added, removed or exchanged, of
-//! any table, are found and named, and two copies
-//! that both go on never have the same token again.
+//! Each change adds a random link, and one link per changed part with a digest of the part as read from the
+//! database. The token of a link covers the link and the previous token, under the key of the
+//! [seal](crate::seal). So altered, added, removed or exchanged rows of any table are detected and named, and
+//! two copies that are both continued never have the same token again.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +13,28 @@ use sha2::{Digest, Sha256};
 
 use crate::seal::{Seal, Token};
 
-/// The table. The step of published figures is the last row that they were written to.
+/// The SQL of the table. The step of a link for published figures is the last row that it covers.
 pub(crate) const TABLE: &str = "CREATE TABLE seals (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER NOT NULL, digest BLOB NOT NULL, token BLOB NOT NULL)";
 
-/// A part of the database that is digested by itself.
+/// A part of the database with a digest of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Facts,
-    /// A period's name, frozen and noisy increments.
+    /// A period's name, and its frozen and noisy increments.
     Period(usize),
-    /// Who was counted in a period.
+    /// The users counted in a period.
     Counted(usize),
     Running,
-    /// The figures that this change adds.
+    /// The figures that a change adds.
     Published,
 }
 
 /// Why a database is refused.
 pub(crate) enum Refusal {
     Database(rusqlite::Error),
-    /// What is not as it was written.
+    /// The part that was altered.
     Damaged(String),
-    /// All is as it was written, but not last.
+    /// The database is intact, but not the latest one.
     OfAnotherWrite,
 }
 
@@ -47,7 +46,7 @@ const RUNNING: &str = "SELECT name, cells FROM running ORDER BY name";
 const PUBLISHED: &str = "SELECT period, key, value, lower, upper, query, bucket FROM published WHERE rowid > ? AND rowid <= ? ORDER BY rowid";
 const LAST_ROW: &str = "SELECT COALESCE(MAX(rowid), 0) FROM published";
 
-/// Adds the links of a change that changed these parts, within its transaction: the tokens before and after.
+/// Adds the links of a change to these parts, within its transaction; returns the tokens before and after.
 pub(crate) fn add(
     change: &Connection,
     seal: &Seal,
@@ -95,18 +94,18 @@ impl Part {
     }
 }
 
-/// What the chain says of the parts.
+/// The last digest of each part according to the chain.
 #[derive(Default)]
 struct Chain {
     facts: Option<Vec<u8>>,
     running: Option<Vec<u8>>,
     periods: BTreeMap<i64, Vec<u8>>,
     counted: BTreeMap<i64, Vec<u8>>,
-    /// The last row of each publication.
+    /// (last row, digest) of each publication.
     published: Vec<(i64, Vec<u8>)>,
 }
 
-/// Checks the chain and all parts but who was counted.
+/// Checks the chain and all parts except the counted users.
 pub(crate) fn check(database: &Connection, seal: &Seal) -> Result<(), Refusal> {
     let chain = named("seals", Chain::read(database, seal))??;
     let is_facts = named("facts", digest(database, FACTS, []))?;
@@ -149,7 +148,7 @@ fn check_periods(database: &Connection, chain: &Chain) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks who was counted in all periods.
+/// Checks the counted users of all periods.
 pub(crate) fn check_counted(database: &Connection, seal: &Seal) -> Result<(), Refusal> {
     let chain = named("seals", Chain::read(database, seal))??;
     for (step, sealed) in &chain.counted {
@@ -161,7 +160,7 @@ pub(crate) fn check_counted(database: &Connection, seal: &Seal) -> Result<(), Re
 }
 
 impl Chain {
-    /// Follows the chain; the tokens say where it was altered.
+    /// Follows the chain; its tokens show where it was altered.
     fn read(database: &Connection, seal: &Seal) -> rusqlite::Result<Result<Self, Refusal>> {
         let (mut chain, mut token, mut wanted) = (Self::default(), [0; 32], 0i64);
         let mut select =
@@ -192,7 +191,7 @@ fn holds(sealed: Option<&[u8]>, found: &[u8], what: impl FnOnce() -> String) -> 
     if sealed == Some(found) { Ok(()) } else { Err(Refusal::Damaged(what())) }
 }
 
-/// An error of SQLite at these rows is damage, unless the system is the cause.
+/// Turns an error of SQLite into damage of the named part, unless the system is the cause.
 fn named<T>(what: &str, found: rusqlite::Result<T>) -> Result<T, Refusal> {
     found.map_err(|error| match error.sqlite_error_code() {
         Some(

@@ -1,4 +1,4 @@
-//! What is wanted of a release.
+//! The settings of a release.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::links::{LONGEST, Links};
 use crate::measure::Measure;
 use crate::{Query, Result};
 
-/// Whose contribution the statement protects.
+/// The unit of privacy: whose contribution the statement protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// A user: all rows that a user has in all periods, of which at most so many rows and periods are counted.
+    /// A user: all rows of a user in all periods, of which a bounded number of rows and periods is counted.
     User,
-    /// An event: one row. A user with many rows is protected less.
+    /// An event: one row. A user with many rows has less protection.
     Event,
 }
 
@@ -39,14 +39,14 @@ impl FromStr for Unit {
     }
 }
 
-/// Which of a user's rows in a period are counted where there are more than are counted.
+/// Which rows to keep when a user exceeds `max_rows` in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// The first ones, in the order of the file.
+    /// The first rows, in the order of the file.
     #[default]
     First,
-    /// A uniform sample, drawn by a key of the release: the same rows in the same order have the same sample.
+    /// A uniform sample, drawn by a key of the release: the same rows in the same order give the same sample.
     Sample,
 }
 
@@ -68,7 +68,7 @@ impl FromStr for Keep {
     }
 }
 
-/// What is wanted of a release: everything in it is public.
+/// The settings of a release; all of them are public.
 ///
 /// ```
 /// use antinoise_release::{Settings, Unit};
@@ -81,44 +81,45 @@ impl FromStr for Keep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The most periods that are ever published; the first link's where there are links.
+    /// Maximum number of periods that are ever published; for an open-ended release, the length of the first
+    /// link.
     pub periods: usize,
-    /// The links of a release without an end. Default none.
+    /// The links of an open-ended release. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
-    /// Privacy of the whole release. Default 1.
+    /// The epsilon of the whole release. Default: 1.
     pub epsilon: f64,
-    /// The same. Default 1e-6.
+    /// The delta of the whole release. Default: 1e-6.
     pub delta: f64,
-    /// Whose data are protected.
+    /// The unit of privacy.
     pub unit: Unit,
-    /// The most periods in which a user is counted; 1 for events. Default 1.
+    /// Maximum number of periods in which a user is counted; 1 for events. Default: 1.
     pub max_periods: usize,
-    /// The most rows of a user that are counted in a period; 1 for events. Default 1.
+    /// Maximum number of rows of a user that are counted in a period; 1 for events. Default: 1.
     pub max_rows: usize,
-    /// Which of a user's rows in a period are counted where there are more. Default the first.
+    /// Which rows to keep when a user exceeds `max_rows`. Default: the first.
     #[serde(default, skip_serializing_if = "Keep::is_default")]
     pub keep: Keep,
-    /// What is published of every key, each with its weight: of two queries that do not share their increments, the one of twice the weight has half the
-    /// noise, relative to the most that a row adds. Default counts.
+    /// The queries, each with a weight: of two queries with different measures, the one with twice the weight
+    /// has half the noise, relative to the maximum contribution of a row. Default: counts.
     pub queries: Vec<(Query, f64)>,
-    /// Raises negative values of queries that cannot be negative to 0. Default false.
+    /// Raises negative values to 0, for queries that cannot be negative. Default: false.
     pub non_negative: bool,
-    /// Raises values of queries that cannot fall to the largest of before. Default false.
+    /// Replaces values by the running maximum, for queries that cannot decrease. Default: false.
     pub monotone: bool,
-    /// The categories, known in advance.
+    /// The keys: categories known in advance.
     pub keys: Vec<String>,
 }
 
-/// Keys and queries are rows of a table that is published.
+/// Maximum length of a key in bytes: keys are part of the published table.
 const LONGEST_KEY: usize = 256;
-/// Cells of all keys and queries together.
+/// Maximum number of cells of all keys and queries together.
 pub(crate) const MOST_CELLS: usize = 1 << 24;
-/// So that a unit's rows, in whole points of a grid, are exact in 64 bits and in double precision.
+/// Keeps a unit's rows, in whole points of a grid, exact in 64 bits and in double precision.
 const MOST_ROWS: usize = 1 << 24;
 
 impl Settings {
-    /// Settings with the defaults told at the fields.
+    /// Settings with the documented default for every other field.
     pub fn new(keys: Vec<String>, periods: usize, unit: Unit) -> Self {
         Self {
             periods,
@@ -136,12 +137,13 @@ impl Settings {
         }
     }
 
-    /// Whether an event must have a value; for k-means, it must have [columns](Self::columns).
+    /// Whether an event must have a value; for k-means see [`columns`](Self::columns).
     pub fn needs_value(&self) -> bool {
         self.queries.iter().any(|(query, _)| query.needs_value())
     }
 
-    /// The columns that the points of k-means have, beside the value, in the order in which queries name them.
+    /// The columns of the points of k-means, in addition to the value, in the order in which queries name
+    /// them.
     ///
     /// ```
     /// use antinoise_release::{Settings, Unit};
@@ -161,7 +163,7 @@ impl Settings {
         columns
     }
 
-    /// The same with these links, without an end.
+    /// These settings with links, open-ended.
     ///
     /// ```
     /// use antinoise_release::{Growth, Links, Release, Settings, Unit};
@@ -180,18 +182,18 @@ impl Settings {
         Self { periods: links.first, links: Some(links), ..self }
     }
 
-    /// The most points of a cell of one period, so that no sum of them over periods, with their noise, takes
-    /// more than 64 bits.
+    /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,
+    /// fit in 64 bits.
     pub(crate) fn most_points(&self) -> u64 {
         (1 << 62) / if self.links.is_some() { LONGEST } else { self.periods } as u64
     }
 
-    /// Those of a link of so many periods by itself.
+    /// The settings of a single link of `periods` periods.
     pub(crate) fn of_link(&self, periods: usize) -> Self {
         Self { periods, links: None, ..self.clone() }
     }
 
-    /// Refuses what cannot be released.
+    /// Refuses settings that cannot be used.
     ///
     /// # Errors
     /// Names the parameter.
@@ -255,7 +257,7 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// Settings of folders that were made before there were columns are read, and would be written, letter by letter.
+    /// Settings of folders that predate columns are read, and written again letter by letter.
     #[test]
     fn settings_of_older_folders_are_read_as_they_were() {
         let text = "periods = 8\nepsilon = 2.0\ndelta = 0.000001\nunit = \"user\"\nmax_periods = 3\nmax_rows = 1\nkeep = \"sample\"\n\

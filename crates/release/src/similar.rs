@@ -1,4 +1,4 @@
-//! Users whose names are nearly the same: one person, perhaps, who would count as two.
+//! Users with nearly the same name, who may be one person that counts as two.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -8,22 +8,22 @@ use unicode_normalization::UnicodeNormalization;
 use crate::users::Users;
 use crate::{Freezing, Result, Unit};
 
-/// Pairs of names that are shown.
+/// Number of pairs of names that are shown.
 const SHOWN: usize = 3;
 
-/// Users of a period whose names differ from another user's, of this period or of one before, only in case,
-/// spaces or Unicode form: each counts as a user of its own,
-/// so that a person of two names is counted twice as often as the statement says.
+/// Users of a period whose names differ from another user's, of this period or an earlier one, only in case,
+/// spaces or Unicode form. Each counts as a user of its own, so that a person with two names is counted twice
+/// as often as the statement says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Similar {
-    /// Such users.
+    /// Number of such users.
     pub users: u64,
-    /// Some of them, and the names that theirs are like.
+    /// Some of them, each with the similar name.
     pub examples: Vec<(String, String)>,
 }
 
 impl Similar {
-    /// A sentence where there are such users.
+    /// A warning sentence, if there are such users.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -55,7 +55,7 @@ impl Freezing<'_> {
     /// The users so far whose names are nearly another user's. Exact, and not private.
     ///
     /// # Errors
-    /// When who was counted before cannot be read.
+    /// If the users counted earlier cannot be read.
     pub fn similar_users(&self) -> Result<Similar> {
         if self.release.settings.unit == Unit::Event {
             return Ok(Similar::default());
@@ -65,7 +65,7 @@ impl Freezing<'_> {
         self.release.state.counted_names(self.step, |user| {
             let Ok(user) = std::str::from_utf8(user) else { return };
             let form = form(user);
-            // A name that is its own form can only be like one that is not.
+            // A name that equals its own normal form can only be similar to one that does not.
             let is_user = || form != user && self.users.rows(form.as_bytes()) > 0;
             let other = altered.get(form.as_ref()).cloned().or_else(|| is_user().then(|| form.to_string()));
             if let Some(other) = other.filter(|other| other != user) {
@@ -76,8 +76,8 @@ impl Freezing<'_> {
     }
 }
 
-/// The users whose names are not their own form, by it; those that are like another one are added to `found`,
-/// with that one.
+/// The users whose names differ from their normal form, by that form. Those who are similar to another user
+/// of the period are added to `found`, with the other name.
 fn altered(users: &Users, found: &mut BTreeMap<String, String>) -> HashMap<String, String> {
     let texts = users.names().filter_map(|name| std::str::from_utf8(name.bytes()).ok());
     let mut others: Vec<(&str, Cow<'_, str>)> =
@@ -95,7 +95,8 @@ fn altered(users: &Users, found: &mut BTreeMap<String, String>) -> HashMap<Strin
     altered
 }
 
-/// A name without case and spaces, in Unicode's form NFKC; itself where it is that already.
+/// The normal form of a name: without case and spaces, in Unicode's form NFKC. Borrowed if the name is in
+/// that form.
 fn form(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
     if name.bytes().all(is_plain) {
@@ -105,7 +106,7 @@ fn form(name: &str) -> Cow<'_, str> {
         !c.is_whitespace() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
     };
     let lower = name.nfkc().flat_map(char::to_lowercase).nfkc().filter(is_shown);
-    // Greek's final sigma, and the German sharp s in capitals.
+    // The Greek final sigma, and the German sharp s.
     let folded: String = lower.collect::<String>().replace('\u{3c2}', "\u{3c3}").replace('\u{df}', "ss");
     Cow::Owned(folded)
 }

@@ -1,4 +1,4 @@
-//! Events from CSV or JSON lines, one at a time: memory does not grow with them.
+//! Events from CSV or JSON lines, one at a time: memory does not grow with their number.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -11,33 +11,33 @@ use crate::freeze::Freezing;
 use crate::rows::{Found, Handling};
 use crate::{Error, Result, Settings, Unit};
 
-/// How events are written.
+/// The format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated, with a header.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
-/// Which columns, or fields, hold what.
+/// The names of the columns (CSV) or fields (JSON).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
-    /// When the event happened; see [`Period::place`](crate::Period::place).
+    /// The time of the event; see [`Period::place`](crate::Period::place).
     pub time: String,
-    /// Whose it is; not read where the unit is the event.
+    /// The user; not read if the unit is the event.
     pub user: Option<String>,
-    /// Its category.
+    /// The key.
     pub key: String,
-    /// What is summed or sorted into buckets.
+    /// The value that is summed or sorted into buckets.
     pub value: Option<String>,
 }
 
 impl Columns {
-    /// Those of them that a release with these settings reads.
+    /// The columns that a release with these settings reads.
     ///
     /// # Errors
-    /// When the user or the value is not named where it is needed.
+    /// If the user or the value is not named but needed.
     pub fn of(self, settings: &Settings) -> Result<Self> {
         let (of_users, of_values) = (settings.unit == Unit::User, settings.needs_value());
         let absent = |name: &str, why: &str| {
@@ -55,7 +55,8 @@ impl Columns {
 
 #[cfg(feature = "arrow")]
 impl Columns {
-    /// The columns that are read and what for, those of a release's points ([`Rows::columns`](crate::Rows::columns)) last.
+    /// The columns that are read, with their roles; the columns of a release's points
+    /// ([`Rows::columns`](crate::Rows::columns)) come last.
     pub fn roles<'a>(&'a self, points: &'a [String]) -> impl Iterator<Item = (&'a str, Role)> {
         let Self { time, user, key, value } = self;
         let named = [
@@ -69,23 +70,24 @@ impl Columns {
     }
 }
 
-/// A row's columns.
+/// The cells of a row.
 struct Row<'a> {
     time: &'a str,
     user: &'a str,
     key: &'a str,
     value: Option<&'a str>,
-    /// Of the release's own columns.
+    /// The coordinates of a point.
     coordinates: Vec<Number<'a>>,
 }
 
 impl Freezing<'_> {
-    /// Adds the rows of `input` that lie in the period, in any order; `each` is told of every row. The columns of k-means are read by the names that its
-    /// queries give them.
+    /// Adds the rows of `input` that lie in the period, in any order; calls `each` for every row. The columns
+    /// of k-means are those that its queries name.
     ///
     /// # Errors
-    /// When a column is not there, a row cannot be read, has an empty time or user, a value or a coordinate that is no number where one is needed, is late, or has an unknown key, each
-    /// with its line; or when there are rows, and none of them is of this period or before.
+    /// If a column is absent, or a row cannot be read, has an empty time or user, has a needed value or
+    /// coordinate that is not a number, is late, or has an unknown key (the error names the line); if there
+    /// are rows, and all of them are later than this period.
     pub fn read(
         &mut self,
         input: impl Read,
@@ -136,7 +138,7 @@ fn read_csv(
     Ok(())
 }
 
-/// Where the column `name` is, which is there once.
+/// The index of the column `name`, which must occur exactly once.
 pub(crate) fn csv_column(header: &csv::StringRecord, name: &str) -> Result<usize> {
     Ok(place(header.iter().map(str::trim), name)?)
 }
@@ -145,7 +147,7 @@ pub(crate) fn csv_refused(error: csv::Error) -> Error {
     Error::invalid("events", "text that cannot be read", error.to_string())
 }
 
-/// The number that a JSON object has in the field `name`, as it is written.
+/// The number in the field `name` of a JSON object, as it is written.
 fn written<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     let bytes = object.as_bytes();
     let (mut depth, mut at, mut found) = (0, 0, None);
@@ -206,7 +208,7 @@ fn read_json(
         };
         let (time, key) = (field(&columns.time)?, field(&columns.key)?);
         let user = match columns.user.as_deref() {
-            // As it is written: a double may be another number.
+            // As it is written: conversion to a double could change the number.
             Some(name) if object.get(name).is_some_and(Value::is_f64) => written(&text, name)
                 .ok_or_else(|| refused(format!("with {name} that cannot be found")))?
                 .into(),

@@ -1,4 +1,4 @@
-//! The SQLite file: what was frozen and not yet published, what was published, and who was counted when.
+//! The SQLite file: frozen increments, published figures, and the users counted in each period.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use crate::sealed::{self, Part, Refusal};
 use crate::tables::{APPLICATION, TABLES, VERSION};
 use crate::{Error, Period, Result};
 
-/// The fact of a release that counts were given to.
+/// The name of the fact that counts were given.
 pub(crate) const GIVEN: &str = "counts were given";
-/// The fact of a release that samples rows: its key for that.
+/// The name of the fact that holds the key for sampling rows.
 pub(crate) const SAMPLING: &str = "sampling key";
-/// Users are looked up in the order of their events.
+/// Size of SQLite's cache: users are looked up in the order of their events.
 const CACHE_KIB: i64 = 128 * 1024;
 
-/// The database of a release, open to write.
+/// The database of a release, open for writing.
 #[derive(Debug)]
 pub(crate) struct State {
     folder: Folder,
@@ -30,7 +30,7 @@ pub(crate) struct State {
     seal: Seal,
 }
 
-/// A period that waits to be published.
+/// A frozen period that is not yet published.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) step: usize,
@@ -39,17 +39,17 @@ pub(crate) struct Waiting {
 }
 
 impl State {
-    /// The database of `folder`, open to write.
+    /// Opens the database of `folder` for writing.
     ///
     /// # Errors
-    /// When it is none of a release, or not as its seal says.
+    /// If it is not the database of a release, or differs from its seal.
     pub(crate) fn open(folder: &Folder) -> Result<Self> {
         let state = Self::opened(folder, Seal::read)?;
         state.check()?;
         Ok(state)
     }
 
-    /// The empty database of `folder`, in which [`Self::create`] makes the tables.
+    /// Opens the empty database of `folder`, in which [`Self::create`] creates the tables.
     pub(crate) fn new(folder: &Folder) -> Result<Self> {
         Self::opened(folder, Seal::new)
     }
@@ -64,7 +64,7 @@ impl State {
             for (name, value) in [
                 ("trusted_schema", "OFF"),
                 ("cell_size_check", "ON"),
-                // What was frozen is overwritten once it is published.
+                // Overwrites frozen increments on disk once they are published.
                 ("secure_delete", "ON"),
                 ("journal_mode", "DELETE"),
                 ("synchronous", "EXTRA"),
@@ -78,7 +78,8 @@ impl State {
         Ok(Self { folder: folder.clone(), path, database, seal: seal(folder)? })
     }
 
-    /// The same to read alone, beside a writer. What a killed writer left half done is undone first, which writes.
+    /// Opens the database for reading only, even while another process writes. First undoes what a killed
+    /// writer left half-done, which needs write access.
     pub(crate) fn look(folder: &Folder) -> Result<Self> {
         let path = folder.database();
         let refused =
@@ -87,7 +88,7 @@ impl State {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(&path, flags).map_err(Error::database(&path))?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(Error::database(&path))?;
-        // One transaction, within which no other process changes what is read.
+        // One transaction, during which no other process changes what is read.
         let begun = database.execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; BEGIN");
         begun.map_err(Error::database(&path))?;
         Self::check_tables(&path, &database)?;
@@ -111,7 +112,7 @@ impl State {
         Ok(found == 0)
     }
 
-    /// Makes the tables with these facts in them, all or nothing.
+    /// Creates the tables with these facts in them, atomically.
     pub(crate) fn create(&mut self, facts: &[(&str, &str)]) -> Result<()> {
         self.change(&[Part::Facts], |change| {
             for sql in TABLES {
@@ -125,7 +126,7 @@ impl State {
         })
     }
 
-    /// Refuses a database that is none of a release, or of another version.
+    /// Refuses a database that is not a release's, or of another version.
     fn check_tables(path: &Path, database: &Connection) -> Result<()> {
         let failed = Error::database(path);
         let number = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -148,14 +149,14 @@ impl State {
         Ok(())
     }
 
-    /// Refuses a database that is not as its seal says; who was counted is [looked at by
-    /// itself](Self::check_counted).
+    /// Refuses a database that differs from its seal; counted users are [checked
+    /// separately](Self::check_counted).
     fn check(&self) -> Result<()> {
         Self::check_tables(&self.path, &self.database)?;
         sealed::check(&self.database, &self.seal).map_err(|refusal| self.refused(refusal))
     }
 
-    /// Refuses a database in which who was counted is not as it was written.
+    /// Refuses a database whose counted users were altered.
     pub(crate) fn check_counted(&self) -> Result<()> {
         sealed::check_counted(&self.database, &self.seal).map_err(|refusal| self.refused(refusal))
     }
@@ -176,8 +177,8 @@ impl State {
         }
     }
 
-    /// Refuses files that are not where they were written last, unless they are adopted: they are then
-    /// written anew where they are.
+    /// Refuses files that are not at their home of the last change, unless they are adopted: then their new
+    /// home is recorded.
     pub(crate) fn check_home(&mut self, adopt: bool) -> Result<()> {
         let Some(difference) = self.seal.moved(&self.folder)? else { return Ok(()) };
         if adopt {
@@ -189,7 +190,7 @@ impl State {
         Err(Error::invalid(self.path.display().to_string(), format!("a copy ({difference})"), must_be))
     }
 
-    /// All or nothing, and on the disk when it returns: a change of these parts.
+    /// Makes a change to these parts, atomically; it is on disk when this returns.
     pub(crate) fn change(
         &mut self,
         changed: &[Part],
@@ -214,14 +215,14 @@ impl State {
         self.database.query_row(sql, [name], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// Whether a period's counts came in as they were.
+    /// Whether counts of some period were computed elsewhere.
     pub(crate) fn counts_were_given(&self) -> Result<bool> {
         let sql = "SELECT COUNT(*) FROM facts WHERE name = ?";
         let found: i64 = self.database.query_row(sql, [GIVEN], |row| row.get(0)).map_err(self.failed())?;
         Ok(found > 0)
     }
 
-    /// The key that rows are sampled by.
+    /// The key for sampling rows.
     pub(crate) fn sampling_key(&self) -> Result<[u8; 32]> {
         let text = self.fact(SAMPLING)?;
         let digit = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -234,7 +235,7 @@ impl State {
         Error::invalid(self.path.display().to_string(), format!("damaged ({how})"), "as it was written")
     }
 
-    /// How many periods were frozen, and how many of them published.
+    /// Numbers of frozen and of published periods.
     pub(crate) fn progress(&self) -> Result<(usize, usize)> {
         let sql = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1), COALESCE(SUM(frozen IS NULL), 0),
                    COALESCE(MIN(CASE WHEN frozen IS NOT NULL THEN step END), COUNT(*)) FROM periods";
@@ -249,7 +250,7 @@ impl State {
         Ok((count as usize, published as usize))
     }
 
-    /// The period that was frozen last.
+    /// The last frozen period.
     pub(crate) fn last_period(&self) -> Result<Option<Period>> {
         let sql = "SELECT period FROM periods ORDER BY step DESC LIMIT 1";
         let found = self.database.query_row(sql, [], |row| row.get::<_, Value>(0)).optional();
@@ -264,12 +265,13 @@ impl State {
         }
     }
 
-    /// Tells `each` of every user who was counted in `most` of the first `steps` periods or more: one pass over the ledger.
+    /// Calls `each` with every user who was counted in at least `most` of the first `steps` periods: one pass
+    /// over the ledger.
     pub(crate) fn spent_users(&self, steps: usize, most: usize, each: impl FnMut(&[u8])) -> Result<()> {
         ledger::spent(&self.database, steps, most, each).map_err(|failure| self.unread(failure))
     }
 
-    /// Tells `each` of every user and period in which the user was counted, and with how many rows.
+    /// Calls `each` with every user, every period in which the user was counted, and the number of rows.
     pub(crate) fn counted(&self, mut each: impl FnMut(&str, usize, u32)) -> Result<()> {
         let (steps, _) = self.progress()?;
         let told = ledger::all(&self.database, steps, |user, step, rows| {
@@ -279,7 +281,7 @@ impl State {
         told.map_err(|failure| self.unread(failure))
     }
 
-    /// Tells `each` of every user who was counted in the first `steps` periods, once for each period.
+    /// Calls `each` with every user who was counted in the first `steps` periods, once per period.
     pub(crate) fn counted_names(&self, steps: usize, each: impl FnMut(&[u8])) -> Result<()> {
         ledger::names(&self.database, steps, each).map_err(|failure| self.unread(failure))
     }
@@ -291,7 +293,7 @@ impl State {
         }
     }
 
-    /// The frozen period that is published next, of so many cells.
+    /// The next frozen period to publish; it must have `cells` cells.
     pub(crate) fn waiting(&self, cells: usize) -> Result<Option<Waiting>> {
         let sql = "SELECT step, period, frozen FROM periods WHERE frozen IS NOT NULL ORDER BY step LIMIT 1";
         let read = |row: &rusqlite::Row| -> rusqlite::Result<(i64, Value, Vec<u8>)> {
@@ -303,14 +305,14 @@ impl State {
         Ok(Some(Waiting { step: step as usize, period, frozen }))
     }
 
-    /// The noisy increments of a step, of so many cells.
+    /// The noisy increments of a step; there must be `cells` of them.
     pub(crate) fn noisy(&self, step: usize, cells: usize) -> Result<Vec<i64>> {
         let sql = "SELECT noisy FROM periods WHERE step = ?";
         let found = self.database.query_row(sql, [step as i64], |row| row.get::<_, Vec<u8>>(0));
         self.integers(&found.map_err(self.failed())?, cells)
     }
 
-    /// What a query remembers, of so many cells; zeros at the beginning.
+    /// The state of a query, of `cells` cells; zeros at the beginning.
     pub(crate) fn running(&self, name: &str, cells: usize) -> Result<Vec<i64>> {
         let sql = "SELECT cells FROM running WHERE name = ?";
         let found = self.database.query_row(sql, [name], |row| row.get::<_, Vec<u8>>(0)).optional();
@@ -328,7 +330,7 @@ impl State {
         Ok(bytes.chunks_exact(8).map(word).collect())
     }
 
-    /// All that was published, in the order in which it was.
+    /// All published figures, in the order of publication.
     pub(crate) fn published(&self) -> Result<Vec<Published>> {
         let sql = "SELECT period, key, value, lower, upper, query, bucket FROM published ORDER BY rowid";
         type Row = (Value, String, [Value; 3], String, String);
@@ -351,7 +353,7 @@ impl State {
     }
 }
 
-/// Points as they are stored.
+/// Points as they are stored: 8 bytes each, little-endian.
 pub(crate) fn bytes(points: &[i64]) -> Vec<u8> {
     points.iter().flat_map(|point| point.to_le_bytes()).collect()
 }

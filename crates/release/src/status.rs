@@ -1,4 +1,4 @@
-//! What a release promises and how far it is, for whoever looks beside the process that writes.
+//! The promises and the progress of a release, which can be read while another process writes.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use crate::release::{error, errors, read};
 use crate::state::State;
 use crate::{Keep, Query, Result, Settings, Unit};
 
-/// What a release promises and how far it is.
+/// The promises and the progress of a release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// What was asked for.
+    /// The settings.
     pub settings: Settings,
-    /// The plan that it runs; the first link's of a release without an end.
+    /// The plan; of an open-ended release, the first link's.
     pub plan: VerifiedPlan,
     chain: Chain,
-    /// Whether counts of a period came in as they were, bounded by whoever made them.
+    /// Whether counts of some period were bounded and computed elsewhere.
     pub given: bool,
-    /// Periods that were frozen.
+    /// Number of frozen periods.
     pub frozen: usize,
-    /// Periods of these that were published.
+    /// Number of published periods.
     pub published: usize,
 }
 
@@ -33,7 +33,7 @@ impl Status {
     /// As [`Release::errors`](crate::Release::errors).
     ///
     /// # Errors
-    /// The same.
+    /// As that method.
     pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
         errors(&self.settings, &self.chain, query)
     }
@@ -41,18 +41,18 @@ impl Status {
     /// As [`Release::error`](crate::Release::error).
     ///
     /// # Errors
-    /// The same.
+    /// As that method.
     pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
         error(&self.settings, &self.chain, query, period)
     }
 
-    /// Of all periods together: what was asked for or a little less.
+    /// The epsilon of all periods together: at most the requested one.
     pub fn epsilon(&self) -> f64 {
-        // Of links, all of which share what was asked for, one may have a little less.
+        // All links share the requested epsilon; a single link's may be slightly smaller.
         if self.settings.links.is_some() { self.settings.epsilon } else { self.plan.privacy.epsilon }
     }
 
-    /// The link of the period that is frozen next, of a release without an end.
+    /// For an open-ended release, the link of the next period to be frozen.
     pub fn link(&self) -> Option<Link> {
         Some(self.settings.links?.place(self.frozen))
     }
@@ -102,7 +102,7 @@ impl Status {
             not_covered: vec![
                 "the exact tallies and messages that freezing tells its operator, and every other use of the same data".into(),
             ],
-            // How many units there are is not known, and nothing depends on it.
+            // The number of units is unknown, and nothing depends on it.
             units: None,
             ..stated
         }
@@ -110,10 +110,10 @@ impl Status {
         .with_fact("periods", periods)
     }
 
-    /// What the release in `folder` promises and how far it is; beside a process that writes into it.
+    /// Reads the status of the release in `folder`, even while another process writes into it.
     ///
     /// # Errors
-    /// When there is none, or its plan does not hold.
+    /// If there is no release, or its plan is invalid.
     pub fn of(folder: &Path) -> Result<Self> {
         let state = State::look(&Folder::new(folder)?)?;
         let settings = read(&state.fact(SETTINGS)?)?;

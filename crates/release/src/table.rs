@@ -1,4 +1,4 @@
-//! Events in Arrow's tables, batch after batch: memory does not grow with them.
+//! Events in Arrow tables, batch by batch: memory does not grow with their number.
 
 use std::ops::Range;
 
@@ -11,14 +11,13 @@ use crate::measure::of_event;
 use crate::rows::Rows;
 use crate::source::Columns;
 
-/// Where the columns of events are in a table of Arrow's.
+/// The columns of events in an Arrow table.
 ///
-/// Times are text, whole or real numbers, dates, or timestamps in UTC, at a fixed offset or without a zone; a timestamp is read as 2026-03-01T17:45:00, by
-/// the clock of its own zone. Users and keys are text, whole numbers or true and false, values are numbers. A
-/// user may be a number with a point, if it is whole and below 2^53: a column of
-/// whole numbers with an empty cell is such a one elsewhere. Text may be in any of Arrow's encodings,
-/// dictionaries included.
-/// Rows are numbered from 0.
+/// Times are text, whole or real numbers, dates, or timestamps in UTC, at a fixed offset or without a zone; a
+/// timestamp is read as 2026-03-01T17:45:00, in the local time of its own zone. Users and keys are text,
+/// whole numbers or booleans; values are numbers. A user may also be a floating-point number, if it is whole
+/// and below 2^53: other programs store a column of whole numbers with an empty cell in this way. Text may
+/// have any of Arrow's encodings, dictionaries included. Rows are numbered from 0.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,15 +47,15 @@ pub struct EventTable {
     key: usize,
     value: Option<usize>,
     points: Vec<usize>,
-    /// Rows of the batches before.
+    /// Number of rows in earlier batches.
     read: u64,
 }
 
 impl EventTable {
-    /// Finds the columns, and those of a release's points ([`Rows::columns`]).
+    /// Finds the columns, including those of a release's points ([`Rows::columns`]).
     ///
     /// # Errors
-    /// When one is absent, there twice, or of a type that is not read.
+    /// If a column is absent, occurs twice, or has a type that is not supported.
     pub fn new(schema: &Schema, columns: &Columns, points: &[String]) -> Result<Self> {
         let place = |name: &str, role| column(schema, name, role);
         Ok(Self {
@@ -72,10 +71,10 @@ impl EventTable {
         })
     }
 
-    /// The next batch's rows, to be read.
+    /// The next batch, whose rows [`EventBatch::read`] adds.
     ///
     /// # Errors
-    /// When the batch breaks Arrow's rules.
+    /// If the batch violates Arrow's rules.
     pub fn batch<'a>(&mut self, batch: &'a RecordBatch) -> Result<EventBatch<'a>> {
         let cells = |place: usize| Cells::new(batch.schema_ref().field(place).name(), batch.column(place));
         let (time, key) = (cells(self.time)?, cells(self.key)?);
@@ -91,7 +90,7 @@ impl EventTable {
     }
 }
 
-/// Rows of a batch.
+/// The rows of a batch.
 pub struct EventBatch<'a> {
     time: Cells<'a>,
     user: Option<Cells<'a>>,
@@ -100,26 +99,26 @@ pub struct EventBatch<'a> {
     points: Vec<Coordinate<'a>>,
     /// The number of its first row.
     first: u64,
-    /// Where cells are written that are no text.
+    /// Buffers for cells that are not text.
     rooms: [String; 4],
 }
 
-/// A column of points.
+/// A column of coordinates.
 struct Coordinate<'a> {
-    /// What its numbers are called.
+    /// Its name in error messages.
     what: String,
     cells: Cells<'a>,
     room: String,
 }
 
 impl EventBatch<'_> {
-    /// Adds these of its rows, the first of which is 0, to `rows`.
+    /// Adds these rows of the batch, counted from 0, to `rows`.
     ///
     /// # Errors
-    /// When a row has nothing where something is needed, or as [`Rows`] say, with its number.
+    /// If a row lacks a needed cell, and as [`Rows::add`]; the error names the row.
     ///
     /// # Panics
-    /// When there are no such rows.
+    /// If the batch has no such rows.
     pub fn read(&mut self, which: Range<usize>, rows: &mut Rows<'_, '_>) -> Result<()> {
         let Self { time, user, key, value, points, first, rooms: [of_time, of_user, of_key, of_value] } =
             self;

@@ -2,18 +2,18 @@
 
 use crate::{ledger, sealed};
 
-/// "anre".
+/// The bytes "anre".
 pub(crate) const APPLICATION: i64 = 0x616e_7265;
 /// The version of the tables below.
 pub(crate) const VERSION: i64 = 3;
 pub(crate) const TABLES: [&str; 6] = [
-    // The plan, the settings, and what tells this release from others.
+    // The plan, the settings, and the identity of this release.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    // Who was counted in which period, and how many of their rows.
+    // The users counted in each period, and the numbers of their rows.
     ledger::TABLE,
-    // Increments in points: frozen until they are published, noisy from then on.
+    // Increments in points: frozen until they are published, noisy after that.
     "CREATE TABLE periods (step INTEGER PRIMARY KEY, period NOT NULL, frozen BLOB, noisy BLOB)",
-    // What queries remember of the noisy increments of all periods so far.
+    // The state of queries: functions of the noisy increments of all periods so far.
     "CREATE TABLE running (name TEXT PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE published (period NOT NULL, key TEXT NOT NULL, value NOT NULL, lower NOT NULL, upper NOT NULL, query TEXT NOT NULL, bucket TEXT NOT NULL)",
     sealed::TABLE,

@@ -1,10 +1,11 @@
-//! The users of a period, and how many rows each has.
+//! The users of a period, and the number of rows of each.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-/// The bytes of a name that lie in the table itself: a look-up then reads memory at one place, which is most of its time.
+/// Length of names stored in the hash table itself: a look-up then accesses memory at one place, which is
+/// most of its time.
 const SHORT: usize = 22;
 
 /// A user's name.
@@ -52,7 +53,8 @@ impl Borrow<[u8]> for Name {
     }
 }
 
-/// How many rows of each user are counted in a period. The hashes are keyed, so that names cannot be chosen to meet.
+/// The number of counted rows of each user in a period. The hash function is keyed, so that nobody can choose
+/// names that collide.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     rows: HashMap<Name, u32>,
@@ -60,24 +62,24 @@ pub(crate) struct Users {
 
 const SPENT: u32 = u32::MAX;
 
-/// Whether a row of a user may be counted.
+/// Whether a row of a user is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum May {
-    /// It may, and is.
+    /// The row is counted.
     Counted,
-    /// The user has as many rows already.
+    /// The user already has the maximum number of rows.
     BeyondRows,
     /// The user is not counted any more.
     Spent,
 }
 
 impl Users {
-    /// A user who is not counted any more.
+    /// Records a user who is not counted any more.
     pub(crate) fn spend(&mut self, user: &[u8]) {
         self.rows.insert(Name::new(user), SPENT);
     }
 
-    /// Another row of `user`, of whom at most so many are counted.
+    /// Adds a row of `user`, of whom at most `most` rows are counted.
     pub(crate) fn add(&mut self, user: &[u8], most: u32) -> May {
         let Some(rows) = self.rows.get_mut(user) else {
             self.rows.insert(Name::new(user), 1);
@@ -93,17 +95,17 @@ impl Users {
         May::Counted
     }
 
-    /// Who has been counted, in any order.
+    /// The users counted so far, in any order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.rows.iter().filter(|(_, rows)| **rows != SPENT).map(|(name, _)| name)
     }
 
-    /// Rows of `user` so far.
+    /// Number of rows of `user` so far.
     pub(crate) fn rows(&self, user: &[u8]) -> u32 {
         self.rows.get(user).copied().filter(|rows| *rows != SPENT).unwrap_or(0)
     }
 
-    /// Who has been counted with how many rows, in the order of their names' bytes.
+    /// The counted users with their numbers of rows, in the order of their names' bytes.
     pub(crate) fn counted(self) -> Vec<(Name, u32)> {
         let mut counted: Vec<(Name, u32)> =
             self.rows.into_iter().filter(|(_, rows)| *rows != SPENT).collect();
@@ -124,7 +126,7 @@ mod tests {
         for name in names.iter().rev() {
             assert_eq!(users.add(name, 2), May::Counted);
         }
-        // A zero byte is not the end of a name.
+        // A zero byte does not end a name.
         assert_eq!(users.add(b"aa\0", 2), May::Counted);
         users.spend(b"gone");
         assert_eq!(users.add(b"gone", 2), May::Spent);

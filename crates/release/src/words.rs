@@ -1,4 +1,4 @@
-//! Queries as they are written: on the command line, in settings and in the table of what was published.
+//! Queries as text: on the command line, in settings and in the published table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::query::{Query, refused};
 const FORMS: &str = "counts, sum:LO,HI, mean:LO,HI, window:W, decay:G, histogram:E1,E2,..., cdf:E1,E2,..., \
                      quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or kmeans:K@COLUMN:LO,HI,CELLS@...";
 
-/// Numbers with commas between them.
+/// Numbers separated by commas.
 fn list(numbers: &[f64]) -> String {
     numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",")
 }
@@ -83,7 +83,7 @@ fn read(text: &str) -> Option<Query> {
     })
 }
 
-/// `COLUMN:LO,HI,CELLS`
+/// Parses `COLUMN:LO,HI,CELLS`.
 fn axis(text: &str) -> Option<Axis> {
     let (column, numbers) = text.rsplit_once(':')?;
     let words: Vec<&str> = numbers.split(',').map(str::trim).collect();

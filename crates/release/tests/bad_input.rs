@@ -1,4 +1,4 @@
-//! What is refused, by which name; and that a refusal changes nothing.
+//! Refusals: the parameter that each names, and that a refusal changes nothing.
 
 #[path = "common/folder.rs"]
 mod folder;
@@ -95,7 +95,7 @@ fn settings_are_refused_by_name() {
     for text in [format!("cdf:{many}"), format!("quantiles:0.5@{many}"), format!("range:0,1@{many}")] {
         assert!(text.parse::<Query>().unwrap_err().to_string().contains("1023"));
     }
-    // As they were written.
+    // The files as they were written.
     for text in ["mean:-1e100,1e100", "cdf:0.1,2", "quantiles:0.5,0.9@-1,0,1e9", "range:0,5@0,2.5,5"] {
         let query: Query = text.parse().unwrap();
         assert_eq!(query.to_string().parse::<Query>().unwrap(), query);
@@ -204,14 +204,14 @@ fn folders_that_are_not_as_they_were_are_refused() {
     drop(release);
     refused(Release::create(&path, &daily()), "holds a release");
 
-    // A copy, which may be adopted where the original is gone.
+    // A copy, which may be adopted if the original is gone.
     let copied = root.path().join("copied");
     copy(&path, &copied);
     refused(Release::open(&copied), "a copy");
     Release::adopt(&copied).unwrap();
     Release::open(&copied).unwrap();
 
-    // A database of before, under the secret of after.
+    // An earlier database with a later secret.
     let rolled = root.path().join("rolled");
     copy(&path, &rolled);
     std::fs::copy(root.path().join("before/release.db"), rolled.join("release.db")).unwrap();
@@ -278,7 +278,7 @@ fn sql_reaches_what_was_published_alone() {
     }
 }
 
-/// Figures that are raised are told with intervals that still hold their values, and never fall.
+/// Raised figures have intervals that contain them, and never decrease.
 #[test]
 fn figures_are_raised_as_asked() {
     let folder = tempfile::tempdir().unwrap();
@@ -300,6 +300,6 @@ fn figures_are_raised_as_asked() {
             assert!(row.query != "counts" || before.is_none_or(|before| before <= value));
         }
     }
-    // A sum of values that may be negative may be.
+    // A sum of values that may be negative may decrease.
     assert!(negative > 0);
 }

@@ -1,4 +1,4 @@
-//! Two folders of one release are never both gone on with, unless somebody says so.
+//! Two folders of one release are never both continued, unless someone adopts a copy.
 
 #[path = "common/folder.rs"]
 mod folder;
@@ -26,7 +26,7 @@ fn refused(folder: &Path, named: &str) {
     assert!(error.is_bad_input() && error.to_string().contains(named), "{named:?} is not in {error}");
 }
 
-/// Files with the contents of others, where they are: as `cp` writes over what is there.
+/// Overwrites files in place with the contents of others, as `cp` does.
 fn write_over(from: &Path, to: &Path, names: &[&str]) {
     names
         .iter()
@@ -44,7 +44,7 @@ fn a_backup_that_is_written_over_its_folder_in_place_is_refused() {
     drop(release);
     write_over(&backup, &path, &["release.db", "secret", "seal"]);
     refused(&path, "a copy (seal ");
-    // By name, where nothing was published since.
+    // By name, if nothing was published since.
     Release::adopt(&path).unwrap();
     Release::open(&path).unwrap();
 }
@@ -57,7 +57,7 @@ fn copies_that_both_went_on_are_never_taken_for_one_another() {
     copy(&path, &other);
     refused(&other, "a copy (");
     let mut copied = Release::adopt(&other).unwrap();
-    // The same events, so that nothing but the tokens differs.
+    // The same events, so that only the tokens differ.
     (0..2).for_each(|period| go_on(&mut release, period));
     (0..2).for_each(|period| go_on(&mut copied, period));
     drop((release, copied));
@@ -89,7 +89,7 @@ fn what_happens_to_any_folder_is_no_alarm() {
 
 const INSIDE: &str = "ANTINOISE_TWO_TMPFS";
 
-/// Where this process may mount: two fresh file systems in memory number their files alike.
+/// If this process may mount: two fresh file systems in memory assign the same inode numbers.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_copy_on_another_fresh_tmpfs_is_refused() {
@@ -130,7 +130,7 @@ fn inside() {
     files.sort_by_key(|path| inode(path));
     for file in files {
         let to = two.join(file.file_name().unwrap());
-        // Others in between, until the next number is that of the file.
+        // Creates other files until the next inode number is that of the file.
         for other in 0.. {
             std::fs::copy(&file, &to).unwrap();
             if inode(&to) == inode(&file) {

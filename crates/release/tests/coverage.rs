@@ -1,5 +1,6 @@
-//! 95% intervals hold their truths in 95% of 10,000 simulated releases: as many keys of one release, whose noise is independent of each other. Those of k-means, whose
-//! regions are chosen by the same noise, are counted at the end.
+//! 95% intervals contain the true figures in 95% of 10,000 simulated releases, which are keys of one release
+//! with independent noise. The intervals of k-means, whose regions are chosen with the same noise, are
+//! counted at the end.
 
 #[path = "common/cells.rs"]
 mod cells;
@@ -36,7 +37,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
                 row.lower.value() <= truth && truth <= row.upper.value()
             });
             let share = held.count() as f64 / SIMULATED as f64;
-            // 1% is 4.6 standard deviations of the share.
+            // 1% is 4.6 standard deviations of the fraction.
             assert!((share - 0.95).abs() <= 0.01, "{name} of period {step}: {share}");
         }
     }
@@ -44,7 +45,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
 
 const EDGES: [f64; 6] = [0.0, 5.0, 10.0, 20.0, 40.0, 80.0];
 
-/// The truth of a figure, by its definition, from the values of a key in increasing order.
+/// The true figure, by definition, from the values of a key in increasing order.
 fn truth(query: &Query, bucket: &str, values: &[f64]) -> f64 {
     let (count, below) =
         (values.len() as f64, |edge: f64| values.partition_point(|value| *value < edge) as f64);
@@ -67,7 +68,8 @@ fn truth(query: &Query, bucket: &str, values: &[f64]) -> f64 {
     }
 }
 
-/// As many keys, each with 25 values or so a period: of sums, intervals hold in 95%; of means, shares and quantiles in 95% at least.
+/// As many keys, each with about 25 values per period: intervals of sums contain the truth in 95%; those of
+/// means, fractions and quantiles in at least 95%.
 #[test]
 fn intervals_of_values_cover_the_truth_at_least_as_often() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +111,7 @@ fn intervals_of_values_cover_the_truth_at_least_as_often() {
             println!("{step} {query} {bucket}: {share}");
             let is_exact =
                 !(query.starts_with("mean") || query.starts_with("quantiles") || bucket.starts_with("share"));
-            // 1% is 4.6 standard deviations of the share.
+            // 1% is 4.6 standard deviations of the fraction.
             assert!(
                 share >= 0.94 && (share <= 0.96 || !is_exact),
                 "{query} {bucket} of period {step}: {share}"
@@ -118,7 +120,7 @@ fn intervals_of_values_cover_the_truth_at_least_as_often() {
     }
 }
 
-/// Points of three clusters of a key, or anywhere: row `row` of `key` in `step`.
+/// A point of one of three clusters of a key, or anywhere: row `row` of `key` in `step`.
 fn drawn(key: usize, step: usize, row: usize, clusters: bool) -> [f64; 2] {
     let uniform = |salt: usize| {
         ((key * 7919 + row * 104_729 + step * 31_337 + salt * 15_485_863) % 10_007) as f64 / 10_007.0
@@ -132,10 +134,11 @@ fn drawn(key: usize, step: usize, row: usize, clusters: bool) -> [f64; 2] {
     [middle[0] + spread * normal(1), middle[1] + spread * normal(11)]
 }
 
-/// 4000 keys are as many releases. Regions are chosen by the noise of the same figures, so no theorem says how often the intervals hold: this counts.
+/// 4000 keys serve as releases. Regions are chosen with the noise of the same figures, so no theorem gives
+/// the coverage of the intervals: this test counts.
 #[test]
 fn intervals_hold_the_rows_and_the_means_of_regions() {
-    // Rows of a key and period, from three clusters or from anywhere.
+    // Rows of a key and period, from three clusters or anywhere.
     for (query, epsilon, rows, clusters) in [
         ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, true),
         ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, false),
@@ -147,13 +150,14 @@ fn intervals_hold_the_rows_and_the_means_of_regions() {
         let shares = held(query, epsilon, rows, clusters);
         for (what, share) in shares {
             println!("{query} at epsilon {epsilon}, {rows} rows, in clusters {clusters}: {what} {share:.3}");
-            // Of 12,000 intervals or more, 1% is 5 standard deviations of the share.
+            // For at least 12,000 intervals, 1% is 5 standard deviations of the fraction.
             assert!(share >= 0.94, "{query} {epsilon} {rows} {clusters} {what}: {share}");
         }
     }
 }
 
-/// In which share of 4000 keys and two periods the intervals of each column, and of rows, hold.
+/// The fraction of 4000 keys and two periods in which the intervals of each column, and of rows, contain the
+/// truth.
 fn held(query: &str, epsilon: f64, rows: usize, clusters: bool) -> HashMap<String, f64> {
     let (keys, (count, axes), folder) = (4000, axes(query), tempfile::tempdir().unwrap());
     let names: Vec<String> = (0..keys).map(|key| key.to_string()).collect();
@@ -191,7 +195,7 @@ fn held(query: &str, epsilon: f64, rows: usize, clusters: bool) -> HashMap<Strin
                 for (i, row) in of_centre.iter().enumerate() {
                     let sum = || inside().map(|(point, _)| point[i]).sum::<f64>();
                     let truth = if i == axes.len() { number } else { sum() / number };
-                    // Of no rows, there is no mean.
+                    // Without rows there is no mean.
                     let holds = row.lower.value() <= truth && truth <= row.upper.value() || truth.is_nan();
                     let what = row.bucket.rsplit(' ').next().unwrap().to_string();
                     *held.entry(what).or_insert(0.0) += f64::from(holds) / (2 * count * keys) as f64;

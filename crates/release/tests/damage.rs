@@ -1,4 +1,4 @@
-//! What was altered by hand, or by a disk, is found and named; or nothing of what is published depends on it.
+//! Alterations by hand or by a disk are detected and named, or do not affect publications.
 
 #[path = "common/folder.rs"]
 mod folder;
@@ -11,7 +11,7 @@ use folder::copy;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// Two periods published and one waiting; all that a release keeps.
+/// Two periods published and one waiting; everything that a release stores.
 fn begun(folder: &Path) {
     let queries = ["counts", "window:2", "sum:0,9"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
     let keys = ["a", "b"].map(String::from).to_vec();
@@ -34,7 +34,7 @@ fn freeze(release: &mut Release, period: i64) -> Result<()> {
     freezing.commit().map(|_| ())
 }
 
-/// What is published in the end by the release in `folder`, which may be a copy; a panic is a failure.
+/// All that the release in `folder`, possibly a copy, publishes in the end; a panic is a failure.
 fn ended(folder: &Path) -> Result<Vec<Published>> {
     let go_on = || {
         let mut release = Release::adopt(folder)?;
@@ -65,7 +65,7 @@ fn read(database: &Connection, table: &str) -> Rows {
     select.query_map([], row).unwrap().map(|row| row.unwrap()).collect()
 }
 
-/// Whether the tables let these rows in.
+/// Whether the tables accept these rows.
 fn write(database: &mut Connection, table: &str, rows: &Rows) -> bool {
     let change = database.transaction().unwrap();
     change.execute(&format!("DELETE FROM {table}"), []).unwrap();
@@ -98,8 +98,8 @@ fn altered(value: &Value) -> Vec<Value> {
     others
 }
 
-/// Every table, every column, of the first, a middle and the last row: altered, deleted, twice, and exchanged
-/// with another row's.
+/// Every table and column, in the first, a middle and the last row: altered, deleted, duplicated, and
+/// exchanged with another row.
 fn alterations(rows: &Rows) -> Vec<(String, Rows)> {
     let mut all = Vec::new();
     let mut places = vec![0, rows.len() / 2, rows.len() - 1];
@@ -162,7 +162,7 @@ fn whatever_is_altered_in_the_database_is_named() {
             if rows_now == rows || !write(&mut database, table, &rows_now) {
                 continue;
             }
-            // Columns of whole numbers keep no other kind.
+            // Columns of integers store no other type.
             if read(&database, table) == rows {
                 continue;
             }
@@ -179,7 +179,7 @@ fn whatever_is_altered_in_the_database_is_named() {
             }
         }
     }
-    // Which row of this table was written first is nowhere read.
+    // The order in which rows of this table were written is never read.
     kept.retain(|what| !(what.starts_with("counted: row ") && what.ends_with(" exchanged")));
     assert!(cases > 230 && kept.is_empty(), "{cases}, {kept:?}");
     for (sql, named) in [

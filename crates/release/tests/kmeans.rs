@@ -1,4 +1,4 @@
-//! k-means: frozen cells against naive ones, what is published against the noisy cells, and against what is refused.
+//! k-means: frozen cells against naive ones, publications against the noisy cells, and refusals.
 
 #[path = "common/cells.rs"]
 mod cells;
@@ -32,7 +32,7 @@ fn what_is_published_follows_from_naive_cells_and_the_noise() {
     for step in 0..periods {
         freeze(&mut release, step, &events);
         let cells = frozen(folder.path(), step);
-        // By definition: the cell in which each coordinate lies, of which the outer ones have no end.
+        // By definition: the cell in which each coordinate lies, where the outer cells extend to infinity.
         let mut naive = vec![0.0; 72];
         for (_, _, key, value) in kept.iter().filter(|event| event.0 == step) {
             let at = point(&wanted.columns(), *value);
@@ -55,11 +55,11 @@ fn what_is_published_follows_from_naive_cells_and_the_noise() {
     }
 }
 
-/// What is told of a key against the noisy rows of its cells: by definition, from the centres alone.
+/// The figures of a key against the noisy rows of its cells: by definition, from the centres only.
 fn check(told: &[&Published], count: usize, axes: &[Axis], rows: &[f64], deviation: f64) {
     let found = centres(told, axes.len());
     assert_eq!(told.len(), count * (axes.len() + 1));
-    // Where the noise is exactly what was told, the centres are those of the public function.
+    // If the noise is exactly the stated one, the centres are those of the public function.
     let again = kmeans(count, axes, rows, deviation).unwrap();
     for (x, y) in found.iter().flatten().zip(again.iter().flatten()) {
         assert!((x - y).abs() < 1e-9, "{found:?} {again:?}");
@@ -92,7 +92,7 @@ fn check(told: &[&Published], count: usize, axes: &[Axis], rows: &[f64], deviati
     }
 }
 
-/// Half a cell within its ends the interval is Fieller's set, unless it is cut or ends at the value.
+/// Up to half a cell at its ends the interval is Fieller's set, unless it is cut or ends at the value.
 fn check_coordinate(row: &Published, axis: &Axis, score: &dyn Fn(f64) -> (f64, f64), unbounded: bool) {
     if unbounded {
         assert_eq!((row.lower.value(), row.upper.value()), (axis.low, axis.high), "{row:?}");
@@ -111,7 +111,7 @@ fn check_coordinate(row: &Published, axis: &Axis, score: &dyn Fn(f64) -> (f64, f
     }
 }
 
-/// Stopped anywhere, over borders of links too: the same bits.
+/// Stopped at any point, also between links: the same bits.
 #[test]
 fn a_stopped_release_publishes_the_same_centres() {
     let root = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn a_stopped_release_publishes_the_same_centres() {
     let mut again = Vec::new();
     for step in 0..8 {
         freeze(&mut Release::open(&stopped).unwrap(), step, &events);
-        // What was published and not written is as if it had not been.
+        // Anything published but not written is as if it had not been published.
         let lost = root.path().join(format!("lost {step}"));
         copy(&stopped, &lost);
         Release::adopt(&lost).unwrap();
@@ -235,7 +235,7 @@ fn rows_without_their_columns_are_refused_by_name_and_line() {
     refused(release.freeze_counts(&Period::Number(1), &[1; 93]), "must be counts, windows and decays alone");
     assert_eq!(Status::of(folder.path()).unwrap().frozen, 0);
 
-    // Columns in any order; what is beyond the box is in its outer cells, infinite or not.
+    // Columns in any order; points beyond the box count in its outer cells, infinite ones included.
     let rows = "inf,1,u,a,-7,10\n0.5,1,v,a,9.99,-inf\n-3,1,w,c,2,9\n";
     assert_eq!(read(&mut release, &format!("{header}{rows}")).unwrap(), 3);
     let cells = frozen(folder.path(), 0);

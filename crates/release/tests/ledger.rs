@@ -1,4 +1,4 @@
-//! Who was counted when, in parts.
+//! The ledger of counted users, in parts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use antinoise_release::{Period, Release, Settings, Unit};
 use rusqlite::Connection;
 
-/// More users than a part holds, some of names that are long, some in every period.
+/// More users than a part holds, some with long names, some in every period.
 fn filled(folder: &Path) -> BTreeMap<(String, usize), u32> {
     let keys = vec!["a".into()];
     let settings = Settings { max_periods: 2, max_rows: 3, ..Settings::new(keys, 5, Unit::User) };
@@ -45,7 +45,7 @@ fn the_ledger_is_what_was_counted() {
     let expected = filled(folder.path());
     assert_eq!(counted(&Release::open(folder.path()).unwrap()), expected);
     let mut release = Release::open(folder.path()).unwrap();
-    // Those who were counted in two periods are counted no more.
+    // Users who were counted in two periods are not counted any more.
     let mut freezing = release.freeze(&Period::Number(9)).unwrap();
     let spent = |user: &String| expected.keys().filter(|(name, _)| name == user).count() == 2;
     let users: std::collections::BTreeSet<&String> = expected.keys().map(|(user, _)| user).collect();

@@ -1,4 +1,5 @@
-//! Releases without an end: running figures go on over the borders of links, and a release that was stopped anywhere publishes the same bits.
+//! Open-ended releases: running figures continue from link to link, and a release that was stopped at any
+//! point publishes the same bits.
 
 #[path = "common/folder.rs"]
 mod folder;
@@ -36,7 +37,7 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
         freeze(&mut release, step);
         published.extend(release.publish().unwrap());
     }
-    // Figures are the sums but for noise of the size that is told, which is not the same in every link.
+    // Figures are the sums plus noise of the stated size, which differs between links.
     for row in &published {
         let Period::Number(step) = row.period else { panic!("{row:?}") };
         let key = usize::from(row.key == "b");
@@ -60,7 +61,8 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
     assert!(status.statement().to_string().contains("links of 2, 4, 8"));
     drop(release);
 
-    // Opened anew for every call, some periods frozen ahead, over borders too; copies stopped before a border, at it and behind it.
+    // Opened again for every call, with some periods frozen ahead, also into the next link; copies stopped
+    // before a link, at its start and after it.
     drop(Release::adopt(&stopped).unwrap());
     let mut again = Vec::new();
     for step in 0..PERIODS {
@@ -72,7 +74,7 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
     assert_eq!(again, published);
 }
 
-/// The secret of another link is refused, but for the one before at its end.
+/// The secret of another link is refused, except the previous link's at its end.
 #[test]
 fn folders_of_other_links_are_refused() {
     let root = tempfile::tempdir().unwrap();
@@ -91,16 +93,16 @@ fn folders_of_other_links_are_refused() {
     let opens = |secret: usize, database: usize| {
         std::fs::write(path.join("secret"), &secrets[secret]).unwrap();
         std::fs::write(path.join("release.db"), &databases[database]).unwrap();
-        // Restored with its seal, and adopted: what is left is the secret.
+        // Restored with its seal, and adopted: only the secret differs.
         std::fs::write(path.join("seal"), &seals[database]).unwrap();
         Release::adopt(&path).is_ok()
     };
-    // The noise is saved after the database: it may be a period behind.
+    // The noise is saved after the database: it may be one period behind.
     for step in 0..7 {
         assert!(opens(step, step), "{step}");
         assert!(step == 0 || opens(step - 1, step) != matches!(step, 2 | 6), "{step}");
     }
-    // A database that is older than its secret, in the same link and in another.
+    // A database older than its secret, in the same link and in another.
     for (secret, database) in [(1, 0), (3, 2), (5, 4), (2, 1), (6, 5), (6, 1)] {
         assert!(!opens(secret, database), "{secret} {database}");
     }
@@ -129,7 +131,7 @@ fn a_release_without_an_end_is_designed_and_never_full() {
         release.freeze(&Period::Number(step)).unwrap().commit().unwrap();
     }
     assert_eq!(release.publish().unwrap().len(), 130);
-    // Far beyond what could be listed.
+    // Far beyond the number of periods that could be listed.
     let far = release.error(&Query::Counts, 1_000_000_000).unwrap();
     assert!(far > release.error(&Query::Counts, 1_000_000).unwrap());
     assert!(release.errors(&Query::Counts).is_err());

@@ -1,4 +1,4 @@
-//! A release stays where it was made when its process goes elsewhere.
+//! A release stays in its folder when its process changes its current folder.
 
 use antinoise_release::{Release, Settings, Unit};
 
@@ -11,7 +11,7 @@ fn counted(release: &mut Release, period: &str, rows: usize) -> Vec<f64> {
     release.publish().unwrap().iter().map(|row| row.value.value()).collect()
 }
 
-/// The only test of its program: the current folder is that of all threads.
+/// The only test of its program: all threads share the current folder.
 #[test]
 fn folders_are_found_from_anywhere() {
     let root = tempfile::tempdir().unwrap();

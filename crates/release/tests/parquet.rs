@@ -20,7 +20,7 @@ fn columns() -> Columns {
     Columns { time, user: Some(user), key, value: Some(value) }
 }
 
-/// What became of the rows, and the points of the period.
+/// The numbers of rows, and the points of the period.
 fn frozen(day: &str, read: impl FnOnce(&mut Freezing) -> Result<Found>) -> Result<(Found, Vec<i64>)> {
     let folder = tempfile::tempdir().unwrap();
     let queries = ["counts", "sum:0,25", "histogram:0,5,10,20"].map(|query| (query.parse().unwrap(), 1.0));

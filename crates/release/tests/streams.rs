@@ -1,5 +1,5 @@
-//! What is published is the naive sums plus the noise that C^-1 written out makes, nobody is counted beyond the bounds, and neighbours are as near
-//! as stated.
+//! Publications are the naive sums plus noise from an explicit C^-1, nobody is counted beyond the bounds, and
+//! neighbours are as close as stated.
 
 mod common;
 #[path = "common/folder.rs"]
@@ -21,7 +21,8 @@ fn stream() -> impl Strategy<Value = (usize, usize, usize, Vec<Event>)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Random streams under random bounds: the ledger holds nobody beyond them, and what is kept is what the definition keeps.
+    /// Random streams under random bounds: the ledger holds nobody beyond them, and the kept rows are those
+    /// of the definition.
     #[test]
     fn nobody_is_counted_beyond_the_bounds((periods, max_periods, max_rows, events) in stream()) {
         let folder = tempfile::tempdir().unwrap();
@@ -31,7 +32,7 @@ proptest! {
         for step in 0..periods {
             freeze(&mut release, step, &events);
             let cells = frozen(folder.path(), step);
-            // Equal weights: a row adds as many points to its count as to its bucket.
+            // Equal weights: a row adds equally many points to its count and to its bucket.
             let point = cells.iter().copied().filter(|cell| *cell > 0).min().unwrap_or(1);
             let of_key = |key| kept.iter().filter(|event| event.0 == step && event.2 == key).count() as i64;
             let rows: i64 = (0..3).map(of_key).sum();
@@ -55,8 +56,8 @@ proptest! {
         prop_assert_eq!(counted, kept.len());
     }
 
-    /// Two streams that differ in one user: every period's vectors are as near as the plan's clip norm says, they differ in as many periods as
-    /// stated at most, and in no other cell than the user's.
+    /// Two streams that differ in one user: every period's vectors are as close as the plan's clip norm says,
+    /// they differ in at most the stated number of periods, and in no cells but the user's.
     #[test]
     fn neighbours_are_as_near_as_stated((periods, max_periods, max_rows, events) in stream(), out in 0usize..5) {
         let queries = ["counts", "sum:-20,10", "histogram:-10,0,10"];
@@ -92,7 +93,8 @@ fn the_bound_is_attained() {
     assert!(norm <= clip_norm && norm > clip_norm * (1.0 - 1e-2), "{norm} {clip_norm}");
 }
 
-/// All queries, with and without several periods of a user: what is published is A (G + C^-1 Z), from the key alone.
+/// All queries, with one and several periods per user: publications are A (G + C^-1 Z), computed from the key
+/// only.
 #[test]
 fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
     let queries = ["counts", "window:3", "decay:0.5", "sum:-5,20", "histogram:-10,0,10"];
@@ -151,7 +153,7 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
                     .filter(|event| event.2 == key && event.0 <= step)
                     .map(|event| weight(event.0) * adds(event))
                     .sum();
-                // Three parts of equal weights 1: a row has 1 / spacing points of the most it adds.
+                // Three parts of equal weights 1: a row has 1 / spacing points of its maximum contribution.
                 let most =
                     if let Query::Sum { low, high } = &query { low.abs().max(high.abs()) } else { 1.0 };
                 let unit = most / (1.0 / spacing).floor();
@@ -167,8 +169,8 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
     }
 }
 
-/// The noise of all cells is C^-1 times independent normals of the plan's deviation, C^-1 written out: solved for them, they have the plan's
-/// mean square and are not correlated from step to step.
+/// The noise of all cells is C^-1 times independent normals of the plan's deviation: solved for with an
+/// explicit C^-1, they have the plan's mean square and are not correlated from step to step.
 fn check_noise(release: &Release, noises: &[Vec<i64>]) {
     let plan = release.plan();
     let (steps, cells) = (noises.len(), noises[0].len());
@@ -190,13 +192,13 @@ fn check_noise(release: &Release, noises: &[Vec<i64>]) {
         squares += seeds.iter().map(|seed| seed * seed).sum::<f64>();
         products += seeds.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
     }
-    // 216 normals: six standard deviations, passed by chance with probability 2e-9.
+    // 216 normals: six standard deviations, exceeded by chance with probability 2e-9.
     let count = (cells * steps) as f64;
     assert!((squares / count - 1.0).abs() < 6.0 * (2.0 / count).sqrt(), "{}", squares / count);
     assert!((products / count).abs() < 6.0 / count.sqrt(), "{}", products / count);
 }
 
-/// Rows out of order within a period, and rows that are left out, have the fates that they are told.
+/// Rows out of order within a period, and rows that are left out, are treated and reported correctly.
 #[test]
 fn rows_are_told_their_fate() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +222,8 @@ fn frozen_after(period: antinoise_release::Freezing<'_>, folder: &std::path::Pat
     cells.iter().map(|cell| cell / point).collect()
 }
 
-/// Of a user's rows a sample is counted: as many as may be, the same when made again, and not the same as another user's; nobody else's rows matter.
+/// A sample of a user's rows is counted: up to the bound, the same when repeated, different from another
+/// user's, and independent of other users' rows.
 #[test]
 fn samples_of_rows_depend_on_their_user_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -243,7 +246,7 @@ fn samples_of_rows_depend_on_their_user_alone() {
         let users = if others { 6 } else { 1 };
         assert_eq!((before.counted, before.beyond_max_rows), (2 * users, 8 * users));
         drop(period);
-        // Made again, as after a kill, alone: the same rows.
+        // Repeated, as after a kill, without other users: the same rows.
         let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
         for row in 0..10 {
             if others {

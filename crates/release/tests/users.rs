@@ -1,4 +1,4 @@
-//! Who is one user, in CSV and JSON lines, and of whom is warned.
+//! Which names are one user, in CSV and JSON lines, and which names cause a warning.
 
 use antinoise_release::{Columns, Format, Freezing, Handling, Late, Period, Release, Settings, Unit};
 
@@ -117,7 +117,7 @@ fn names_that_are_nearly_the_same_are_warned_of_with_examples() {
                     .starts_with("3 users have names that differ from another user's only in case, spaces")
             );
         },
-        // The same names again are no news, and a number is one user already.
+        // Repeated names cause no second warning, and a number is already one user.
         &|day| assert_eq!(add(day, &["grace", "7.0", "8"]).warning(), None),
         &|day| {
             let similar = add(day, &["GRACE", "edsger", "barbara", "\u{ff18}"]);

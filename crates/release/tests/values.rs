@@ -1,4 +1,5 @@
-//! Means, CDFs, quantiles, ranges and histograms with correlated buckets: what is published against dense matrices, and the bound of a unit.
+//! Means, CDFs, quantiles, ranges and histograms with correlated buckets: publications against dense
+//! matrices, and the bound of a unit.
 
 mod common;
 
@@ -18,7 +19,7 @@ const QUERIES: [&str; 6] = [
     "range:-10,10@-10,0,10,15",
 ];
 
-/// M: what a row in each bucket adds, found by freezing a row of each.
+/// M: the contribution of a row in each bucket, found by freezing a row of each.
 fn matrix(wanted: &Settings) -> Vec<Vec<i64>> {
     let folder = tempfile::tempdir().unwrap();
     let mut release = Release::create(folder.path(), wanted).unwrap();
@@ -45,7 +46,7 @@ fn solved(columns: &[Vec<i64>], y: &[f64]) -> Vec<f64> {
     rows.into_iter().map(|row| row[n]).collect()
 }
 
-/// Weights of the cells in the rows of some buckets, each weighted: g with g . y = sum of weight_j (M^-1 y)_j.
+/// Weights g of the cells for a weighted sum of rows of buckets: g . y = sum of weight_j (M^-1 y)_j.
 fn weights(columns: &[Vec<i64>], of_bucket: &[f64]) -> Vec<f64> {
     let unit = |at: usize| (0..columns.len()).map(|i| f64::from(i == at)).collect::<Vec<_>>();
     let read = |at: usize| solved(columns, &unit(at)).iter().zip(of_bucket).map(|(x, w)| x * w).sum();
@@ -56,7 +57,7 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The standard deviation of a cell's running sum in points after each step: the rows of A C^-1, written out.
+/// The standard deviation of a cell's running sum in points after each step, from explicit rows of A C^-1.
 fn deviations(release: &Release, steps: usize) -> Vec<f64> {
     let plan = release.plan();
     let recursion = plan.strategy.recursion().unwrap().one_seed_a_step(steps).unwrap();
@@ -74,7 +75,7 @@ fn deviations(release: &Release, steps: usize) -> Vec<f64> {
     squares.into_iter().map(|square| of_point * square.sqrt()).collect()
 }
 
-/// Everything that is published of a key after a period, made from the truth and the noise by definition.
+/// All figures of a key after a period, by definition, from the true values and the noise.
 struct Oracle {
     columns: Vec<Vec<i64>>,
     /// Standard deviation of a cell in points.
@@ -103,7 +104,8 @@ impl Oracle {
         }
     }
 
-    /// Where the interval ends, the ratio is 1.96 standard deviations from the noisy sums; unless it is cut.
+    /// At the ends of the interval, the ratio is 1.96 standard deviations from the noisy sums, unless it is
+    /// cut.
     fn check_ratio(row: &Published, above: f64, deviation: impl Fn(f64) -> f64, below: f64, cut: (f64, f64)) {
         let (least, most) = cut;
         if below <= Z * deviation(f64::INFINITY) {
@@ -135,7 +137,7 @@ impl Oracle {
             true => of_count,
             false => of_sum.hypot((mean - 7.5) * of_count),
         };
-        // The sum of the values is 7.5 a row and the deviations.
+        // The sum of the values is 7.5 per row plus the deviations.
         Self::check_ratio(row, self.sum + 7.5 * self.count, of_mean, self.count, (-5.0, 20.0));
     }
 
@@ -183,7 +185,7 @@ impl Oracle {
 #[test]
 fn what_is_published_of_values_follows_from_the_rows_and_the_noise() {
     let (folder, periods) = (tempfile::tempdir().unwrap(), 12);
-    // A window, because noisy points are kept for windows alone.
+    // With a window, since noisy points are stored only for windows.
     let wanted = settings(periods, 4, 2, &[&QUERIES[..], &["window:1"]].concat());
     let columns = matrix(&wanted);
     assert!(columns[0].iter().all(|entry| *entry > 0), "buckets are not correlated: {columns:?}");
@@ -209,7 +211,7 @@ fn what_is_published_of_values_follows_from_the_rows_and_the_noise() {
             let mut sum = noises[3 + key] as f64 * 12.5 / points;
             for event in of_key() {
                 rows[EDGES.iter().filter(|edge| **edge <= event.3).count()] += 1.0;
-                // To whole points, as they are added.
+                // Rounded to whole points, as they are added.
                 sum += ((event.3.clamp(-5.0, 20.0) - 7.5) / 12.5 * points).round_ties_even() / points * 12.5;
             }
             let count = of_key().count() as f64 + noises[key] as f64 / points;
@@ -219,7 +221,8 @@ fn what_is_published_of_values_follows_from_the_rows_and_the_noise() {
     }
 }
 
-/// Queries whose edges are the same share a part, counts are shared with means, and a histogram by itself has flat buckets.
+/// Queries with the same edges share a part, counts are shared with means, and a histogram without other
+/// queries has flat buckets.
 #[test]
 fn parts_are_shared() {
     for (queries, cells) in [
@@ -259,7 +262,8 @@ fn sets() -> impl Strategy<Value = Vec<(Query, f64)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Two streams that differ in one user: as near as the plan's clip norm says. What is published has no NaN, and each value is in its interval.
+    /// Two streams that differ in one user: as close as the plan's clip norm says. Publications contain no
+    /// NaN, and each value is in its interval.
     #[test]
     fn a_unit_is_bounded_and_figures_are_in_their_intervals(
         queries in sets(),
@@ -301,7 +305,7 @@ proptest! {
     }
 }
 
-/// Where buckets are correlated, the bound is attained but for floors.
+/// With correlated buckets, the bound is attained up to floors.
 #[test]
 fn the_bound_is_nearly_attained() {
     let folder = tempfile::tempdir().unwrap();

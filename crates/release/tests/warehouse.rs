@@ -23,7 +23,7 @@ fn release(folder: &Path) -> Release {
     Release::create(folder, &settings).unwrap()
 }
 
-/// What was frozen in each period, in points.
+/// The frozen points of each period.
 fn frozen(folder: &Path) -> Vec<Vec<u8>> {
     let database = Connection::open(folder.join("release.db")).unwrap();
     let mut statement = database.prepare("SELECT frozen FROM periods ORDER BY step").unwrap();
@@ -41,7 +41,7 @@ proptest! {
         let warehouse = Connection::open_in_memory().unwrap();
         warehouse.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, day, person, branch)", []).unwrap();
         for (day, person, branch) in &events {
-            // A branch that is no key of the release counts nowhere.
+            // A branch that is not a key of the release is not counted.
             let branch = KEYS.get(*branch).unwrap_or(&"elsewhere");
             let row = (format!("2026-03-0{}", day + 1), format!("p{person}"), branch);
             warehouse.execute("INSERT INTO events (day, person, branch) VALUES (?, ?, ?)", row).unwrap();

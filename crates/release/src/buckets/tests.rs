@@ -1,4 +1,4 @@
-//! Against dense matrices, and against other strategies over buckets.
+//! Codes against dense matrices, and against other strategies over buckets.
 
 use super::*;
 
@@ -30,7 +30,8 @@ fn inverse(x: &Dense) -> Dense {
     rows.into_iter().map(|row| row[n..].to_vec()).collect()
 }
 
-/// (S^T S)^-1 times the largest squared norm of a column: covariances of least squares from S, for noise scaled to one row.
+/// (S^T S)^-1 times the largest squared norm of a column: covariances of least squares from S, for noise
+/// scaled to one row.
 fn least_squares(strategy: &Dense) -> Dense {
     let gram = product(&transposed(strategy), strategy);
     let sensitivity = (0..gram.len()).map(|at| gram[at][at]).fold(0.0, f64::max);
@@ -78,7 +79,7 @@ fn errors_are_those_of_the_dense_matrix_and_columns_are_within_the_points() {
     }
 }
 
-/// What is encoded without noise is read as it was.
+/// Rows encoded without noise are decoded exactly.
 #[test]
 fn rows_without_noise_are_read_as_they_were() {
     for (code, count) in [(Code::Flat, 9), (Code::Correlated, 9), (Code::Correlated, 100)] {
@@ -99,7 +100,7 @@ fn rows_without_noise_are_read_as_they_were() {
     assert!(Buckets::new(Code::Correlated, 3, 256).encode(&mut cells).is_none());
 }
 
-/// A cell for each node of a tree whose nodes have `arity` nodes below, down to the buckets.
+/// A cell for each node of a tree of arity `arity`, down to the buckets.
 fn tree(count: usize, arity: usize, with_root: bool) -> Dense {
     let (mut nodes, mut size) = (Vec::new(), 1);
     while size < count {
@@ -111,7 +112,8 @@ fn tree(count: usize, arity: usize, with_root: bool) -> Dense {
     nodes
 }
 
-/// The numbers of docs/release.md: the largest standard deviation of a run from the first bucket, and of any run, in rows.
+/// The figures of docs/release.md: the largest standard deviation of a run from the first bucket, and of any
+/// run, in rows.
 #[test]
 fn correlated_buckets_err_less_than_trees_and_flat_ones() {
     for (count, flat, best, correlated) in
@@ -124,7 +126,7 @@ fn correlated_buckets_err_less_than_trees_and_flat_ones() {
         let largest = |error: &dyn Fn((usize, usize)) -> f64| {
             [from_first(&runs), runs.clone()].map(|runs| runs.into_iter().map(error).fold(0.0, f64::max))
         };
-        // A million points, so that floors do not show.
+        // A million points, so that the effect of floors is negligible.
         let points = 1 << 20;
         let of_code = |code| {
             let buckets = Buckets::new(code, count, points);
@@ -144,7 +146,7 @@ fn correlated_buckets_err_less_than_trees_and_flat_ones() {
     }
 }
 
-/// What is chosen is written into no folder: it must stay what it was when folders were made.
+/// The choice of a code is not stored in a folder: it must not change after the folder is made.
 #[test]
 fn codes_stay_as_they_are() {
     let below = |count: usize| (1..count).map(|edge| (0, edge)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Against dense matrices and all ways to spread a unit's periods.
+//! Links against dense matrices and all ways to spread a unit's periods.
 
 use antinoise_mechanism::Recursion;
 
@@ -11,7 +11,7 @@ fn settings(first: usize, growth: Growth, max_periods: usize) -> Settings {
     base.with_links(Links { first, growth })
 }
 
-/// All ways to write up to `most` as a sum of `links` numbers.
+/// All ways to write a number up to `most` as a sum of `links` numbers.
 fn allocations(links: usize, most: usize) -> Vec<Vec<usize>> {
     if links == 0 {
         return vec![Vec::new()];
@@ -24,7 +24,7 @@ fn allocations(links: usize, most: usize) -> Vec<Vec<usize>> {
     (0..=most).flat_map(with).collect()
 }
 
-/// Over random figures of three links: what [`spread`] tells is enough for every allocation, and the whole figure alone may not be.
+/// For random f of three links: [`spread`] covers every allocation, and f at K alone may not.
 #[test]
 fn every_allocation_is_covered() {
     let (mut random, mut beyond) = (7u64, 0);
@@ -51,11 +51,11 @@ fn every_allocation_is_covered() {
         }
     }
     assert!(beyond > 100, "{beyond}");
-    // Two periods in two links: 3 + 3 is more than the 4 of two in one.
+    // Two periods in two links: 3 + 3 is more than the 4 of two periods in one link.
     assert_eq!(spread(&[3.0, 4.0]), 6.0);
 }
 
-/// A link whose noise is for less than that is refused.
+/// A link with less noise than that is refused.
 #[test]
 fn a_link_with_too_little_noise_is_refused() {
     let wanted = settings(4, Growth::Doubles, 3);
@@ -64,7 +64,7 @@ fn a_link_with_too_little_noise_is_refused() {
     let read = |plans: &[String]| Chain::of(&wanted, plans.to_vec())?.design(2).cloned();
     assert_eq!(read(&plans).unwrap(), *chain.design(2).unwrap());
     for more in [1.1, 1.001] {
-        // Each is a plan that holds, for a larger epsilon than that of the release.
+        // Each plan is valid, for a larger epsilon than the release's.
         let larger = Settings { epsilon: more * wanted.epsilon, ..wanted.clone() };
         let other = Chain::remembered(&larger, larger.links.unwrap(), &mut HashMap::new()).unwrap();
         plans[2] = other.plans[2].clone();
@@ -72,7 +72,8 @@ fn a_link_with_too_little_noise_is_refused() {
     }
     assert!(read(&plans[..3]).is_err());
 
-    // The same noise for a little less, and for users of one period more: three in a link and one in another are more than it covers.
+    // The same noise for a slightly smaller epsilon, and for users with one more period: three periods in one
+    // link and one in another exceed what it covers.
     let design = chain.design(1).unwrap();
     assert!(chain.check(design, None).is_ok());
     let stricter = Settings { epsilon: 0.9999 * wanted.epsilon, ..wanted.clone() };
@@ -93,8 +94,8 @@ fn columns(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
     (0..steps).map(column).collect()
 }
 
-/// The attack: users who spread their periods over three links in every way. mu of each is computed from the dense matrices; none is beyond that of
-/// (epsilon, delta), and the worst is at it but for what rounding takes.
+/// The attack: users who spread their periods over three links in every way, with mu computed from the dense
+/// matrices. None exceeds the mu of (epsilon, delta), and the worst attains it except for rounding.
 #[test]
 fn no_way_to_spread_periods_gains() {
     for (growth, most) in [(Growth::Even, 2), (Growth::Doubles, 3), (Growth::Squares, 3)] {
@@ -103,7 +104,7 @@ fn no_way_to_spread_periods_gains() {
         let lengths: Vec<usize> = (0..3).map(|link| links.length(link).min(9)).collect();
         let mut blocks = Vec::new();
         for (link, &length) in lengths.iter().enumerate() {
-            // Of a link that is longer, the first periods.
+            // For a longer link, its first periods.
             let design = designed(&wanted.of_link(links.length(link).min(81))).unwrap();
             let encoder = design.plan.strategy.encoder().unwrap();
             let moved = 1.0 / design.plan.noise_std();
@@ -137,7 +138,7 @@ fn no_way_to_spread_periods_gains() {
     }
 }
 
-/// Errors of every figure over five links are those of the dense A and C^-1.
+/// Errors of every figure over five links equal those from the dense A and C^-1.
 #[test]
 fn errors_across_borders_are_those_of_dense_matrices() {
     for (growth, first, most) in [(Growth::Even, 3, 1), (Growth::Even, 7, 2), (Growth::Doubles, 2, 2)] {

@@ -1,4 +1,4 @@
-//! The cells and regions of k-means, by their definition.
+//! The cells and regions of k-means, by definition.
 
 use antinoise_release::{Axis, Published, Query};
 
@@ -7,7 +7,7 @@ pub fn axes(text: &str) -> (usize, Vec<Axis>) {
     (centres, axes)
 }
 
-/// Where the middle of a cell lies, as a share of each range from its middle on; the last axis is counted first.
+/// The middle of a cell, as a fraction of each range relative to its middle; the last axis varies fastest.
 pub fn middle(axes: &[Axis], mut cell: usize) -> Vec<f64> {
     let mut shares = Vec::new();
     for axis in axes.iter().rev() {
@@ -18,7 +18,7 @@ pub fn middle(axes: &[Axis], mut cell: usize) -> Vec<f64> {
     shares
 }
 
-/// A number as a share of its range, from its middle on.
+/// A number as a fraction of its range, relative to the middle of the range.
 pub fn share(axis: &Axis, x: f64) -> f64 {
     (x - axis.low) / (axis.high - axis.low) - 0.5
 }
@@ -29,7 +29,7 @@ pub fn nearest(axes: &[Axis], centres: &[Vec<f64>], cell: usize) -> usize {
         let parts = axes.iter().zip(centre).zip(&of_cell);
         parts.map(|((axis, x), y)| (share(axis, *x) - y).powi(2)).sum()
     };
-    // Rounding of what is published decides no tie.
+    // Rounding of published numbers decides no tie.
     let least = centres.iter().map(&distance).fold(f64::INFINITY, f64::min);
     centres.iter().position(|centre| distance(centre) <= least + 1e-12).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Streams of events, how they are counted by definition, and the points in the database.
+//! Streams of events, their counts by definition, and the points in the database.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,13 +26,13 @@ pub fn freeze(release: &mut Release, step: usize, events: &[Event]) {
     period.commit().unwrap();
 }
 
-/// The coordinates of an event of this value: each column turns and wraps it by its name.
+/// The coordinates of an event with this value: a function of the column's name.
 pub fn point(columns: &[String], value: f64) -> Vec<f64> {
     let of = |column: &String| (value * (1.0 + 3.7 * f64::from(column.as_bytes()[0] - b'a'))) % 30.0;
     columns.iter().map(of).collect()
 }
 
-/// The rows that are counted, by their definition.
+/// The rows that are counted, by definition.
 pub fn kept(events: &[Event], periods: usize, max_periods: usize, max_rows: usize) -> Vec<Event> {
     let (mut kept, mut took_part) = (Vec::new(), HashMap::<usize, Vec<usize>>::new());
     for step in 0..periods {
@@ -54,7 +54,7 @@ pub fn kept(events: &[Event], periods: usize, max_periods: usize, max_rows: usiz
     kept
 }
 
-/// Points that were frozen and not published yet.
+/// The points that were frozen and not yet published.
 pub fn frozen(folder: &Path, step: usize) -> Vec<i64> {
     points(folder, step, "frozen")
 }
@@ -66,7 +66,7 @@ fn points(folder: &Path, step: usize, column: &str) -> Vec<i64> {
     bytes.chunks_exact(8).map(|word| i64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// The noise of a step that was just published, whose frozen points are given.
+/// The noise of a step that was just published, given its frozen points.
 pub fn noise(folder: &Path, step: usize, frozen: &[i64]) -> Vec<i64> {
     points(folder, step, "noisy").iter().zip(frozen).map(|(noisy, frozen)| noisy - frozen).collect()
 }
