@@ -1,9 +1,8 @@
-//! The chain of digests: what every part of the ledger was when it was written last.
+//! The chain of digests, which records the last state of every part of the ledger.
 //!
 //! Each change adds a link for each part that it changed. A link's token covers the part's content and the
-//! token before, so that rows that were altered, added or
-//! removed are found, and a ledger knows how many rounds it has. `python/antinoise/flower/ledger.py` computes
-//! the same.
+//! previous token, so that altered, added or removed rows are detected, and a ledger knows its number of
+//! rounds. `python/antinoise/flower/ledger.py` computes the same chain.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +10,19 @@ use antinoise_input::hex;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
-/// The table.
+/// The SQL of the table.
 pub(crate) const TABLE: &str = "CREATE TABLE chain (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER NOT NULL, content TEXT NOT NULL, token TEXT NOT NULL)";
-/// The token before the first.
+/// The token before the first link.
 const BEGINNING: &str = "antinoise ledger";
 
-/// What is digested by itself.
+/// A part of the ledger with a digest of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// The table `run`.
     Run,
     /// The users of a step.
     Participations(usize),
-    /// The base of a step's release, and how many bytes of which digest its noisy sum had.
+    /// The base of a step's release, and a digest of its noisy sum.
     Release(usize),
 }
 
@@ -37,7 +36,8 @@ impl Part {
     }
 }
 
-/// A set of users, whatever their order: their number, and the exclusive or of the digests of their names.
+/// A set of users, independent of their order: their number, and the exclusive or of the digests of their
+/// names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Users {
     count: u64,
@@ -56,7 +56,7 @@ impl Users {
     }
 }
 
-/// Adds a link, within the transaction of the change.
+/// Adds a link, within the transaction of a change.
 pub(crate) fn add(change: &Connection, part: Part, content: &str) -> rusqlite::Result<()> {
     let last = "SELECT number, token FROM chain ORDER BY number DESC LIMIT 1";
     let last = change.query_row(last, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
@@ -67,11 +67,11 @@ pub(crate) fn add(change: &Connection, part: Part, content: &str) -> rusqlite::R
     insert.execute(params![number + 1, name, step as i64, content, token]).map(|_| ())
 }
 
-/// What the chain says that every part holds, by its name and step.
+/// The contents of all parts according to the chain, by name and step.
 pub(crate) struct Held(BTreeMap<(String, i64), String>);
 
 impl Held {
-    /// Follows the chain; or says which link of it was altered.
+    /// Follows the chain; the inner error names an altered link.
     pub(crate) fn read(database: &Connection) -> rusqlite::Result<Result<Self, String>> {
         let sql = "SELECT number, part, step, content, token FROM chain ORDER BY number";
         let mut select = database.prepare(sql)?;
@@ -90,7 +90,7 @@ impl Held {
         Ok(Ok(Self(held)))
     }
 
-    /// Refuses tables in which `next` is the step that comes next, where later ones were released.
+    /// Refuses tables whose next step is `next` if the chain has releases of later steps.
     pub(crate) fn check_rounds(&self, next: usize) -> Result<(), String> {
         let later = self.0.keys().filter(|(part, step)| part == "releases" && *step >= next as i64);
         match (later.clone().count(), later.max()) {
@@ -105,8 +105,8 @@ impl Held {
         self.0.remove(&(part.to_string(), step as i64))
     }
 
-    /// Compares every part with the tables: `users` are those of all released steps and the next one, `next`.
-    /// Says what is not as it was written.
+    /// Compares every part with the tables; the inner error names an altered part. `users`: the users of all
+    /// released steps and of the next one, `next`.
     pub(crate) fn check(
         mut self,
         database: &Connection,
@@ -143,7 +143,7 @@ impl Held {
     }
 }
 
-/// What the table `run` holds.
+/// A digest of the table `run`.
 pub(crate) fn run(database: &Connection) -> rusqlite::Result<String> {
     let mut select = database.prepare("SELECT name, value FROM run ORDER BY name")?;
     let mut rows = select.query([])?;
@@ -157,7 +157,7 @@ pub(crate) fn run(database: &Connection) -> rusqlite::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-/// What a release is. The sum is gone once the next one is there: its digest remains.
+/// The content of a release. The sum itself is deleted at the next release; its digest remains.
 pub(crate) fn release(base: &str, noisy_sum: &[u8]) -> String {
     format!("{} {}", hex(&Sha256::digest(noisy_sum)), base)
 }

@@ -1,4 +1,4 @@
-//! Why a ledger could not be opened, read or written.
+//! Errors of opening, reading or writing a ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter that cannot be used, or a file that is no ledger of this run.
+    /// A parameter that cannot be used, or a file that is not the ledger of this run.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
     /// A plan whose privacy unit is not the user.
@@ -23,7 +23,7 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A change that could not be written, or a page that could not be read.
+    /// A change that could not be written, or a page of the file that could not be read.
     #[error("ledger {}: {source}", path.display())]
     Database {
         /// The file.
@@ -31,7 +31,7 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// A ledger whose last change may or may not be on the disk.
+    /// A ledger whose last change may or may not be on disk.
     #[error("ledger {}: an earlier change failed half way: open it again", path.display())]
     Unsure {
         /// The file.
@@ -40,7 +40,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the caller's input, which includes the file, is the cause.
+    /// Whether the caller's input is the cause, which includes the file.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
@@ -55,7 +55,7 @@ impl Error {
         |source| Self::Io { path, source }
     }
 
-    /// SQLite's error for the ledger at `path`, explained where the file is the cause.
+    /// SQLite's error for the ledger at `path`, explained if the file is the cause.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
         move |source| match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

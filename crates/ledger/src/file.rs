@@ -1,4 +1,4 @@
-//! The SQLite file: checks of its owner and of its tables, and the lock that keeps other processes out.
+//! The SQLite file: checks of its permissions and tables, and the lock that excludes other processes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, Transaction};
 
 use crate::{Error, Result, chain};
 
-/// "anti".
+/// The bytes "anti".
 const APPLICATION: i64 = 0x616e_7469;
 /// The version of the tables below.
 const VERSION: i64 = 2;
@@ -20,18 +20,18 @@ const TABLES: [(&str, &str); 4] = [
     ("releases", "CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB)"),
     ("run", "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"),
 ];
-/// The page cache: pages of a round's participants are spread over the whole file.
+/// Size of the page cache: the pages of a round's participants are spread over the whole file.
 const CACHE_KIB: i64 = 128 * 1024;
-/// Bytes of a page of a new file.
+/// Page size of a new file, in bytes.
 const PAGE: i64 = 2048;
 
-/// Makes an empty file for its owner alone, if there is none.
+/// Creates an empty file, accessible only to its owner, if it is absent.
 pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
     owner::make_if_absent(path).map_err(Error::io(path))
 }
 
-/// The database in `path`, which exists. This connection holds its lock until it ends, however the process ends. The file
-/// is a ledger, or empty and then becomes one.
+/// Opens the database at `path`, which must exist. The connection holds its lock until it is closed or the
+/// process ends in any way. An empty file becomes a ledger.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     refuse_others(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -46,10 +46,11 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         Ok(database)
     };
     let settle = |database: &Connection| -> rusqlite::Result<()> {
-        // Where the file is new: a participant changes a page of the file, and small ones are written sooner.
+        // Only for a new file: each participant changes a page of the file, and small pages are written
+        // faster.
         database.pragma_update(None, "page_size", PAGE)?;
-        // Nothing is written ahead: the file alone holds every change whose call returned, and so does a copy
-        // of it between two changes.
+        // Rollback journal, no write-ahead log: the file itself holds every change whose call returned, and
+        // so does a copy of it between two changes.
         database.pragma_update(None, "journal_mode", "DELETE")?;
         database.pragma_update(None, "synchronous", "EXTRA")?;
         database.pragma_update(None, "cache_size", -CACHE_KIB)
@@ -63,7 +64,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(database)
 }
 
-/// Where a file cannot be locked, nothing else may be read from it.
+/// Fails if the file cannot be locked: then nothing may be read from it.
 fn exclusive(database: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     database.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
 }
@@ -77,8 +78,8 @@ fn refuse_others(path: &Path) -> Result<()> {
     Ok(owner::check(path, &found)?)
 }
 
-/// Refuses a file whose changes are written into another file first. SQLite says so: to open and close the file here
-/// would drop the lock that another connection of this process has on it (POSIX).
+/// Refuses a file with a write-ahead log. SQLite reports the mode: opening and closing the file here would
+/// drop the lock that another connection of this process holds on it (POSIX).
 fn refuse_written_ahead(path: &Path, database: &Connection) -> Result<()> {
     let mode: String =
         database.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(Error::database(path))?;

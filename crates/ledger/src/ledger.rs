@@ -1,4 +1,4 @@
-//! The ledger: users are charged, steps are released.
+//! The ledger: users are charged, and steps are released.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,13 @@ use crate::past::{Limits, Past};
 use crate::rows::read_rows;
 use crate::{Error, Result, file};
 
-/// The names in the table `run` that every ledger has.
+/// Names in the table `run` that every ledger has.
 const PLAN: &str = "plan";
 const RUN: &str = "run";
 
-/// The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run,
-/// and to one process at a time; only its owner can read it. Every change is on the disk before the call returns.
+/// The SQLite file of a run: the users who took part in each step, and the last release. It belongs to one
+/// plan and run, is used by one process at a time, and only its owner can read it. Every change is on disk
+/// before the call returns.
 ///
 /// ```
 /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
@@ -37,15 +38,15 @@ pub struct Ledger {
     pub(crate) database: Connection,
     limits: Limits,
     steps: usize,
-    /// The step that comes next.
+    /// The next step.
     pub(crate) step: usize,
     past: Past,
-    /// Those who are charged for the next step.
+    /// The users charged for the next step.
     charged: Users,
     unsure: bool,
 }
 
-/// The proof that a step's participants are charged, on the disk: what its release asks for.
+/// The proof that a step's participants are charged, on disk; [`Ledger::release`] requires it.
 #[derive(Debug)]
 #[must_use = "a release asks for it"]
 pub struct Charged {
@@ -53,19 +54,21 @@ pub struct Charged {
 }
 
 impl Charged {
-    /// The step that they take part in.
+    /// The step in which the users take part.
     pub fn step(&self) -> usize {
         self.step
     }
 }
 
 impl Ledger {
-    /// The ledger in `path` of this plan and `run`; begun, for its owner alone, where there is no file.
+    /// Opens the ledger at `path` for this plan and `run`; creates it, accessible only to its owner, if there
+    /// is no file.
     ///
     /// # Errors
-    /// When the plan is not one of users who come by themselves, at most k times, any two steps b apart; when the file is
-    /// no ledger, of another version, plan or run, damaged, open to others than its owner, in use, or holds what the plan
-    /// does not allow; when it cannot be read or written.
+    /// If the plan is not one for users who are available at arbitrary times, at most k times with any two
+    /// steps at least b apart; if the file is not a ledger, of another version, plan or run, damaged,
+    /// accessible to users other than its owner, in use, or violates the plan; if it cannot be read or
+    /// written.
     pub fn open(path: &Path, plan: &VerifiedPlan, run: &str) -> Result<Self> {
         plan.limits_of_users()?;
         file::make_if_absent(path)?;
@@ -76,10 +79,10 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The ledger in `path` of this plan, whatever its run, to look at: none is begun.
+    /// Opens an existing ledger at `path` for this plan and any run, for inspection.
     ///
     /// # Errors
-    /// As [`Ledger::open`], and when there is no file or it was not begun.
+    /// As [`Ledger::open`], and if there is no file or it is empty.
     pub fn open_begun(path: &Path, plan: &VerifiedPlan) -> Result<Self> {
         plan.limits_of_users()?;
         if std::fs::metadata(path).map_err(Error::io(path))?.len() == 0 {
@@ -110,7 +113,7 @@ impl Ledger {
         })
     }
 
-    /// Reads what happened; refuses what no ledger of this plan holds.
+    /// Reads the recorded participations and releases; refuses what the plan does not allow.
     fn read(&mut self) -> Result<()> {
         self.step = self.released()?;
         let chain = Held::read(&self.database).map_err(self.failed())?;
@@ -143,7 +146,7 @@ impl Ledger {
         checked.map_err(|what| Error::damaged(path, what))
     }
 
-    /// How many steps are released: all before the next.
+    /// Number of released steps: all steps before the next one.
     fn released(&self) -> Result<usize> {
         let counts = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1) FROM releases";
         let found = self.database.query_row(counts, [], |row| {
@@ -156,34 +159,36 @@ impl Ledger {
         }
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The step that comes next: all before it are released.
+    /// The next step: all steps before it are released.
     pub fn step(&self) -> usize {
         self.step
     }
 
-    /// How many users took part.
+    /// Number of users who took part.
     pub fn users(&self) -> usize {
         self.past.users()
     }
 
-    /// Those of `users` who may take part in the next step; nobody after the plan's last.
+    /// The users among `users` who may take part in the next step; none after the plan's last step.
     pub fn eligible<'u>(&self, users: impl IntoIterator<Item = &'u str>) -> Vec<&'u str> {
         let may = |user: &&str| self.step < self.steps && self.past.may(user, self.step);
         users.into_iter().filter(may).collect()
     }
 
-    /// Writes that these users take part in the next step: all of them or, where one may not, nobody. To be called before
-    /// anything of theirs is used.
+    /// Records that these users take part in the next step: all of them or, if one of them may not, nobody.
+    /// Call this before any of their data are used.
     ///
-    /// A step may be charged again before it is released, with other users: those of before stay charged.
+    /// A step may be charged again before it is released, with other users; the users charged earlier stay
+    /// charged.
     ///
     /// # Errors
-    /// When one may not take part or is there twice, the plan's steps are all made, or the change cannot be written.
+    /// If a user may not take part or occurs twice, all steps of the plan are made, or the change cannot be
+    /// written.
     pub fn charge<U: AsRef<str>>(&mut self, users: &[U]) -> Result<Charged> {
         self.check_sure()?;
         let step = self.step;
@@ -191,7 +196,7 @@ impl Ledger {
             let must_be = format!("below {}: all steps of this plan have been made", self.steps);
             return Err(InvalidParameter::new("step", step, must_be).into());
         }
-        // In the order of the table, which writes fewer pages.
+        // In the order of the table, so that fewer pages are written.
         let mut sorted: Vec<&str> = users.iter().map(AsRef::as_ref).collect();
         sorted.sort_unstable();
         self.check_participants(&sorted)?;
@@ -221,11 +226,11 @@ impl Ledger {
         Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
     }
 
-    /// Writes what the step of `charged` released, in the place of what the last one did: a digest of what it started
-    /// from, and the noisy sum, which may be empty where nobody will ask for it again.
+    /// Records the release of the step of `charged`, and deletes the previous noisy sum. `base`: a digest of
+    /// the state from which the step started. `noisy_sum`: may be empty if it is never needed again.
     ///
     /// # Errors
-    /// When another step comes next, or the change cannot be written.
+    /// If another step is next, or the change cannot be written.
     pub fn release(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {
         self.check_sure()?;
         if charged.step != self.step {
@@ -247,10 +252,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Says once for all what the ledger belongs to, besides plan and run: the layout of a model, say.
+    /// Records, once, a value to which the ledger belongs in addition to plan and run: the layout of a model,
+    /// say.
     ///
     /// # Errors
-    /// When it was said and is another, or cannot be written.
+    /// If another value was recorded, or the change cannot be written.
     pub fn bind(&mut self, name: &str, value: &str) -> Result<()> {
         self.check_sure()?;
         match self.bound(name)? {
@@ -263,22 +269,22 @@ impl Ledger {
         }
     }
 
-    /// What was said, if anything was.
+    /// The value recorded under `name`, if any.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn bound(&self, name: &str) -> Result<Option<String>> {
         let found = "SELECT value FROM run WHERE name = ?";
         self.database.query_row(found, [name], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// One change of the file, whole or not at all.
+    /// Changes the file, atomically.
     fn change(&mut self, write: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<()> {
         let written = self.database.transaction().and_then(|change| {
             write(&change)?;
             change.commit()
         });
-        // Where a commit failed nobody knows whether it is there.
+        // After a failed commit it is unknown whether the change is on disk.
         self.unsure |= written.is_err();
         written.map_err(self.failed())
     }

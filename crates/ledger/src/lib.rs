@@ -1,20 +1,25 @@
-//! The ledger of participation: who took part in which step of a federated run, on disk before any gradient is used.
+//! The ledger of participation: which users took part in which step of a federated run, on disk before any
+//! gradient is used.
 //!
-//! A plan for users says that each user takes part at most k times, in steps that are at least b apart. Its sampler is external, so
-//! the caller has to enforce this. [`Ledger`] enforces it, in an SQLite file that survives kills of the process:
+//! A plan for users says that each user takes part at most k times, in steps that are at least b apart. Its
+//! sampler is external, so the caller has to enforce this. [`Ledger`] enforces it, in an SQLite file that
+//! survives kills of the process:
 //!
-//! - [`Ledger::eligible`]: who may take part in the next step;
-//! - [`Ledger::charge`]: charges all participants of a round, or nobody if one of them may not take part, before their gradients are used;
-//! - [`Ledger::release`]: records that the step is released; it needs the proof that its participants were charged;
-//! - [`Ledger::observed`]: which sets of steps users really took part in, for
+//! - [`Ledger::eligible`]: the users who may take part in the next step;
+//! - [`Ledger::charge`]: charges all participants of a round, or nobody if one of them may not take part,
+//!   before their gradients are used;
+//! - [`Ledger::release`]: records that the step is released; it requires the proof that its participants were
+//!   charged;
+//! - [`Ledger::observed`]: the sets of steps in which users really took part, for
 //!   [`VerifiedPlan::observed`](antinoise_plan::VerifiedPlan::observed).
 //!
-//! Time is counted in steps, without a clock. The file format is that of the Python package's `antinoise.flower.Ledger`: application id, version
-//! and tables are the same, and each can read the other's files.
+//! Time is counted in steps, without a clock. The file format is that of the Python package's
+//! `antinoise.flower.Ledger`: application id, version and tables are the same, and each can read the other's
+//! files.
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line.
+//! From the ground up; a file uses only files of lines above its own.
 //!
 //! ```layers
 //! error: what can go wrong

@@ -1,21 +1,21 @@
-//! Who took part in which step, without names.
+//! The participations of a run, without names.
 
 use std::collections::BTreeSet;
 
-/// The participation that was observed over the steps that were released.
+/// The participations in released steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Steps that were released; only those count.
+    /// Number of released steps; participations in later steps do not count.
     pub steps: usize,
-    /// Users who took part in one of them.
+    /// Number of users who took part in a released step.
     pub users: usize,
-    /// How often users took part.
+    /// Number of participations.
     pub participations: usize,
-    /// The sets of steps of all users, each once.
+    /// The distinct sets of steps of all users.
     pub patterns: Vec<Vec<usize>>,
 }
 
-/// The same, while participations come by user and in order.
+/// A running [`Observed`], to which participations are added by user and in order of steps.
 pub(crate) struct Observing {
     steps: usize,
     users: usize,

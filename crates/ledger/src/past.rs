@@ -1,8 +1,8 @@
-//! How often each user took part, and when last, in memory.
+//! The number of participations and the last step of each user, in memory.
 
 use std::collections::HashMap;
 
-/// What a plan allows one user: at most `most` steps, any two at least `min_sep` apart.
+/// The limits of one user: at most `most` steps, any two at least `min_sep` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) min_sep: usize,
@@ -15,7 +15,7 @@ struct Taken {
     last: usize,
 }
 
-/// The users who took part, and who of them may take part again.
+/// The participations of all users, and whether a user may take part again.
 #[derive(Debug)]
 pub(crate) struct Past {
     limits: Limits,
@@ -27,13 +27,13 @@ impl Past {
         Self { limits, of: HashMap::new() }
     }
 
-    /// Whether this user may take part in `step`, which none of those counted is behind.
+    /// Whether this user may take part in `step`, which is not before any step counted so far.
     pub(crate) fn may(&self, user: &str, step: usize) -> bool {
         let Limits { min_sep, most } = self.limits;
         self.of.get(user).is_none_or(|taken| taken.count < most && step - taken.last >= min_sep)
     }
 
-    /// Counts a user who may take part in `step`.
+    /// Counts a participation of a user in `step`, in which the user may take part.
     pub(crate) fn add(&mut self, user: &str, step: usize) {
         if let Some(taken) = self.of.get_mut(user) {
             *taken = Taken { count: taken.count + 1, last: step };

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::{Error, Result};
 
-/// Hands on every user and step, by user and in order.
+/// Calls `each` with every user and step, by user and in order of steps.
 pub(crate) fn read_rows(
     database: &Connection,
     path: &Path,

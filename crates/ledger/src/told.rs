@@ -1,4 +1,4 @@
-//! What a ledger tells of its rounds.
+//! Queries about the rounds of a ledger.
 
 use rusqlite::OptionalExtension;
 
@@ -6,20 +6,21 @@ use crate::ledger::{Charged, Ledger};
 use crate::rows::read_rows;
 use crate::{Observed, Result, chain};
 
-/// What came out of a step.
+/// The release of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The step.
     pub step: usize,
-    /// What it started from: a digest of the model, say.
+    /// A digest of the state from which the step started: of the model, say.
     pub base: String,
-    /// The noisy sum, of the last step alone; in bytes of float32 where Python wrote it.
+    /// The noisy sum, only for the last step; as bytes of float32 if Python wrote it.
     pub noisy_sum: Option<Vec<u8>>,
 }
 
 impl Ledger {
-    /// The users who were charged for the next step before its release, and the proof that they are; `None` where nobody was. A
-    /// round that was cut short goes on with them: others under the same noise would tell what differs.
+    /// The users who were charged for the next step before its release, and the proof of it; `None` if nobody
+    /// was. An interrupted round must resume with these users: two sums under the same noise would reveal
+    /// their difference.
     ///
     /// ```
     /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
@@ -37,7 +38,7 @@ impl Ledger {
     /// ```
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn charged_before(&self) -> Result<Option<(Charged, Vec<String>)>> {
         self.check_sure()?;
         let users = self.participants(self.step)?;
@@ -47,7 +48,7 @@ impl Ledger {
     /// The users who were charged for a step, in the order of their names.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn participants(&self, step: usize) -> Result<Vec<String>> {
         let users = "SELECT user FROM participations WHERE step = ? ORDER BY user";
         let mut statement = self.database.prepare(users).map_err(self.failed())?;
@@ -55,19 +56,19 @@ impl Ledger {
         found.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// What a released step said that it started from.
+    /// The base that a released step recorded.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn base(&self, step: usize) -> Result<Option<String>> {
         let base = "SELECT base FROM releases WHERE step = ?";
         self.database.query_row(base, [step as i64], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// What the last step released.
+    /// The last release.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn last_release(&self) -> Result<Option<Release>> {
         let last = "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1";
         let read = |row: &rusqlite::Row| {
@@ -76,30 +77,31 @@ impl Ledger {
         self.database.query_row(last, [], read).optional().map_err(self.failed())
     }
 
-    /// Whether a step released this: known by a digest, also of steps whose noisy sum is no longer kept.
+    /// Whether a step released exactly this, compared by a digest, which also exists for steps whose noisy
+    /// sum is deleted.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn has_released(&self, step: usize, base: &str, noisy_sum: &[u8]) -> Result<bool> {
         let sql = "SELECT content FROM chain WHERE part = 'releases' AND step = ?";
         let found = self.database.query_row(sql, [step as i64], |row| row.get::<_, String>(0)).optional();
         Ok(found.map_err(self.failed())? == Some(chain::release(base, noisy_sum)))
     }
 
-    /// Every user and step, by user and in order.
+    /// Every user and step, by user and in order of steps.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn participations(&self) -> Result<Vec<(String, usize)>> {
         let mut all = Vec::new();
         self.each_participation(|user, step| all.push((user.to_string(), step)))?;
         Ok(all)
     }
 
-    /// The participation that came to anything: that of the steps that were released.
+    /// The participations in released steps.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If they cannot be read.
     pub fn observed(&self) -> Result<Observed> {
         let mut observed = Observed::of_steps(self.step);
         self.each_participation(|user, step| observed.add(user, step))?;

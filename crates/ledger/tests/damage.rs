@@ -1,4 +1,4 @@
-//! Files that are damaged, disks that are full: an error, and nothing that was promised is lost.
+//! Damaged files and full disks cause an error, and no change whose call returned is lost.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{copy_of_python, plan_of, private};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-/// What opening and reading everything says; a panic is a failure.
+/// The result of opening and reading everything; a panic is a failure.
 fn looked_at(path: &Path, plan: &antinoise_plan::VerifiedPlan) -> Result<(), Error> {
     let look = || {
         let mut ledger = Ledger::open(path, plan, "golden")?;
@@ -22,13 +22,13 @@ fn looked_at(path: &Path, plan: &antinoise_plan::VerifiedPlan) -> Result<(), Err
     catch_unwind(AssertUnwindSafe(look)).expect("no panic")
 }
 
-/// The file loses its end at every length, a page at a time and around the header.
+/// The file is cut at every length, a page at a time and around the header.
 #[test]
 fn a_file_that_was_cut_is_refused() {
     let (folder, path, plan) = copy_of_python();
     let whole = std::fs::read(&path).unwrap();
     let cut = folder.path().join("cut.db");
-    // SQLite takes a single byte for nothing at all, as an empty file.
+    // SQLite treats a file of a single byte like an empty file.
     let lengths = [2, 15, 16, 50, 99, 100, 511].into_iter().chain((1024..whole.len()).step_by(512));
     for length in lengths {
         std::fs::write(&cut, &whole[..length]).unwrap();
@@ -44,7 +44,8 @@ fn a_file_that_was_cut_is_refused() {
     assert!(Ledger::open(folder.path(), &plan, "0").unwrap_err().to_string().contains("but must be"));
 }
 
-/// What was overwritten is an error or was no part of what is read; never a panic. What still opens keeps the plan's limits.
+/// Overwritten bytes cause an error or were never read; no panic. A ledger that still opens keeps the plan's
+/// limits.
 #[test]
 fn a_file_that_was_overwritten_never_panics() {
     let (folder, path, plan) = copy_of_python();
@@ -55,7 +56,7 @@ fn a_file_that_was_overwritten_never_panics() {
     let spots = prop::collection::vec((0..whole.len(), any::<u8>()), 1..20);
     let drawn = runner.run(&(spots, any::<bool>()), |(spots, in_use)| {
         let mut bytes = whole.clone();
-        // Half of them where something is written.
+        // Half of them at places that are in use.
         let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
         spots.iter().for_each(|&(at, byte)| bytes[if in_use { used[at % used.len()] } else { at }] = byte);
         std::fs::write(&bad, &bytes).unwrap();
@@ -88,7 +89,7 @@ fn a_file_that_was_overwritten_never_panics() {
     }
 }
 
-/// What each table says is digested, and what is not as it was written is named.
+/// The content of each table is covered by digests, and altered parts are named.
 #[test]
 fn a_ledger_that_was_altered_is_refused_by_name() {
     let (folder, path, plan) = copy_of_python();
@@ -119,7 +120,8 @@ fn a_ledger_that_was_altered_is_refused_by_name() {
     }
 }
 
-/// A single flipped bit is found, or nothing that is told depends on it; SQLite's own words are not heard.
+/// A single flipped bit is detected, or nothing that is read depends on it; raw messages of SQLite never
+/// appear.
 #[test]
 fn two_hundred_flipped_bits_are_refused_or_change_nothing() {
     let (folder, path, plan) = copy_of_python();
@@ -156,9 +158,8 @@ fn two_hundred_flipped_bits_are_refused_or_change_nothing() {
     assert!(refused > 120, "{refused}");
 }
 
-/// Every change is in the one file when its call returns: copies of it, after a kill too, know all rounds.
-/// One that was written ahead, by whatever program, is refused
-/// without what was written ahead.
+/// Every change is in the one file when its call returns: copies of it, even after a kill, contain all
+/// rounds. A file with a write-ahead log of any program is refused without that log.
 #[test]
 fn a_copy_of_the_file_alone_knows_every_round() {
     let plan = plan_of(8, 3, 2, 4);
@@ -174,7 +175,8 @@ fn a_copy_of_the_file_alone_knows_every_round() {
     }
     let names: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    // The journal of the process that has it open undoes what did not end, and holds no round.
+    // The journal of the process that holds the file open only undoes unfinished changes, and contains no
+    // round.
     assert!(names.iter().all(|name| !name.to_string_lossy().ends_with("-wal")), "{names:?}");
     drop(ledger);
     Connection::open(&path).unwrap().pragma_update(None, "journal_mode", "WAL").unwrap();
@@ -186,7 +188,8 @@ fn a_copy_of_the_file_alone_knows_every_round() {
     );
 }
 
-/// A byte of the header says that nobody may write: SQLite's own words, "attempt to write a readonly database", name no cause.
+/// A byte of the header marks the file as read-only: SQLite's own message, "attempt to write a readonly
+/// database", names no cause.
 #[test]
 fn a_header_that_forbids_writing_is_refused_in_words() {
     let (_folder, path, plan) = copy_of_python();
@@ -198,15 +201,16 @@ fn a_header_that_forbids_writing_is_refused_in_words() {
     assert!(refused.to_string().contains("is read-only but must be a file that can be written"), "{refused}");
 }
 
-/// SQLite has no more pages: the change is undone, the ledger says that it is not sure, and what is opened again has all
-/// that calls had returned for, and goes on.
+/// SQLite runs out of pages: the change is undone, the ledger reports that it is unsure, and a ledger that is
+/// opened again has all changes whose calls returned, and continues.
 #[test]
 fn a_full_disk_loses_nothing() {
     let plan = plan_of(400, 1, 400, 40);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let cohort = |step: usize| -> Vec<String> { (0..40).map(|user| format!("user {step} {user}")).collect() };
-    // A child whose files may not be longer: what a full disk says, from the operating system.
+    // A child process with a limit on the length of files: the operating system reports the same error as for
+    // a full disk.
     let output = std::process::Command::new("bash")
         .args([
             "-c",
@@ -225,7 +229,7 @@ fn a_full_disk_loses_nothing() {
     let (charged, released) = (told("charged "), told("released "));
     assert!(charged > 5, "{said}");
     let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
-    // The one that failed may be there or not; nothing else may be missing.
+    // The failed change may be present or not; nothing else may be missing.
     let found = ledger.participations().unwrap().len();
     assert!(found == 40 * charged || found == 40 * (charged + 1), "{found} of {charged}");
     assert!(ledger.step() == released || ledger.step() == released + 1);
@@ -238,7 +242,7 @@ fn a_full_disk_loses_nothing() {
     ledger.release(proof, "", &[]).unwrap();
 }
 
-/// The file of the child of the test above.
+/// The file of the child process of the previous test.
 const FILLED: &str = "ANTINOISE_FILLED";
 
 #[test]

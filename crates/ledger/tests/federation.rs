@@ -1,4 +1,4 @@
-//! The federation of the example, smaller: its server is killed again and again, and the ledger counted by SQL.
+//! The federation of the example, smaller: its server is killed repeatedly, and the ledger is counted by SQL.
 
 #[path = "../examples/federation/simulation.rs"]
 mod simulation;
@@ -19,7 +19,7 @@ const SMALL: Federation = Federation {
     summed: 10,
 };
 const KILLS: usize = 8;
-/// The folder of the life that this process is.
+/// The folder of the run of this process.
 const LIFE: &str = "ANTINOISE_LIFE";
 
 #[test]
@@ -47,7 +47,7 @@ fn a_killed_server_keeps_every_limit() {
     println!("{account}");
     assert!(account.least_gap >= SMALL.min_sep && account.most <= SMALL.most);
     assert!(account.releases == SMALL.rounds && account.smallest_round >= SMALL.cohort);
-    // Whoever was asked in a round that a kill ended stays charged, and some take part as often as they may.
+    // Users of a round that a kill interrupted stay charged, and some users take part as often as they may.
     assert!(account.participations >= SMALL.rounds * SMALL.cohort && account.most == SMALL.most);
     assert!(account.users > SMALL.users / 10 && account.bytes > 0 && account.peak_mib < 2048.0);
     assert!(account.ledger_share + account.noise_share < 1.0 && account.seconds <= whole.as_secs_f64());

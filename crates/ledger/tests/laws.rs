@@ -1,4 +1,4 @@
-//! Random schedules against a naive oracle: a list of who took part when, looked through each time.
+//! Random schedules against a naive oracle: a list of all participations that is searched each time.
 
 mod common;
 
@@ -8,7 +8,7 @@ use antinoise_ledger::Ledger;
 use antinoise_plan::VerifiedPlan;
 use proptest::prelude::*;
 
-/// The whole past as a list.
+/// All participations as a list.
 #[derive(Default)]
 struct Naive {
     all: Vec<(String, usize)>,
@@ -128,7 +128,7 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
     }
 }
 
-/// Thousands of schedules where a folder in memory makes changes quick.
+/// Thousands of schedules if a folder in memory makes changes fast.
 #[test]
 fn schedules_are_those_of_a_naive_list() {
     let plans = [(8, 3, 2), (12, 1, 12), (12, 4, 3), (6, 6, 1)]

@@ -1,4 +1,4 @@
-//! The file of the Python package: what it wrote is read here, and refused where it is refused there.
+//! Files of the Python package: valid ones are read here too, and refused ones are refused here too.
 //!
 //! `data` was made by `scripts/python/golden_ledger.py`.
 
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 const EVERYBODY: [&str; 7] = ["ada", "barbara", "edsger", "grace", "kathleen", "\u{e9}mile", "new"];
 
-/// What `ledger.json` says, in this crate's words.
+/// The contents of `ledger.json`, in this crate's types.
 fn all_as_python_tells(ledger: &Ledger) -> String {
     let all: Vec<String> =
         ledger.participations().unwrap().iter().map(|(user, step)| format!("[\"{user}\", {step}]")).collect();
@@ -43,14 +43,14 @@ fn what_python_wrote_is_read_and_gone_on_with() {
     ledger.release(charged, "model 5", b"sum").unwrap();
     drop(ledger);
     let ledger = Ledger::open_begun(&path, &plan).unwrap();
-    // Also of a sum that is no longer kept.
+    // Also for a sum that is no longer stored.
     assert!(ledger.has_released(step, &base, &noisy_sum.unwrap()).unwrap());
     let released =
         [(5, "model 5", "sum"), (5, "model 5", "other"), (5, "model 4", "sum"), (6, "model 5", "sum")];
     let released = released.map(|(step, base, sum)| ledger.has_released(step, base, sum.as_bytes()).unwrap());
     assert_eq!(released, [true, false, false, false]);
     assert_eq!((ledger.step(), ledger.users()), (6, 7));
-    // The one before the last is forgotten, as Python forgets it.
+    // The sum before the last is deleted, as in Python.
     let database = Connection::open(&path);
     drop(ledger);
     let kept = "SELECT COUNT(*) FROM releases WHERE noisy_sum IS NOT NULL";
@@ -67,7 +67,7 @@ fn only_released_steps_are_observed() {
     assert_eq!(observed.patterns, [vec![0, 3], vec![0, 4], vec![1], vec![3]]);
 }
 
-/// Tables are the same to the letter, and so are the numbers that say what they are.
+/// The SQL of the tables is the same letter by letter, and so are application id and version.
 #[test]
 fn a_new_file_is_as_python_makes_it() {
     let (folder, path, plan) = copy_of_python();
@@ -90,7 +90,8 @@ fn a_new_file_is_as_python_makes_it() {
     assert_eq!(told(&new).1.len(), 4);
 }
 
-/// The cases of `test_a_ledger_of_something_else_is_refused` in the package's `test_flower.py`, with its words.
+/// The cases of `test_a_ledger_of_something_else_is_refused` in the package's `test_flower.py`, with the same
+/// messages.
 #[test]
 fn what_python_refuses_is_refused() {
     let (folder, path, plan) = copy_of_python();

@@ -4,8 +4,8 @@
 //! cargo run --release -p antinoise-ledger --example federation -- 1000000 1000 2000 100 10 1000000 20
 //! ```
 //!
-//! for USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS; more words: a folder that is kept, rounds between saves of the noise, and how
-//! many updates are clipped and summed in a round, 0 where none are told.
+//! The arguments are USERS COHORT ROUNDS MIN_SEP MOST DIM KILLS. Further arguments: a folder to keep, rounds
+//! between saves of the noise, and the number of updates that are clipped and summed in a round (default 0).
 
 mod simulation;
 
@@ -64,5 +64,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The folder of the life that this process is.
+/// The folder of the run of this process.
 const LIFE: &str = "ANTINOISE_LIFE";

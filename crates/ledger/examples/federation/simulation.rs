@@ -1,5 +1,5 @@
-//! A federation whose server is killed again and again: users of very different availability, rounds with the plan's noise, and a
-//! check of the ledger by SQL alone.
+//! A federation whose server is killed repeatedly: users of very different availability, rounds with the
+//! plan's noise, and a check of the ledger by SQL only.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use antinoise_noise::{AnyStream, Key, NoiseStream};
 use antinoise_plan::{Length, Plan, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 use rusqlite::{Connection, OpenFlags};
 
-/// What is simulated.
+/// The parameters of the simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Federation {
     pub users: usize,
@@ -21,9 +21,9 @@ pub struct Federation {
     pub min_sep: usize,
     pub most: usize,
     pub dim: usize,
-    /// Rounds between two times that the noise's state is saved.
+    /// Rounds between two saves of the noise's state.
     pub saved_every: usize,
-    /// Updates that are clipped and summed in a round, of those who are asked.
+    /// Number of updates of the cohort that are clipped and summed in a round.
     pub summed: usize,
 }
 
@@ -32,9 +32,9 @@ type Failed = Box<dyn std::error::Error>;
 const PLAN: &str = "plan.toml";
 const LEDGER: &str = "ledger.db";
 const NOISE: &str = "noise";
-/// One line a round: nanoseconds of ledger, of noise and of everything, and the peak of memory in KiB.
+/// One line per round: nanoseconds spent in the ledger, in noise and in total, and the peak of memory in KiB.
 const DIARY: &str = "diary";
-/// Step and number of every user who was charged, written after the charge: eight bytes each.
+/// Step and number of every charged user, written after the charge: eight bytes each.
 const CHARGED: &str = "charged";
 
 /// A generator for a simulation (splitmix64).
@@ -57,12 +57,12 @@ fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Names are all over the alphabet, as those of devices are.
+/// Names are spread over the alphabet, as names of devices are.
 fn name(user: u32) -> String {
     format!("{:016x}", mixed(u64::from(user) + 1))
 }
 
-/// Somebody who is there now: the r-th of all with a probability of about 1 / r (Zipf).
+/// A user who is available now: the r-th of all with a probability of about 1 / r (Zipf).
 fn available(users: usize, draws: &mut Draws) -> u32 {
     ((users as f64 + 1.0).powf(draws.unit()) as usize).clamp(1, users) as u32 - 1
 }
@@ -79,7 +79,8 @@ impl Federation {
         Ok(plan)
     }
 
-    /// One life of the server: from where the last one was killed to the end, or to its own.
+    /// One process of the server: from the point at which the last one was killed to the end of the run, or
+    /// until it is killed.
     pub fn live(&self, folder: &Path) -> Result<(), Failed> {
         let mut life = Life::begin(*self, folder)?;
         while life.ledger.step() < self.rounds {
@@ -88,7 +89,7 @@ impl Federation {
         Ok(())
     }
 
-    /// Lets lives be killed at random moments until `kills` are done, and one go on to the end. Gives the time of it all.
+    /// Kills processes at random moments until `kills` are done, and lets one finish. Returns the total time.
     pub fn kill(&self, folder: &Path, kills: usize, draws: &mut Draws, born: impl Fn() -> Child) -> Duration {
         let start = Instant::now();
         let mut moments: Vec<usize> = (0..kills).map(|_| draws.next() as usize % self.rounds).collect();
@@ -99,10 +100,10 @@ impl Federation {
                 assert!(child.try_wait().unwrap().is_none(), "a life ended by itself");
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // Up to about two rounds later, wherever it is then; opening a ledger is a moment too.
+            // Within about two rounds, at any point; opening a ledger counts too.
             let round = start.elapsed().as_secs_f64() / done(folder).max(1) as f64;
             std::thread::sleep(Duration::from_secs_f64(2.0 * round.min(0.5) * draws.unit()));
-            // Whether it ended by itself just now does not matter.
+            // It does not matter if the process ended normally at this moment.
             let _ = child.kill();
             child.wait().unwrap();
         }
@@ -113,7 +114,7 @@ impl Federation {
 
 /// Adds an update that is clipped to norm 1 to a sum.
 fn add_clipped(update: &[f32], sum: &mut [f64]) {
-    // Eight sums at once, which a processor adds together.
+    // Eight sums at a time, which a processor adds in parallel.
     let mut squares = [0.0; 8];
     for part in update.chunks_exact(8) {
         squares.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
@@ -126,7 +127,7 @@ fn lines(folder: &Path) -> String {
     std::fs::read_to_string(folder.join(DIARY)).unwrap_or_default()
 }
 
-/// Rounds that were written down.
+/// The rounds recorded in the diary.
 fn done(folder: &Path) -> usize {
     std::fs::metadata(folder.join(DIARY)).map_or(0, |found| found.len() as usize / LINE)
 }
@@ -140,14 +141,14 @@ struct Life {
     ledger: Ledger,
     noise: AnyStream,
     draws: Draws,
-    /// Updates that take turns: more than fit a cache.
+    /// Updates that are used in turn: more than fit in a cache.
     updates: Vec<Vec<f32>>,
     sum: Vec<f64>,
     out: Vec<f32>,
     model: Vec<f32>,
     diary: File,
     charged: File,
-    /// Of this life's opening, to be told with its first round.
+    /// Time of opening the ledger in this process, reported with its first round.
     before: [Duration; 3],
 }
 
@@ -163,7 +164,7 @@ impl Life {
         let mut noise = if begun {
             builder.resume_any(grid, &path)?
         } else {
-            // Before the ledger begins, so that none is without its noise.
+            // Before the ledger begins, so that no ledger is without its noise.
             let stream = builder.build_any(grid, Key::from_os()?)?;
             stream.save(&path)?;
             stream
@@ -204,7 +205,7 @@ impl Life {
             let asking = Instant::now();
             let may = self.ledger.eligible(names.iter().map(String::as_str));
             timed(asking);
-            // Eligible names are in the order of all: walk both.
+            // Eligible names are in the order of all users: both lists are walked together.
             let mut may = may.into_iter().peekable();
             for (user, name) in there.iter().zip(&names) {
                 if may.next_if(|next| std::ptr::eq(*next, name.as_str())).is_some()
@@ -223,7 +224,7 @@ impl Life {
         let told: Vec<u8> =
             cohort.iter().flat_map(|(user, _)| [step, *user]).flat_map(u32::to_le_bytes).collect();
         self.charged.write_all(&told)?;
-        // From here on gradients may be used.
+        // From this point on gradients may be used.
         self.sum.fill(0.0);
         (0..self.of.summed).for_each(|user| add_clipped(&self.updates[user % 16], &mut self.sum));
         let making = Instant::now();
@@ -248,14 +249,14 @@ impl Life {
     }
 }
 
-/// The most memory that this process had, in KiB; 0 where nobody tells.
+/// The peak of memory of this process, in KiB; 0 if the system does not report it.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// What became of it all.
+/// The results of the simulation.
 #[derive(Debug)]
 pub struct Account {
     pub seconds: f64,
@@ -289,7 +290,7 @@ impl std::fmt::Display for Account {
 }
 
 impl Federation {
-    /// Counts in the file by SQL, and holds it against what lives wrote down of whom they charged.
+    /// Counts participations in the file by SQL, and compares them with the charges that processes recorded.
     pub fn account(&self, folder: &Path) -> Result<Account, Failed> {
         let path = folder.join(LEDGER);
         let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

@@ -1,4 +1,4 @@
-//! What tests of the ledger share.
+//! Shared parts of the ledger's tests.
 #![allow(dead_code)] // each test uses its own part
 
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// A file for its owner alone, which packages and checkouts cannot keep.
+/// Makes a file accessible only to its owner, a mode that packages and checkouts do not preserve.
 pub fn private(path: &Path) {
     #[cfg(unix)]
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
 
-/// The ledger that Python made, and its plan, of users who take part twice, 3 steps apart.
+/// The ledger made by Python, and its plan for users who take part twice, 3 steps apart.
 pub fn copy_of_python() -> (TempDir, PathBuf, VerifiedPlan) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
@@ -25,7 +25,7 @@ pub fn copy_of_python() -> (TempDir, PathBuf, VerifiedPlan) {
     (folder, path, Plan::load(&data("plan.toml")).unwrap())
 }
 
-/// A plan over 8 steps, of users who take part twice, 3 steps apart, for so many examples.
+/// A plan over 8 steps for users who take part twice, 3 steps apart; `examples`: number of users.
 pub fn plan(cohort: usize) -> VerifiedPlan {
     plan_of(8, 3, 2, cohort)
 }
