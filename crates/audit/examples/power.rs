@@ -1,12 +1,12 @@
-//! How much of the stated mu the audit sees, of every class, schema and kind of release: a table for
-//! `docs/results/audit.md`.
+//! The fraction of the stated mu that the audit proves, for every class, schema and kind of release: a table
+//! for `docs/results/audit.md`.
 //!
 //! ```text
 //! cargo run --release -p antinoise-audit --example power [STEPS] [MU] [CLASS ...]
 //! ```
 //!
-//! It fails where an audit rejects, or sees less than nine tenths of the stated mu, or of what the releases
-//! let anyone see where that is less.
+//! Fails if an audit rejects, or proves less than nine tenths of the stated mu and of the mu that the
+//! releases can reveal.
 
 use antinoise_audit::{Claim, Real, Report, Settings, audit};
 use antinoise_mechanism::optimize::Objective;
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     "| {name} | {schema} | {word} | {mu_reachable:.3} | {mu_lower:.3} | {ratio:.3} | {runs} | {:.2} |",
                     report.seconds
                 );
-                // What is not released cannot be seen.
+                // Noise that is not released cannot be observed.
                 if ratio < LEAST * (mu_reachable / mu).min(1.0) || !report.accepted {
                     failed.push(format!("{name} {schema} {word}: {report:#?}"));
                 }

@@ -1,10 +1,8 @@
-//! Worst-case sequences: when one unit takes part and with which signs, so that C g is as long as possible.
+//! Worst-case sequences: the steps and signs of one unit's participations that maximise the norm of C g.
 //!
 //! > maximise |C g| over g with entries +1 or -1 on the steps of one pattern of the schema, 0 elsewhere.
 //!
-//! |C g|^2 is convex in g, so that each round of g <- argmax over patterns and signs of <C^T C g, g'> does not lower
-//! it: one product with C, one with its transpose, and the best pattern for given weights, which is found exactly for
-//! every schema. For few steps all patterns and signs are tried instead. The result is a lower bound on the sensitivity.
+//! |C g|^2 is convex in g, so that a round g <- argmax over patterns and signs of <C^T C g, g'> never decreases it. A round costs one product with C, one with its transpose, and the best pattern for given weights, which is found exactly for every schema. For few steps all patterns and signs are tried instead. The result is a lower bound on the sensitivity.
 
 use antinoise_mechanism::Participation;
 
@@ -14,15 +12,15 @@ use crate::random::Random;
 /// (step, sign) of each participation, in the order of steps.
 pub(crate) type Sequence = Vec<(usize, f64)>;
 
-/// Steps up to which every pattern and sign is tried.
+/// The maximum number of steps for which every pattern and sign is tried.
 const MOST_ENUMERATED: usize = 9;
-/// Rounds of ascent from one start; it ends by itself, usually within ten.
+/// Maximum number of rounds of an ascent, which usually converges within ten.
 const MOST_ROUNDS: usize = 40;
-/// Starts drawn at random, beside the densest patterns with equal and with alternating signs.
+/// Random starts, in addition to the densest patterns with equal and with alternating signs.
 const RANDOM_STARTS: usize = 8;
-/// Products with C^T C that bring a vector near the one with the longest image.
+/// Number of power iterations with C^T C towards the vector with the longest image.
 const POWER_ITERATIONS: usize = 60;
-/// Densest patterns that the ascent starts from: so many phases, spread evenly.
+/// Maximum number of densest patterns from which ascents start, with evenly spread phases.
 const MOST_PHASES: usize = 16;
 
 /// |C g|.
@@ -30,7 +28,7 @@ pub(crate) fn length(operator: &Operator, sequence: &Sequence, steps: usize) -> 
     norm(&operator.apply(&vector(sequence, steps)))
 }
 
-/// g with an entry a step.
+/// The sequence as a vector g with one entry per step.
 pub(crate) fn vector(sequence: &Sequence, steps: usize) -> Vec<f64> {
     let mut g = vec![0.0; steps];
     sequence.iter().for_each(|&(t, sign)| g[t] = sign);
@@ -41,12 +39,12 @@ fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The densest pattern, every sign +.
+/// The densest pattern, with positive signs.
 pub(crate) fn densest(schema: &Participation, steps: usize) -> Sequence {
     positive(phase(schema, steps, 0))
 }
 
-/// A pattern and signs drawn at random.
+/// A random pattern with random signs.
 pub(crate) fn drawn(schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
     let pattern = match schema {
         Participation::Single => vec![random.below(steps)],
@@ -64,7 +62,7 @@ pub(crate) fn drawn(schema: &Participation, steps: usize, random: &mut Random) -
     pattern.into_iter().map(|t| (t, random.sign())).collect()
 }
 
-/// The longest C g that is found, and g.
+/// The sequence g with the longest C g found, and the length.
 pub(crate) fn longest(
     operator: &Operator,
     schema: &Participation,
@@ -97,8 +95,8 @@ fn starts(operator: &Operator, schema: &Participation, steps: usize, random: &mu
     starts
 }
 
-/// The best pattern and signs for the vector whose image is longest, signs and patterns apart: ascent by signs alone
-/// stops where neighbouring runs of equal signs do not match each other.
+/// The best pattern and signs for the vector with the longest image. Ascents from other starts can stop where
+/// neighbouring runs of equal signs do not match.
 fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
     let mut g: Vec<f64> = (0..steps).map(|_| random.sign()).collect();
     for _ in 0..POWER_ITERATIONS {
@@ -109,7 +107,7 @@ fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &
     follow(schema, &g)
 }
 
-/// The pattern and signs with the largest product with `weights`.
+/// The pattern and signs that maximise the product with `weights`.
 fn follow(schema: &Participation, weights: &[f64]) -> Sequence {
     let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
     let pattern = heaviest(schema, &magnitudes);
@@ -140,7 +138,7 @@ fn positive(pattern: Vec<usize>) -> Sequence {
     pattern.into_iter().map(|t| (t, 1.0)).collect()
 }
 
-/// How many patterns [`phase`] knows.
+/// Number of patterns of [`phase`].
 fn phases(schema: &Participation, steps: usize) -> usize {
     match schema {
         Participation::Single => steps,
@@ -152,8 +150,8 @@ fn phases(schema: &Participation, steps: usize) -> usize {
     }
 }
 
-/// The pattern as dense as the schema allows that starts at step `phase`; of listed ones that with this number. Of
-/// patterns that begin after the steps that are looked at, the last step is used instead.
+/// The densest pattern that starts at step `phase`; for listed patterns, the one with this index, restricted
+/// to the audited steps.
 fn phase(schema: &Participation, steps: usize, phase: usize) -> Vec<usize> {
     let pattern: Vec<usize> = match schema {
         Participation::Single => vec![phase],
@@ -169,7 +167,7 @@ fn phase(schema: &Participation, steps: usize, phase: usize) -> Vec<usize> {
     pattern
 }
 
-/// The pattern whose weights, none negative, have the largest sum.
+/// The pattern with the largest sum of the (non-negative) weights.
 fn heaviest(schema: &Participation, weights: &[f64]) -> Vec<usize> {
     let steps = weights.len();
     if let Participation::MinSep { min_sep, max_participations } = schema {
@@ -180,7 +178,8 @@ fn heaviest(schema: &Participation, weights: &[f64]) -> Vec<usize> {
     phase(schema, steps, best.expect("a schema has a pattern"))
 }
 
-/// The same for steps at least `b` apart, at most `k` of them: M\[l\]\[t\] = max(w_t + M\[l - 1\]\[t + b\], M\[l\]\[t + 1\]).
+/// The heaviest pattern with steps at least `b` apart, at most `k` of them: M\[l\]\[t\] = max(w_t + M\[l -
+/// 1\]\[t + b\], M\[l\]\[t + 1\]).
 fn heaviest_apart(weights: &[f64], b: usize, k: usize) -> Vec<usize> {
     let n = weights.len();
     let mut taken = vec![vec![false; n]; k];
@@ -230,7 +229,8 @@ fn enumerated(schema: &Participation, steps: usize) -> Vec<Sequence> {
 mod tests {
     use super::*;
 
-    /// Differences have their longest image under alternating signs, which no all-positive start shows.
+    /// Differences have their longest image under alternating signs, which a start with positive signs does
+    /// not find.
     #[test]
     fn signs_are_found() {
         for steps in [8, 40] {

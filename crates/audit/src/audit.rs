@@ -1,4 +1,4 @@
-//! The audit: the tests and the verdict.
+//! The audit: all tests and the verdict.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::training::{self, TrainingUnderAudit};
 use crate::{Claim, Error, UnderAudit, law, sums};
 
-/// The allowance for rounding between two computations of one figure.
+/// Tolerance for rounding between two computations of one figure.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Tests `mechanism` against `claim`.
@@ -20,8 +20,8 @@ pub fn audit(claim: &Claim, mechanism: &mut dyn UnderAudit, settings: &Settings)
     audit_with(claim, mechanism, settings, None, &mut |_, _| ())
 }
 
-/// Tests `mechanism` against `claim`, and `training` against its plan; `watch` is told before each run how
-/// many of how many are done.
+/// Tests `mechanism` against `claim`, and `training` against its plan. Calls `watch(run, runs)` before each
+/// run: `run` of `runs` runs are done.
 ///
 /// # Errors
 /// As [`audit`], and when the training fails to run.

@@ -7,7 +7,8 @@ use antinoise_train::model::Model;
 
 use crate::Error;
 
-/// The inputs of gradients. The audit chooses all of them, as an adversary who knows everything but the noise.
+/// The inputs of gradients, all chosen by the audit: it acts as an adversary who knows everything except the
+/// noise.
 #[derive(Debug)]
 pub struct Data {
     model: Model,
@@ -16,7 +17,7 @@ pub struct Data {
     number: u64,
 }
 
-/// How many [`Data`] there were.
+/// Number of [`Data`] values made so far.
 static DATA: AtomicU64 = AtomicU64::new(0);
 
 impl Data {
@@ -29,17 +30,17 @@ impl Data {
         &self.model
     }
 
-    /// One number a parameter.
+    /// The parameters.
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
 
-    /// The examples that batches are taken from.
+    /// The examples of which batches consist.
     pub fn examples(&self) -> &Examples {
         &self.examples
     }
 
-    /// No two of a process have the same number.
+    /// A number that is unique within the process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -50,32 +51,32 @@ pub trait UnderAudit {
     /// The sum of a batch's clipped gradients to which the noise is added.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be computed.
     fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error>;
 
-    /// Begins run number `run`, over `dim` coordinates, shared out among so many processes. Runs are
-    /// independent of each other; the number of processes changes no bit of a release.
+    /// Starts run number `run` over `dim` coordinates, which are divided among `processes` processes. Runs
+    /// are independent of each other; the number of processes does not change a bit of a release.
     ///
     /// # Errors
-    /// When the mechanism cannot be built.
+    /// If the mechanism cannot be built.
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error>;
 
-    /// Whether a run of the same number has the same noise when it is begun again: such runs are compared bit
-    /// for bit. A mechanism that takes a new key for each run does not repeat itself.
+    /// Whether a repeated run with the same number has the same noise; such runs are compared bit for bit.
+    /// Return false for a mechanism that takes a new key for each run.
     fn repeats(&self) -> bool {
         true
     }
 
-    /// Ends every process of the run; new ones continue from what they saved in files. No bit of the
-    /// following releases changes.
+    /// Ends every process of the run; new processes continue from saved files. This changes no bit of later
+    /// releases.
     ///
     /// # Errors
-    /// When nothing could be saved or resumed.
+    /// If a state cannot be saved or resumed.
     fn interrupt(&mut self) -> Result<(), Error>;
 
-    /// The release of the run's next step: the sum over `batch`, and noise.
+    /// The release of the run's next step: the sum over `batch`, plus noise.
     ///
     /// # Errors
-    /// When there is no further step.
+    /// If there is no further step.
     fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error>;
 }

@@ -1,4 +1,4 @@
-//! The claim about a mechanism, as numbers, which the audit tests.
+//! The claim about a mechanism, in numbers, which the audit tests.
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
@@ -6,8 +6,9 @@ use antinoise_plan::{ReleaseKind, SUM_ALLOWANCE, VerifiedPlan};
 
 use crate::Error;
 
-/// The claim: the releases are G + C^-1 Z, Z of independent normals of standard deviation `noise_std`; no unit moves
-/// a sum G by more than `widened_clip_norm`; and the run is `mu`-GDP for any unit of the schema.
+/// The claim: the releases are G + C^-1 Z, where Z is independent normals of standard deviation `noise_std`;
+/// the l2 sensitivity of a sum G to one unit is at most `widened_clip_norm`; and the run is `mu`-GDP for
+/// every unit of the schema.
 ///
 /// ```
 /// use antinoise_audit::Claim;
@@ -26,36 +27,37 @@ use crate::Error;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// C.
+    /// The strategy C.
     pub strategy: AnyStrategy,
-    /// Pi.
+    /// The participation schema Pi.
     pub participation: Participation,
-    /// Which datasets are compared.
+    /// The neighbouring relation of data sets.
     pub adjacency: Adjacency,
-    /// The l2 norm that gradients are clipped to.
+    /// The l2 norm to which gradients are clipped.
     pub clip_norm: f64,
-    /// The most that one example moves a sum, in l2 norm: the clip norm and what rounding adds.
+    /// An upper bound on the change of a sum by one example, in l2 norm: the clip norm with rounding errors.
     pub widened_clip_norm: f64,
-    /// Standard deviation of seed noise.
+    /// The standard deviation of seed noise.
     pub noise_std: f64,
-    /// The privacy that is claimed: mu-GDP.
+    /// The claimed privacy: mu-GDP.
     pub mu: f64,
-    /// The grid that sums and noise are rounded to; without one they are added in floating point.
+    /// The grid to which sums and noise are rounded; `None` for sums in floating point.
     pub grid: Option<Grid>,
 }
 
-/// Coordinates that the grid of a strategy without a plan is made for.
+/// Number of coordinates for which the grid of a strategy without a plan is made.
 const DIM: usize = 1 << 20;
-/// What that grid may add to the clip norm, and what coefficients in single precision may add to the sensitivity.
+/// Bounds on the relative increase of the clip norm by that grid, and of the sensitivity by coefficients in
+/// single precision.
 const GRID_INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
 const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
 
 impl Claim {
-    /// The claim of `plan` about its mechanism: 1/sigma-GDP. For a plan whose sampling amplifies, it is the claim about one
-    /// participation at a known step: the sampler and its accountant are not audited.
+    /// The claim of `plan` about its mechanism: 1/sigma-GDP. For a plan with amplification by sampling, this
+    /// is the claim about one participation at a known step: the sampler and its accountant are not audited.
     ///
     /// # Errors
-    /// When its grid has no power of two for a spacing, which no verified plan's has.
+    /// If the plan's grid is invalid, which no verified plan's is.
     pub fn of_plan(plan: &VerifiedPlan) -> Result<Self, Error> {
         Ok(Self {
             strategy: plan.strategy.clone(),
@@ -69,11 +71,11 @@ impl Claim {
         })
     }
 
-    /// The claim about `strategy` with seed noise of `noise_multiplier` times its sensitivity, for clip norm 1 and, on a
-    /// grid, up to 2^20 coordinates.
+    /// The claim about `strategy` with seed noise of `noise_multiplier` times its sensitivity, for clip norm
+    /// 1 and, on a grid, up to 2^20 coordinates.
     ///
     /// # Errors
-    /// When the multiplier is not positive, or the schema is not valid for the strategy.
+    /// If the multiplier is not positive, or the schema is invalid for the strategy.
     pub fn of_strategy(
         strategy: AnyStrategy,
         participation: Participation,

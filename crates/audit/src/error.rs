@@ -7,10 +7,10 @@ pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// The strategy is not valid, or too large to write out.
+    /// The strategy is invalid, or too large to be written as a matrix.
     #[error(transparent)]
     Mechanism(#[from] antinoise_mechanism::Error),
-    /// The plan does not hold.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
     /// The noise could not be made.
@@ -19,7 +19,7 @@ pub enum Error {
     /// Gradients could not be clipped and summed.
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
-    /// There is no folder for checkpoints.
+    /// A folder for checkpoints could not be made.
     #[error("a folder for the checkpoints of an audit cannot be made: {0}")]
     Io(#[from] std::io::Error),
     /// The strategy's noise has a singular covariance, so it cannot be whitened.
@@ -28,7 +28,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the caller's input is at fault.
+    /// Whether the caller's input is the cause.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,

@@ -1,4 +1,5 @@
-//! The law of the noise: W (R - G) / nu must be independent standard normals, over steps, coordinates and runs.
+//! The law of the noise: W (R - G) / nu must be independent standard normals, across steps, coordinates and
+//! runs.
 
 use antinoise_mechanism::toeplitz::correlate;
 use rayon::prelude::*;
@@ -7,26 +8,26 @@ use crate::operator::Operator;
 use crate::report::Test;
 use crate::stats::{chi_squared_score, normal_quantile, normal_tail};
 
-/// Numbers of each run that are kept to be compared with those of other runs.
+/// Numbers kept of each run, for comparisons with other runs.
 const KEPT: usize = 1 << 17;
-/// Numbers whose distribution is tested.
+/// Maximum number of numbers whose distribution is tested.
 const SAMPLED: usize = 1 << 20;
 
-/// How many tests [`Law::tests`] makes.
+/// Number of tests of [`Law::tests`].
 pub(crate) const TESTS: usize = 7;
 
-/// The statistics of the runs so far that the tests need.
+/// The statistics of the runs so far.
 pub(crate) struct Law {
     steps: usize,
     dim: usize,
     runs: usize,
-    /// Sum of squares, by step.
+    /// The sum of squares of each step.
     squares: Vec<f64>,
-    /// Sum of products of numbers so many steps apart.
+    /// For each lag, the sum of products of numbers that are `lag` steps apart.
     products: Vec<f64>,
-    /// <u, v> and |u|^2, u and v every other coordinate.
+    /// (<u, v>, |u|^2), where u and v are the even and the odd coordinates.
     neighbours: (f64, f64),
-    /// The same for both halves of the coordinates.
+    /// (<u, v>, |u|^2), where u and v are the two halves of the coordinates.
     halves: (f64, f64),
     kept: Vec<Vec<f64>>,
     sample: Vec<f64>,
@@ -47,7 +48,7 @@ impl Law {
         }
     }
 
-    /// Adds a run: R - G of each coordinate, an entry a step.
+    /// Adds a run; `residuals`: R - G of each coordinate, with one entry per step.
     pub(crate) fn add(&mut self, whitening: &Operator, noise_std: f64, residuals: &[Vec<f64>]) {
         let whiten = |residual: &Vec<f64>| -> Vec<f64> {
             whitening.apply(residual).into_iter().map(|x| x / noise_std).collect()
@@ -72,7 +73,7 @@ impl Law {
         self.runs += 1;
     }
 
-    /// Every test at false alarm `alpha`.
+    /// All tests, each with false-alarm probability `alpha`.
     pub(crate) fn tests(&mut self, alpha: f64) -> Vec<Test> {
         let each = (self.dim * self.runs) as f64;
         let both_sides = |comparisons: usize| normal_quantile(0.5 * alpha / comparisons as f64);
@@ -91,10 +92,10 @@ impl Law {
         ]
     }
 
-    /// The largest sum of products at any lag, as a part of what the claim allows.
+    /// The largest sum of products over all lags, relative to the bound under the claim.
     ///
-    /// The sum is a quadratic form z^T A z with |A|_F^2 = N / 2 for N products and |A| <= 1: above
-    /// sqrt(2 N x) + 2 x, or below minus that, with probability at most e^-x each (Laurent and Massart, Lemma 1).
+    /// The sum is a quadratic form z^T A z with |A|_F^2 = N / 2 for N products and |A| <= 1: above sqrt(2 N
+    /// x) + 2 x, or below minus that, with probability at most e^-x each (Laurent and Massart, Lemma 1).
     fn lags(&self, alpha: f64) -> f64 {
         if self.steps == 1 {
             return 0.0;
@@ -107,7 +108,7 @@ impl Law {
         largest_magnitude((1..self.steps).map(part))
     }
 
-    /// <u, v> / |u| is standard normal for independent u and v.
+    /// Tests that <u, v> / |u| is standard normal, as it is for independent u and v.
     fn between_runs(&self, alpha: f64) -> Test {
         let pairs: Vec<(usize, usize)> =
             (0..self.runs).flat_map(|i| (i + 1..self.runs).map(move |j| (i, j))).collect();
@@ -120,8 +121,8 @@ impl Law {
         Test::new("correlation between runs", largest_magnitude(pairs.iter().map(score)), threshold)
     }
 
-    /// sup |F_n - Phi| is above sqrt(ln(2 / alpha) / 2n) with probability at most alpha (Dvoretzky, Kiefer, Wolfowitz;
-    /// Massart).
+    /// Tests the distribution: sup |F_n - Phi| exceeds sqrt(ln(2 / alpha) / 2n) with probability at most
+    /// alpha (Dvoretzky, Kiefer, Wolfowitz; Massart).
     fn distribution(&mut self, alpha: f64) -> Test {
         self.sample.sort_unstable_by(f64::total_cmp);
         let n = self.sample.len() as f64;

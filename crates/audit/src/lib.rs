@@ -1,20 +1,21 @@
 //! An audit of private mechanisms as black boxes.
 //!
-//! A [`Claim`] says what the releases R (steps x dim) of a mechanism are: R = G + C^-1 Z, G the sums of clipped
-//! gradients, Z independent N(0, nu^2), and mu-GDP for every unit that a schema allows. [`audit`] looks for the
-//! sequences of gradients that come nearest to breaking it, runs them and their neighbours through the mechanism under
-//! audit, which implements [`UnderAudit`], and tests
+//! A [`Claim`] describes the releases R (steps x dim) of a mechanism: R = G + C^-1 Z, where G is the sums of
+//! clipped gradients and Z is independent N(0, nu^2), with mu-GDP for every unit that a schema allows.
+//! [`audit`] searches for sequences of gradients that come closest to violating the claim, runs them and
+//! their neighbours through the mechanism under audit, which implements [`UnderAudit`], and tests
 //!
-//! - that no sequence found moves C G farther than mu nu;
-//! - that no example moves a sum farther than the clip norm (with rounding), whatever the other examples are;
+//! - that no sequence found changes C G by more than mu nu;
+//! - that no example changes a sum by more than the clip norm (with rounding), whatever the other examples
+//!   are;
 //! - that neither processes nor interruptions change a bit;
-//! - that C (R - G) / nu are independent standard normals, over steps, coordinates and runs;
+//! - that C (R - G) / nu are independent standard normals, across steps, coordinates and runs;
 //! - that the most powerful test does not distinguish neighbours better than mu-GDP allows;
-//! - of a plan's training ([`TrainingUnderAudit`]): its batches, that a release less its noise is the clipped
-//!   sum, that the optimizer sees nothing else, and that it continues as it was.
+//! - for a plan's training ([`TrainingUnderAudit`]): its batches, that a release minus its noise is the
+//!   clipped sum, that the optimizer sees nothing else, and that it resumes without changes.
 //!
-//! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is no proof: see
-//! `docs/audit.md`.
+//! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is not a proof:
+//! see `docs/audit.md`.
 //!
 //! ```
 //! use antinoise_audit::{Claim, Real, Settings, audit};
@@ -40,8 +41,8 @@
 //!
 //! # Layers
 //!
-//! From the ground up; a file uses only what is above its line. `scripts/layers.py` holds every file to it. Claim and
-//! mechanism meet in `scene`; the tests themselves see only sums and releases.
+//! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks. Claim
+//! and mechanism meet in `scene`; the tests themselves see only sums and releases.
 //!
 //! ```layers
 //! error, random, stats, report: errors; random numbers; quantiles; figures and their verdict

@@ -1,39 +1,41 @@
-//! Distinguishing neighbours: the most powerful test, and the lower bound on mu that follows.
+//! Distinguishing neighbours: the most powerful test, and the lower bound on mu that follows from it.
 //!
-//! A unit that follows the sequence g moves W R by clip_norm W g, so that
+//! A unit that follows the sequence g changes W R by clip_norm W g, so that
 //!
 //! > T = <W R, q> / (nu |q|),   q = W g,
 //!
-//! is normal with variance 1, and the means of neighbours are clip_norm |q| / nu apart (twice that where one
-//! unit replaces another): it is the likelihood ratio, and no test is more powerful. The guess is that the
-//! unit took part where T is above the middle of the two means.
+//! is normal with variance 1, and the means for neighbours differ by clip_norm |q| / nu (twice that if one
+//! unit replaces another). T is the log-likelihood ratio up to an affine map, so that no test is more
+//! powerful. The guess is that the unit took part if T exceeds the midpoint of the two means.
 //!
-//! Whatever the mechanism is, if it is mu-GDP then guesses that err with rates a and b have a + b >= 2
-//! Phi(-mu / 2). So of as many units that take part as units that do not, at most Phi(mu / 2) of the guesses
-//! are right on average, and the share of right ones bounds mu from below. Only the experiments' independence
-//! is assumed, and nothing about the law of T.
+//! For any mu-GDP mechanism, guesses with error rates a and b satisfy a + b >= 2 Phi(-mu / 2). So with
+//! equally many units that take part and that do not, at most a fraction Phi(mu / 2) of the guesses is right
+//! on average, and the fraction of right guesses bounds mu from below. This assumes only that experiments are
+//! independent, and nothing about the law of T.
 
 use crate::attack::{Sequence, length, vector};
 use crate::operator::Operator;
 use crate::report::Test;
 use crate::stats::{binomial_lower_bound, binomial_upper_tail, normal_quantile, normal_tail};
 
-/// One sequence, with the guesses about the units that follow it.
+/// One sequence, with the guesses about its units.
 pub(crate) struct Experiment {
     name: &'static str,
-    /// W^T q / (nu |q|): T is the sum over steps of these times R.
+    /// W^T q / (nu |q|): T is the sum over steps of these weights times R.
     pub(crate) weights: Vec<f64>,
-    /// The middle of the two means of T.
+    /// The midpoint of the two means of T.
     middle: f64,
-    /// How far they are apart: mu of a mechanism that is what it claims to be, for this sequence.
+    /// The difference of the two means: mu of a mechanism that satisfies its claim exactly, for this
+    /// sequence.
     pub(crate) apart: f64,
-    /// Guesses, as many of units that took part as of units that did not, and right ones.
+    /// The number of guesses, half of them about units that took part, and the number of right guesses.
     guesses: usize,
     right: usize,
 }
 
 impl Experiment {
-    /// A unit adds `with` times g to R if it takes part, and `without` times g if it does not.
+    /// An experiment with a unit that adds `with` times g to R if it takes part, and `without` times g if it
+    /// does not.
     pub(crate) fn new(
         name: &'static str,
         sequence: &Sequence,
@@ -52,11 +54,13 @@ impl Experiment {
 
     pub(crate) fn add(&mut self, takes_part: bool, statistic: f64) {
         self.guesses += 1;
-        // NaN is no right guess of a unit that took part, and the tests of the noise reject it.
+        // A NaN never counts as a right guess for a unit that took part, and the tests of the noise reject
+        // it.
         self.right += usize::from((statistic > self.middle) == takes_part);
     }
 
-    /// A lower bound on mu at confidence 1 - alpha: 2 Phi^-1 of a bound on the chance of a right guess.
+    /// A lower bound on mu at confidence 1 - alpha: 2 Phi^-1 of a lower bound on the probability of a right
+    /// guess.
     pub(crate) fn mu_lower(&self, alpha: f64) -> f64 {
         mu_of_chance(binomial_lower_bound(self.guesses, self.right, alpha))
     }
@@ -66,18 +70,18 @@ impl Experiment {
     }
 }
 
-/// mu of which Phi(mu / 2) is `chance`; 0 below one half.
+/// The mu with Phi(mu / 2) = `chance`; 0 for a chance below one half.
 fn mu_of_chance(chance: f64) -> f64 {
     if chance > 0.5 { 2.0 * normal_quantile(1.0 - chance) } else { 0.0 }
 }
 
-/// Most experiments that [`experiments_for`] asks for.
+/// Maximum result of [`experiments_for`].
 const MOST_EXPERIMENTS: usize = 1 << 26;
-/// Standard deviations below their expectation at which right guesses are still to suffice.
+/// Number of standard deviations by which right guesses may fall below their expectation and still suffice.
 const UNLUCKY: f64 = 3.0;
 
-/// The number of experiments of a mechanism that is `mu`-GDP, half of them with the unit, that show `wanted`,
-/// less than mu, at confidence 1 - alpha, but in one of 700 audits.
+/// Number of experiments on a mechanism that is exactly `mu`-GDP, half of them with the unit, that prove
+/// `wanted` < mu at confidence 1 - alpha in all but one of 700 audits.
 pub(crate) fn experiments_for(mu: f64, wanted: f64, alpha: f64) -> usize {
     let chance = normal_tail(-0.5 * mu);
     let wanted = normal_tail(-0.5 * wanted);
@@ -103,8 +107,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Guesses of a mechanism that is exactly mu-GDP: the bound is above mu as rarely as it says, and with as
-    /// many experiments as are asked for it is above what is wanted.
+    /// Guesses for a mechanism that is exactly mu-GDP: the bound exceeds mu as rarely as stated, and with the
+    /// computed number of experiments it exceeds the wanted mu.
     #[test]
     fn bounds_hold_as_often_as_they_say_and_are_sharp() {
         let mut random = Random(3);
@@ -126,7 +130,7 @@ mod tests {
                 above += usize::from(lower > mu);
                 assert!(lower >= 0.89 * mu, "{mu}: {lower} of {n}");
             }
-            // Binomial(40, 0.02) is above 5 once in 10,000.
+            // Binomial(40, 0.02) exceeds 5 with probability 1e-4.
             assert!(above <= 5, "{mu}: {above}");
         }
     }

@@ -1,14 +1,14 @@
-//! Sums of batches that occurred: most steps of a run, and all runs, have the same few batches.
+//! A cache of sums: most steps of a run, and all runs, have the same few batches.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::{Data, Error};
 
-/// Sums that are kept at most.
+/// Maximum number of cached sums.
 const MOST: usize = 1 << 12;
 
-/// Sums, by data and batch.
+/// Sums by data and batch.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(HashMap<u64, Known>);
 
@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl Memo {
-    /// The sum of `batch`, made by `make` where it is not known.
+    /// The sum of `batch`, computed by `make` if it is not cached.
     pub(crate) fn of(
         &mut self,
         data: &Data,
@@ -43,7 +43,7 @@ impl Memo {
     }
 }
 
-/// A hash that is quick beside a release; the batches themselves are compared.
+/// A hash function that is fast compared with a release; hits are verified by comparing the batches.
 fn mixed(hash: u64, &example: &usize) -> u64 {
     (hash.rotate_left(5) ^ example as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
 }

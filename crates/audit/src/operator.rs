@@ -1,9 +1,9 @@
-//! C as a linear map, and the map that turns correlated noise back into independent noise.
+//! C as a linear map, and the map that whitens correlated noise.
 //!
-//! For square C that is C itself. A tree or a circulant has more rows than columns: its noise N Z, with N C = I, has
-//! covariance N N^T, and W with W^T W = (N N^T)^-1 whitens it. W loses no information about N Z, and
-//! |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All of it is lower triangular: the first steps are
-//! whitened by the leading block.
+//! For square C the whitening map W is C itself. A tree or a circulant has more rows than columns: its noise
+//! N Z, with N C = I, has covariance N N^T, and W with W^T W = (N N^T)^-1 whitens it. W loses no information
+//! about N Z, and |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All these maps are
+//! lower triangular: the first steps are whitened by the leading block.
 
 use antinoise_linear::{Matrix, inverse, lower_factor, product};
 use antinoise_mechanism::toeplitz::multiply;
@@ -11,29 +11,30 @@ use antinoise_mechanism::{Encoder, Recursion};
 
 use crate::Error;
 
-/// Most steps of a strategy that has to be written out as a matrix of more rows than columns.
+/// Maximum number of steps for a strategy that has to be written as an explicit matrix with more rows than
+/// columns.
 pub(crate) const MOST_RECTANGULAR: usize = 1024;
 
-/// A linear map of vectors with an entry a step; its leading block is applied to shorter vectors.
+/// A linear map of vectors with one entry per step; to shorter vectors its leading block is applied.
 #[derive(Debug)]
 pub(crate) enum Operator {
-    /// By the first column.
+    /// Toeplitz, given by the first column.
     Toeplitz(Vec<f64>),
-    /// T diag(scales).
+    /// T diag(scales), where T is Toeplitz.
     Scaled { coefficients: Vec<f64>, scales: Vec<f64> },
-    /// Entry (t, t - tau) at t bands + tau.
+    /// Banded; entry (t, t - tau) is at index t * bands + tau.
     Banded { bands: usize, rows: Vec<f64> },
-    /// Square and lower triangular, or of more rows than columns.
+    /// Square and lower triangular, or with more rows than columns.
     Dense(Matrix),
-    /// The block, repeated along the diagonal.
+    /// Block diagonal: `block` repeated every `period` steps.
     Stamped { block: Box<Operator>, period: usize },
 }
 
 impl Operator {
-    /// The map that whitens the noise that `recursion` makes for `encoder`, over `steps` steps.
+    /// The map that whitens the noise of `recursion` for `encoder`, over `steps` steps.
     ///
     /// # Errors
-    /// When the noise has a singular covariance.
+    /// If the noise has a singular covariance.
     pub(crate) fn whitening(encoder: &Encoder, recursion: &Recursion, steps: usize) -> Result<Self, Error> {
         if let (Encoder::Stamped { block, period, .. }, Recursion::Restarted { inner, period: same }) =
             (encoder, recursion)
@@ -53,7 +54,7 @@ impl Operator {
         }
     }
 
-    /// `encoder` as it stands, its first `steps` columns.
+    /// The first `steps` columns of `encoder`.
     pub(crate) fn of(encoder: &Encoder, steps: usize) -> Self {
         match encoder {
             Encoder::Toeplitz { coefficients, .. } => Self::Toeplitz(coefficients.clone()),
@@ -95,7 +96,7 @@ impl Operator {
         }
     }
 
-    /// C^T y, for y = C x of an x with `steps` entries.
+    /// C^T y, where y = C x for an x with `steps` entries.
     pub(crate) fn adjoint(&self, y: &[f64], steps: usize) -> Vec<f64> {
         match self {
             Self::Toeplitz(c) => {
@@ -128,7 +129,7 @@ impl Operator {
         }
     }
 
-    /// Entries of C x for an x with `steps` entries.
+    /// Number of entries of C x for an x with `steps` entries.
     fn rows(&self, steps: usize) -> usize {
         match self {
             Self::Dense(c) if !is_square(c) => c.nrows(),
@@ -141,7 +142,7 @@ impl Operator {
     }
 }
 
-/// Whether a strategy's noise is whitened by a matrix that has to be made: only where C has more rows than columns.
+/// Whether whitening a strategy's noise needs an explicit matrix: only if C has more rows than columns.
 pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
     match encoder {
         Encoder::Toeplitz { .. }
@@ -165,7 +166,7 @@ fn is_lower_square(c: &Matrix) -> bool {
     is_square(c) && (0..c.ncols()).all(|j| (0..j).all(|i| c[(i, j)] == 0.0))
 }
 
-/// N, steps x seeds.
+/// N: steps x seeds.
 fn noise_matrix(recursion: &Recursion, steps: usize) -> Matrix {
     let seeds = recursion.seeds(steps);
     match recursion {

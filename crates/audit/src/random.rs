@@ -1,4 +1,4 @@
-//! Random numbers for patterns and signs of an attack. They protect nothing, so a small generator is enough.
+//! Random patterns and signs for attacks. They protect nothing, so a small generator suffices.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -12,12 +12,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`, which is far below 2^64: its bias does not matter here.
+    /// A number below `bound`, which is far below 2^64, so that the bias does not matter.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// One of `steps` steps that is not the first, if there is another.
+    /// A random step other than the first, if there is another.
     pub(crate) fn midway(&mut self, steps: usize) -> usize {
         if steps > 1 { 1 + self.below(steps - 1) } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! The real mechanism, built from a claim: train's clipping and sums, noise's streams.
+//! The real mechanism, built from a claim: clipping and sums of the train crate, streams of the noise crate.
 
 use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, Shard, StreamBuilder};
 use antinoise_train::clip::clipped_sum;
@@ -7,19 +7,19 @@ use tempfile::TempDir;
 use crate::memo::Memo;
 use crate::{Claim, Data, Error, UnderAudit};
 
-/// The real mechanism, one key for all of its runs.
+/// The real mechanism, with one key for all of its runs.
 #[derive(Debug)]
 pub struct Real {
     claim: Claim,
     seed: u64,
     sums: Memo,
-    /// What makes each process's stream, and the stream.
+    /// Each process's stream, and its builder for resumption.
     processes: Vec<(StreamBuilder, AnyStream)>,
     released: Vec<f32>,
 }
 
 impl Real {
-    /// The mechanism of `claim`, its key made from `seed`: the noise of an audit protects nothing.
+    /// The mechanism of `claim`, with a key made from `seed`: the noise of an audit protects nothing.
     pub fn new(claim: Claim, seed: u64) -> Self {
         Self { claim, seed, sums: Memo::default(), processes: Vec::new(), released: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl UnderAudit for Real {
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error> {
         let Claim { strategy, noise_std, grid, .. } = &self.claim;
         let whole = NoiseStream::builder(strategy.recursion()?, strategy.steps(), dim, *noise_std);
-        // So few coordinates that threads would only wait for each other.
+        // With so few coordinates, threads would only wait for each other.
         let whole = whole.threads(1).run(RunId::from(run));
         let key = Key::from_seed_insecure(self.seed);
         let process = |index| -> Result<_, Error> {

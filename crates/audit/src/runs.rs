@@ -1,4 +1,4 @@
-//! All runs of the mechanism, and what is learnt from each.
+//! All runs of the mechanism, and the statistics of each.
 
 use std::rc::Rc;
 
@@ -11,18 +11,18 @@ use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::{Error, UnderAudit};
 
-/// Part of the stated mu that the neighbours are to show.
+/// Fraction of the stated mu that guesses about neighbours should prove.
 const WANTED: f64 = 0.91;
-/// Where they are too near for that, the least part, and of how much of their distance that may be; else this
-/// part of their distance.
+/// If neighbours are too close for that: the minimum fraction of the stated mu, allowed up to this fraction
+/// of their distance; otherwise a fraction of their distance.
 const LEAST_WANTED: f64 = 0.904;
 const MOST_OF_APART: f64 = 0.985;
 const WANTED_OF_APART: f64 = 0.96;
-/// Processes of the runs whose noise is tested: 1, 2, 3, 1, ...
+/// Maximum number of processes; runs with tested noise use 1, 2, 3, 1, ... processes.
 const PROCESSES: usize = 3;
-/// Interruptions of a run that is compared with one that has none.
+/// Number of interruptions of a run that is compared with an uninterrupted one.
 const INTERRUPTIONS: usize = 3;
-/// Steps of such runs at most.
+/// Maximum number of steps of compared runs.
 const COMPARED_STEPS: usize = 1 << 11;
 
 /// The runs of one audit.
@@ -33,7 +33,7 @@ pub(crate) struct Runs<'a> {
     random: Random,
 }
 
-/// How a run is spread over processes and time.
+/// The distribution of a run over processes, and its interruptions.
 #[derive(Clone)]
 struct Course {
     run: u64,
@@ -46,8 +46,8 @@ impl<'a> Runs<'a> {
         Self { scene, mechanism, sums: Memo::default(), random: Random(seed) }
     }
 
-    /// Runs until the neighbours show what is wanted at confidence 1 - `alpha`, or the settings' limit; the
-    /// noise of the first ones is tested. Also says how many there were.
+    /// Runs until guesses about neighbours prove the wanted mu at confidence 1 - `alpha`, or up to the
+    /// settings' limit. The noise of the first runs is tested. Also returns the number of runs.
     pub(crate) fn all(
         &mut self,
         settings: &Settings,
@@ -70,7 +70,7 @@ impl<'a> Runs<'a> {
         Ok((law, experiments, runs))
     }
 
-    /// Runs that are needed, an even number.
+    /// Number of runs that are needed, an even number.
     fn needed(&self, settings: &Settings, alpha: f64, (mu, apart): (f64, f64)) -> usize {
         let wanted = if LEAST_WANTED * mu <= MOST_OF_APART * apart {
             f64::min(WANTED * mu, f64::max(LEAST_WANTED * mu, WANTED_OF_APART * apart))
@@ -83,7 +83,7 @@ impl<'a> Runs<'a> {
         needed.min(most).max(settings.runs).next_multiple_of(2)
     }
 
-    /// R - G of each coordinate, of a run that is spread over processes and, if its number is odd,
+    /// R - G of each coordinate, for a run that is divided among processes and, if its number is odd,
     /// interrupted.
     fn tested(&mut self, run: usize, experiments: &mut [Experiment]) -> Result<Vec<Vec<f64>>, Error> {
         let scene = self.scene;
@@ -104,7 +104,7 @@ impl<'a> Runs<'a> {
         Ok(residuals)
     }
 
-    /// A run, with a guess about each unit; `see` is shown each release.
+    /// A run, with a guess about each unit; calls `see` with each release.
     fn guessed(
         &mut self,
         course: &Course,
@@ -134,8 +134,9 @@ impl<'a> Runs<'a> {
         Ok(())
     }
 
-    /// A run in one process against the same run in three, and against the same run with interruptions:
-    /// numbers that differ. None of a mechanism that does not repeat itself.
+    /// Compares a run in one process with the same run in three, and with the same run with interruptions;
+    /// the statistics are the numbers of different values. No tests for a mechanism that does not repeat
+    /// itself.
     pub(crate) fn compared(&mut self) -> Result<Vec<Test>, Error> {
         if !self.mechanism.repeats() {
             return Ok(Vec::new());

@@ -1,5 +1,4 @@
-//! What does not change from run to run: the sequences, the units that follow them, and the batches of every
-//! step.
+//! The constants of all runs: the sequences, their units, and the batches of every step.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::{Adjacency, Encoder, Participation, Strategy};
@@ -12,23 +11,22 @@ use crate::settings::{MOST_STEPS, Settings};
 use crate::stage::{Role, Stage};
 use crate::{Claim, Error};
 
-/// The names of the sequences that units follow; the first is the worst that was found.
+/// The names of the sequences that units follow; the first is the worst one found.
 pub(crate) const SEQUENCES: [&str; 4] =
     ["the worst sequence", "the densest pattern", "a sequence at random", "another sequence at random"];
 
-/// All that does not change from run to run.
+/// The constants of all runs.
 pub(crate) struct Scene {
     pub(crate) steps: usize,
     pub(crate) whitening: Operator,
-    /// The longest image of a sequence under C, in clip norms.
+    /// The length of the longest image of a sequence under C, in clip norms.
     longest: f64,
     pub(crate) stage: Stage,
     pub(crate) noise_std: f64,
-    /// What a unit that takes part adds along its direction where its sequence is +1, and what one that does
-    /// not adds.
+    /// The shift along a unit's direction where its sequence is +1: if it takes part, and if it does not.
     shifts: (f64, f64),
     sequences: Vec<Sequence>,
-    /// Each run of even number has these batches, each of odd number the others.
+    /// The batches of runs with even numbers, and of runs with odd numbers.
     pub(crate) batches: [Vec<Vec<usize>>; 2],
     pub(crate) roles: Vec<Role>,
 }
@@ -39,7 +37,7 @@ impl Scene {
         let attacked = Attacked::new(&*claim.strategy, &claim.participation, &mut random)?;
         let Attacked { steps, whitening, worst, longest } = attacked;
         let mut others = [(); SEQUENCES.len() - 2].map(|()| drawn(&claim.participation, steps, &mut random));
-        // A listed pattern may begin after the steps that are run.
+        // A listed pattern may begin after the audited steps.
         others.iter_mut().filter(|other| other.is_empty()).for_each(|other| other.clone_from(&worst));
         let densest = densest(&claim.participation, steps);
         let densest = if densest.is_empty() { worst.clone() } else { densest };
@@ -58,12 +56,12 @@ impl Scene {
         Ok(Self { steps, whitening, longest, stage, noise_std, shifts, sequences, batches, roles })
     }
 
-    /// The distance of the farthest neighbours that were found, in standard deviations of the noise.
+    /// The largest distance between neighbours found, in standard deviations of the noise.
     pub(crate) fn mu_found(&self, claim: &Claim) -> f64 {
         self.longest * claim.adjacency.sensitivity_factor() * claim.widened_clip_norm / claim.noise_std
     }
 
-    /// The experiments, one a sequence, without a run.
+    /// One experiment per sequence, without guesses yet.
     pub(crate) fn experiments(&self) -> Vec<Experiment> {
         let experiment = |(name, sequence): (&&'static str, &Sequence)| {
             Experiment::new(name, sequence, (&self.whitening, self.steps), self.noise_std, self.shifts)
@@ -71,13 +69,13 @@ impl Scene {
         SEQUENCES.iter().zip(&self.sequences).map(experiment).collect()
     }
 
-    /// Units that follow the worst sequence.
+    /// Number of units that follow the worst sequence.
     pub(crate) fn units_of_worst(&self) -> usize {
         self.roles.iter().filter(|role| role.attack == 0).count()
     }
 }
 
-/// The longest sequence of a mechanism, over the steps that are run.
+/// The worst sequence of a mechanism over the audited steps.
 struct Attacked {
     steps: usize,
     whitening: Operator,
@@ -100,7 +98,8 @@ impl Attacked {
         let of_encoder = |encoder: &Encoder, random: &mut Random| {
             longest(&Operator::of(encoder, steps), schema, steps, random).1
         };
-        // What is claimed of a C with more rows than columns is its own sensitivity, of which the noise hides more.
+        // For a C with more rows than columns, the claim is about its sensitivity, although the noise hides
+        // more than that.
         let whole = rectangular && steps == mechanism.steps();
         let longest = if whole { found.max(of_encoder(&encoder, random)) } else { found };
         Ok(Self { steps, whitening, worst, longest })

@@ -1,35 +1,36 @@
-//! How much is run.
+//! Settings of an audit.
 
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit};
 
 use crate::Error;
 
-/// Most steps that are run. C is lower triangular, so the first steps of a longer run are a mechanism of their own.
+/// Maximum number of audited steps. C is lower triangular, so the first steps of a longer run are a mechanism
+/// of their own.
 pub(crate) const MOST_STEPS: usize = 1 << 15;
-/// Numbers that are released at most to find out how far neighbours are apart: a minute or two of one core.
+/// Default bound on the numbers released to distinguish neighbours: a minute or two on one core.
 const MOST_NUMBERS: u64 = 3_000_000_000;
 
-/// How much is run.
+/// Settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The most probability that a correct mechanism is rejected, over all tests.
+    /// Maximum probability that a correct mechanism is rejected, over all tests.
     pub alpha: f64,
-    /// Runs of the whole mechanism whose noise is tested, an even number.
+    /// Number of runs whose noise is tested, an even number.
     pub runs: usize,
-    /// Further runs, as many as `mu_lower` needs to be 0.9 of the stated mu, release no more numbers than
-    /// this.
+    /// Bound on the numbers that all runs release: there are as many further runs as `mu_lower` needs to
+    /// reach 0.9 of the stated mu, up to this bound.
     pub most_numbers: u64,
-    /// Units, each an experiment of its own in every run; 16 or more.
+    /// Number of units, each an experiment of its own in every run; at least 16.
     pub units: usize,
-    /// Examples in the test of sums, which tries to move a sum too far.
+    /// Number of examples in the test of sums, which tries to move a sum beyond its bound.
     pub examples: usize,
     /// The seed for patterns and signs.
     pub seed: u64,
 }
 
 impl Settings {
-    /// Enough for `mu_lower` to be 0.9 of the stated mu, or as much as a minute or two shows: seconds, for up
-    /// to a thousand steps and mu from 0.5 to 5.
+    /// Defaults that let `mu_lower` reach 0.9 of the stated mu, or the best value within a minute or two. It
+    /// takes seconds for up to a thousand steps and mu from 0.5 to 5.
     ///
     /// ```
     /// let settings = antinoise_audit::Settings::new(1e-3, 4000);

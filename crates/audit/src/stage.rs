@@ -1,8 +1,9 @@
 //! Inputs with exactly chosen gradients.
 //!
-//! With parameters 0 a linear model of two classes has the gradient (p - e_y) (x) (features, 1) with p = (1/2, 1/2):
-//! an example with one large feature j is clipped to the clip norm times +-u_j, u_j = (e_j of class 0 - e_j of class
-//! 1) / sqrt(2), and its label is the sign. So each feature belongs to a unit of its own: many experiments in one run.
+//! With parameters 0, a linear model of two classes has the gradient (p - e_y) (x) (features, 1) with p =
+//! (1/2, 1/2): the gradient of an example with one large feature j is clipped to +-clip_norm u_j, where u_j =
+//! (e_j of class 0 - e_j of class 1) / sqrt(2), and its label is the sign. So each unit has a feature of its
+//! own: many experiments in one run.
 
 use antinoise_mechanism::Adjacency;
 use antinoise_train::data::{Examples, ImageShape};
@@ -12,24 +13,24 @@ use crate::attack::Sequence;
 use crate::random::Random;
 use crate::{Data, Error};
 
-/// Examples that take part in every step, beside the units.
+/// Number of examples that take part in every step, in addition to the units.
 const OTHERS: usize = 3;
-/// A unit's feature, in clip norms: its bias's share of the gradient is one over this.
+/// A unit's feature, in clip norms: the bias's part of the gradient is the inverse of this.
 const LARGE: f64 = 65_536.0;
 
-/// A linear model and the examples: units 0, 1, ..., each with either sign, then the others.
+/// A linear model and its examples: units 0, 1, ..., each with either sign, then the other examples.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) data: Data,
     units: usize,
 }
 
-/// Which experiment a unit is part of, and on which side.
+/// The experiment of a unit, and its side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// Number of the attack whose sequence it follows.
+    /// Index of the sequence that it follows.
     pub(crate) attack: usize,
-    /// Whether it takes part in runs of even number; in those of odd number it is the other way round.
+    /// Whether it takes part in runs with even numbers; in runs with odd numbers it is the opposite.
     pub(crate) even: bool,
 }
 
@@ -40,7 +41,7 @@ impl Role {
 }
 
 impl Stage {
-    /// `units` units whose gradients are clipped to `clip_norm`.
+    /// `units` units with gradients that are clipped to `clip_norm`.
     pub(crate) fn new(units: usize, clip_norm: f64, random: &mut Random) -> Result<Self, Error> {
         let model = linear_model(units)?;
         let mut features = vec![0.0f32; (2 * units + OTHERS) * units];
@@ -49,7 +50,7 @@ impl Stage {
             features[2 * j * units + j] = large;
             features[(2 * j + 1) * units + j] = large;
         }
-        // The first of the others is long, the last is not clipped.
+        // Of the other examples, the first is long, and the last is not clipped.
         for (other, row) in features[2 * units * units..].chunks_exact_mut(units).enumerate() {
             let size = clip_norm * [100.0, 1.0, 0.01][other % 3];
             row.iter_mut().for_each(|x| *x = (random.sign() * size) as f32);
@@ -60,7 +61,7 @@ impl Stage {
         Ok(Self { data: Data::new(model, parameters, examples), units })
     }
 
-    /// Coordinates of a release.
+    /// Number of coordinates of a release.
     pub(crate) fn dim(&self) -> usize {
         self.data.model().parameters()
     }
@@ -70,12 +71,13 @@ impl Stage {
         (release[j] - release[self.units + j]) * std::f64::consts::FRAC_1_SQRT_2
     }
 
-    /// The examples that take part in every step, beside the units.
+    /// The examples that take part in every step, in addition to the units.
     pub(crate) fn others(&self) -> Vec<usize> {
         (2 * self.units..2 * self.units + OTHERS).collect()
     }
 
-    /// The batch of each step of run `run`. Where one unit is replaced by another, the other has the opposite sign.
+    /// The batch of each step of run `run`. For replace-one neighbours, the replacement of a unit has the
+    /// opposite sign.
     pub(crate) fn batches(
         &self,
         run: usize,
@@ -110,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A unit moves the sum by the clip norm along its direction, and by nothing else.
+    /// A unit moves the sum by the clip norm along its direction, and not otherwise.
     #[test]
     fn gradients_are_steered() {
         for clip_norm in [0.02, 1.0, 37.0] {

@@ -1,9 +1,9 @@
-//! Normal, chi-squared and binomial tails, by their own functions rather than approximations: thresholds must
-//! be exact.
+//! Normal, chi-squared and binomial tails, computed exactly instead of by approximations: thresholds must be
+//! exact.
 
 use std::f64::consts::SQRT_2;
 
-/// Scores are cut here: tails beyond are below the smallest double.
+/// Bound on scores: tails beyond are below the smallest double.
 const LARGEST_SCORE: f64 = 38.0;
 
 /// P(Z > z) for a standard normal Z.
@@ -11,10 +11,10 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// z with P(Z > z) = `tail`, for a tail from 0 to 1; at most 38 in magnitude.
+/// The z with P(Z > z) = `tail`, for a tail from 0 to 1; at most 38 in absolute value.
 pub fn normal_quantile(tail: f64) -> f64 {
     let (mut low, mut high) = (-LARGEST_SCORE, LARGEST_SCORE);
-    // Halving an interval of 76 this often leaves neighbouring doubles.
+    // 64 bisections of an interval of length 76 end at neighbouring doubles.
     for _ in 0..64 {
         let middle = 0.5 * (low + high);
         if normal_tail(middle) > tail { low = middle } else { high = middle }
@@ -72,13 +72,13 @@ fn fraction(a: f64, x: f64) -> f64 {
     }
 }
 
-/// A chi-squared sum as the normal score with the same tail: beyond z in magnitude with the probability of a normal.
+/// Converts a chi-squared sum to the normal score with the same tail probability.
 pub fn chi_squared_score(x: f64, freedom: f64) -> f64 {
     let (lower, upper) = chi_squared_tails(x, freedom);
     if lower < upper { -normal_quantile(lower) } else { normal_quantile(upper) }
 }
 
-/// ln P(X = k) for X ~ Binomial(n, p), of p and 1 - p by their logarithms.
+/// ln P(X = k) for X ~ Binomial(n, p), given ln p and ln (1 - p).
 pub fn log_binomial(n: usize, k: usize, log_p: f64, log_q: f64) -> f64 {
     let factorial = |n: usize| libm::lgamma(n as f64 + 1.0);
     let choices = factorial(n) - factorial(k) - factorial(n - k);
@@ -87,7 +87,7 @@ pub fn log_binomial(n: usize, k: usize, log_p: f64, log_q: f64) -> f64 {
 
 /// P(X >= k) for X ~ Binomial(n, p), p from 0 to 1.
 ///
-/// For independent trials of unequal chances with mean p this is still an upper bound from k >= n p + 1 on.
+/// For independent trials with unequal probabilities of mean p, this is still an upper bound if k >= n p + 1.
 ///
 /// # Source
 /// W. Hoeffding (1956), On the distribution of the number of successes in independent trials, Theorem 4.
@@ -98,7 +98,7 @@ pub fn binomial_upper_tail(n: usize, k: usize, p: f64) -> f64 {
     if p <= 0.0 || k > n {
         return 0.0;
     }
-    // From the nearest end of the terms outward: those of the other side of k are 1 less.
+    // Sums the terms of k's own side, from k outwards.
     let mean = n as f64 * p;
     let first = |k: usize| log_binomial(n, k, p.ln(), (-p).ln_1p()).exp();
     let odds = p / (1.0 - p);
@@ -124,8 +124,8 @@ pub fn binomial_upper_tail(n: usize, k: usize, p: f64) -> f64 {
     (1.0 - sum).max(0.0)
 }
 
-/// A chance that n trials, k of them successes, exceed at confidence 1 - alpha (Clopper and Pearson); 0 where
-/// they show nothing.
+/// The probability of success that n trials with k successes prove, as a lower bound at confidence 1 - alpha
+/// (Clopper and Pearson); 0 if they prove nothing.
 pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     // Hoeffding's bound needs k >= n p + 1.
     let (mut low, mut high) = (0.0, (k as f64 - 1.0) / n as f64);
@@ -139,13 +139,13 @@ pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     low
 }
 
-/// n KL(k / n || p): the sum k of n numbers from 0 to 1 of mean p is as far from n p, on its side, with
-/// probability at most e to minus this. It holds for independent numbers and for draws without replacement
-/// (Hoeffding 1963, Theorems 1 and 4). Infinite where k is impossible.
+/// n KL(k / n || p): a sum of n numbers from 0 to 1 with mean p deviates from n p as far as k, on its side,
+/// with probability at most e to minus this. It holds for independent numbers and for draws without
+/// replacement (Hoeffding 1963, Theorems 1 and 4). Infinite if k is impossible.
 pub fn deviation(n: f64, k: f64, p: f64) -> f64 {
     let part = |seen: f64, expected: f64| if seen == 0.0 { 0.0 } else { seen * (seen / expected).ln() };
     let found = part(k, n * p) + part(n - k, n * (1.0 - p));
-    // Below 0 by rounding alone. What is no number, of more than n, stays none.
+    // Negative only by rounding. NaN, for k > n, stays NaN.
     if found < 0.0 { 0.0 } else { found }
 }
 
@@ -153,7 +153,7 @@ pub fn deviation(n: f64, k: f64, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// x with P(X <= x) = `tail` for X chi-squared.
+    /// The x with P(X <= x) = `tail` for X chi-squared.
     fn chi_squared_lower_quantile(tail: f64, freedom: f64) -> f64 {
         let (mut low, mut high) = (0.0, freedom.max(1.0));
         while chi_squared_tails(high, freedom).0 < tail {
@@ -166,7 +166,7 @@ mod tests {
         low
     }
 
-    /// Against scipy 1.17.1: norm.isf, chi2.ppf and chi2.sf.
+    /// Compared with scipy 1.17.1: norm.isf, chi2.ppf and chi2.sf.
     #[test]
     fn quantiles_are_scipys() {
         let close =
@@ -179,7 +179,7 @@ mod tests {
         close(chi_squared_tails(30.7, 3.0).1, 9.831_078_401_976_192e-7, 1e-12);
     }
 
-    /// Against scipy 1.17.1: binom.sf(k - 1, n, p) and beta.ppf(alpha, k, n - k + 1).
+    /// Compared with scipy 1.17.1: binom.sf(k - 1, n, p) and beta.ppf(alpha, k, n - k + 1).
     #[test]
     fn binomial_tails_are_scipys() {
         let close =
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((binomial_upper_tail(5, 0, 0.1), binomial_upper_tail(5, 6, 0.1)), (1.0, 0.0));
     }
 
-    /// e^-deviation is above each exact tail, and of the same order.
+    /// e^-deviation bounds each exact tail, and has its order of magnitude.
     #[test]
     fn deviations_bound_tails() {
         for (n, p) in [(20, 0.3), (1000, 0.02), (5000, 0.5)] {

@@ -1,8 +1,9 @@
-//! How far one example moves the clipped sum, whatever the other examples are.
+//! The maximum change of the clipped sum by one example, whatever the other examples are.
 //!
-//! A sum in single precision has no bounded sensitivity: just above a power of two, additions of half a step of the
-//! numbers below it are lost, just below they are not. So *fillers* bring one coordinate to a power of two and many
-//! *crumbs* follow, of about half a step each; whether a filler is there decides for all crumbs.
+//! A sum in single precision has unbounded sensitivity: slightly above a power of two, additions of half a
+//! unit in the last place of the numbers below it are lost; slightly below, they are not. So *fillers* bring
+//! one coordinate to a power of two, and many *crumbs* of about half a unit each follow; one filler decides
+//! whether all crumbs count.
 
 use antinoise_train::data::Examples;
 
@@ -11,12 +12,12 @@ use crate::{Data, Error, UnderAudit};
 
 /// Features of the linear model.
 const FEATURES: usize = 2;
-/// The feature that all examples share, in clip norms: large, so that fillers are clipped.
+/// The feature that all examples share, in clip norms: so large that fillers are clipped.
 const LARGE: f64 = 16.0;
-/// Sums of up to this many crumbs may be made before they meet the rest, by powers of two.
+/// Base-2 logarithm of the maximum number of crumbs that a mechanism may sum before adding them to the rest.
 const MOST_CRUMBS_AT_ONCE: u32 = 10;
 
-/// The farthest that one example was found to move a sum, in l2 norm.
+/// The largest change of a sum by one example that was found, in l2 norm.
 pub(crate) fn largest_movement(
     mechanism: &mut dyn UnderAudit,
     stage: &Stage,
@@ -37,7 +38,7 @@ fn distance(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Each of the first units of the stage joins the others.
+/// Each of the first units of the stage joins the other examples.
 fn units(mechanism: &mut dyn UnderAudit, stage: &Stage) -> Result<f64, Error> {
     let mut batch = stage.others();
     let without = mechanism.sum(&stage.data, &batch)?;
@@ -72,10 +73,11 @@ fn wild(mechanism: &mut dyn UnderAudit, clip_norm: f64) -> Result<f64, Error> {
     Ok(largest)
 }
 
-/// Fillers, then crumbs, with one filler and without.
+/// Fillers, then crumbs; with and without one filler.
 fn crumbs(mechanism: &mut dyn UnderAudit, clip_norm: f64, examples: usize) -> Result<f64, Error> {
     let large = LARGE * clip_norm.max(1.0);
-    // Half of the batch fills; the power of two below what it comes to is where crumbs are lost or not.
+    // Half of the batch are fillers; crumbs are lost or not at the largest power of two below the fillers'
+    // sum.
     let fill = examples / 2;
     let data = fillers_and_crumbs(examples, fill, large, 0.0)?;
     let reached = |mechanism: &mut dyn UnderAudit, fillers: usize| -> Result<f64, Error> {
@@ -89,7 +91,7 @@ fn crumbs(mechanism: &mut dyn UnderAudit, clip_norm: f64, examples: usize) -> Re
     }
     let mut largest = 0.0;
     for halvings in 0..=MOST_CRUMBS_AT_ONCE {
-        // 0.4 of the step of single precision above the power of two: rounded away there, rounded up below.
+        // 0.4 units in the last place above the power of two: rounded away there, rounded up below.
         let crumb = 0.4 * (power - 23.0 - f64::from(halvings)).exp2();
         let data = fillers_and_crumbs(examples, above, large, crumb / large)?;
         let all: Vec<usize> = (0..examples).collect();
@@ -99,8 +101,9 @@ fn crumbs(mechanism: &mut dyn UnderAudit, clip_norm: f64, examples: usize) -> Re
     Ok(largest)
 }
 
-/// `fillers` examples of class 0, the rest of class 1, where the model gives class 0 the probability `share`: a crumb
-/// moves the first coordinate by share times `large`, up, and a filler by what clipping leaves of -large, down.
+/// `fillers` examples of class 0, the rest of class 1, with a model that gives class 0 the probability
+/// `share`: a crumb moves the first coordinate up by share * `large`, a filler moves it down by the
+/// clipped -`large`.
 fn fillers_and_crumbs(examples: usize, fillers: usize, large: f64, share: f64) -> Result<Data, Error> {
     let mut parameters = vec![0.0; 2 * (FEATURES + 1)];
     let bias = if share > 0.0 { ((1.0 - share) / share).ln() } else { 80.0 };

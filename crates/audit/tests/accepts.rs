@@ -1,4 +1,4 @@
-//! Every class, schema and kind of release is what it claims to be, and the audit sees nine tenths of the
+//! Every class, schema and kind of release satisfies its claim, and the audit proves nine tenths of the
 //! stated mu.
 
 mod common;
@@ -11,15 +11,15 @@ use common::{design, schemas};
 
 const STEPS: usize = 24;
 
-/// All classes, alone, with normalised columns and restarted, under four schemas, in both kinds of release,
-/// at a false alarm of 1e-3 each.
+/// All classes, as they are, with normalised columns and restarted, under four schemas, in both kinds of
+/// release, at a false-alarm probability of 1e-3 each.
 #[test]
 fn every_class_is_accepted_and_its_mu_is_seen() {
     let (mut audited, mut unseen, mut rejected) = (0, Vec::new(), Vec::new());
     for (i, &class) in Class::ALL.iter().enumerate() {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
             let base = StrategySpec::new(class);
-            // The fourth schema also meets strategies made of another one.
+            // The fourth schema is also used with strategies designed for another one.
             let spec = match (j, i % 2) {
                 (3, 0) => StrategySpec { column_normalize: true, ..base },
                 (3, _) => StrategySpec { restarts: Some(2), ..base },
@@ -33,8 +33,8 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
                 let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
                 let mut real = Real::new(claim.clone(), 1000 + (i * 4 + j) as u64);
                 let report = audit(&claim, &mut real, &settings).unwrap();
-                // Of these, part of the noise that the stated sensitivity counts as known is never released,
-                // or it is an upper bound.
+                // For these, part of the noise that the stated sensitivity counts as known is never released,
+                // or the sensitivity is an upper bound.
                 let part = matches!(class, Class::Tree | Class::SmoothTree) || spec != base;
                 let wanted =
                     if part { f64::min(report.mu_stated, report.mu_reachable) } else { report.mu_stated };

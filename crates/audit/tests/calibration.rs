@@ -1,4 +1,4 @@
-//! The audit rejects a correct mechanism as rarely as it says, and often enough to be a test.
+//! The audit rejects correct mechanisms as rarely as stated, and often enough to be a sharp test.
 
 mod common;
 
@@ -26,8 +26,8 @@ fn rejections(alpha: f64, seed: u64) -> usize {
     (0..AUDITS).filter(|&i| rejected(i)).count()
 }
 
-/// At most 1000 alpha and three standard deviations; at alpha = 0.05 also not none: most tests are exact, those of lags,
-/// of the distribution and of neighbours bound their error.
+/// At most 1000 alpha plus three standard deviations; at alpha = 0.05 also not none: most tests are exact,
+/// while those of lags, of the distribution and of neighbours bound their error.
 #[test]
 fn correct_mechanisms_are_rejected_as_rarely_as_stated() {
     for (alpha, least) in [(0.05, 10), (1e-3, 0)] {
@@ -39,11 +39,11 @@ fn correct_mechanisms_are_rejected_as_rarely_as_stated() {
     }
 }
 
-/// Audits of mechanisms of all classes and schemas, and of trainings of all samplers.
+/// Number of audits of mechanisms of all classes and schemas, and of trainings of all samplers.
 const MIXED: u64 = 300;
-/// One of so many of them is of a plan, with its training.
+/// One in this many of them is of a plan, with its training.
 const TRAINED: u64 = 4;
-/// Probability that this test itself is wrong about a correct audit.
+/// Probability that this test itself fails for a correct audit.
 const BY_CHANCE: f64 = 1e-6;
 
 fn plans() -> Vec<VerifiedPlan> {
@@ -73,8 +73,8 @@ fn tail(n: u64, k: u64, p: f64) -> f64 {
     1.0 - below
 }
 
-/// Of 300 correct mechanisms and trainings, so few are rejected that the stated rate explains it, at both
-/// alphas.
+/// Of 300 correct mechanisms and trainings, few enough are rejected to be consistent with the stated rate, at
+/// both alphas.
 #[test]
 fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
     let mut strategies = Vec::new();

@@ -1,4 +1,4 @@
-//! A bound from one training stays below what is stated, and exceeds it where noise is too small.
+//! The bound from one training run stays below the stated epsilon, and exceeds it if the noise is too small.
 
 use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
 use antinoise_noise::{Key, RunId};
@@ -55,7 +55,7 @@ fn the_bound_stays_below_what_is_stated() {
     assert!(found.epsilon_lower <= found.epsilon_stated, "{found:?}");
 }
 
-/// A plan for the larger epsilon of a third of the noise, held to the smaller one.
+/// A plan for the larger epsilon of a third of the noise, compared with the smaller epsilon.
 #[test]
 fn the_bound_exceeds_what_is_stated_where_noise_is_cut_to_a_third() {
     let case = Case::new();

@@ -1,4 +1,4 @@
-//! The audit of a continual release, through its folder: frozen and published period by period.
+//! An audit of a continual release through its folder: frozen and published period by period.
 
 use antinoise_audit::{Claim, Data, Error, Settings, UnderAudit, audit};
 use antinoise_release::{Period, Release, Unit};
@@ -6,10 +6,10 @@ use antinoise_train::clip::clipped_sum;
 use tempfile::TempDir;
 
 const STEPS: usize = 10;
-/// A unit's gradient, clipped to so many rows: as fine as counts can be beside the grid.
+/// Rows per clip norm of a unit's gradient: rounding to whole rows is then fine compared with the grid.
 const ROWS: usize = 1 << 20;
 
-/// A release whose counts are the coordinates of clipped sums, rounded, and taken so many times.
+/// A release whose counts are the coordinates of clipped sums, multiplied and rounded.
 struct Counted {
     times: f64,
     step: i64,
@@ -35,14 +35,14 @@ impl UnderAudit for Counted {
         Ok(sum.into_iter().map(|x| (self.times * x).round_ties_even()).collect())
     }
 
-    /// In one process, which is all that a folder lets write.
+    /// In one process, since a folder has one writer.
     fn begin(&mut self, _run: u64, dim: usize, _processes: usize) -> Result<(), Error> {
         self.release = Some(begun(dim));
         (self.step, self.last) = (0, vec![0.0; dim]);
         Ok(())
     }
 
-    /// A release has a key of its own, from the operating system.
+    /// A release takes a key of its own from the operating system.
     fn repeats(&self) -> bool {
         false
     }
@@ -70,7 +70,7 @@ impl UnderAudit for Counted {
 fn audited(times: f64) -> antinoise_audit::Report {
     let settings =
         Settings { runs: 16, most_numbers: 0, units: 64, examples: 200, ..Settings::new(1e-5, STEPS) };
-    // Any number of keys has the same plan, but for what rounding may add.
+    // The plan does not depend on the number of keys, except for the rounding allowance.
     let claim = Claim::of_plan(begun(200).0.plan()).unwrap();
     let mut mechanism = Counted { times, step: 0, release: None, last: Vec::new() };
     audit(&claim, &mut mechanism, &settings).unwrap()

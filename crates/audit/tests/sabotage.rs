@@ -1,5 +1,5 @@
-//! Every sabotage of a mechanism is rejected at alpha = 1e-3, by the test that is meant for it, and the same
-//! harness without it is accepted.
+//! Every sabotaged mechanism is rejected at alpha = 1e-3 by the intended test, and the same harness without
+//! sabotage is accepted.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn run(claim: &Claim, mechanism: &mut dyn UnderAudit) -> Report {
     audit(claim, mechanism, &settings()).unwrap()
 }
 
-/// Rejected, and by a test of that name among others.
+/// Asserts a rejection, by the test of that name among others.
 fn assert_rejected(report: &Report, by: &str) {
     assert!(!report.accepted, "{report:#?}");
     assert!(report.tests.iter().any(|test| test.rejected && test.name.contains(by)), "{by}: {report:#?}");
@@ -53,7 +53,7 @@ fn a_sensitivity_that_is_a_fifth_too_low() {
     }
 }
 
-/// As many runs as the stated mu is shown by also show that it is exceeded.
+/// The number of runs that proves the stated mu also proves that it is exceeded.
 #[test]
 fn a_low_sensitivity_shows_in_the_runs() {
     let strategy = &strategies()[1];
@@ -71,7 +71,7 @@ fn a_low_sensitivity_shows_in_the_runs() {
     assert_rejected(&report, "neighbours apart: the worst sequence");
 }
 
-/// C with rows of norm 1, said to have the sensitivity of columns of norm 1.
+/// A C with rows of norm 1, claimed to have the sensitivity of columns of norm 1.
 #[test]
 fn rows_normalised_instead_of_columns() {
     for strategy in strategies().iter().take(5) {
@@ -102,7 +102,7 @@ fn rows_normalised_instead_of_columns() {
     }
 }
 
-/// Noise for the clip norm as it is, without what rounding to the grid adds to it.
+/// Noise for the clip norm without the rounding allowance of the grid.
 #[test]
 fn the_allowance_of_the_grid_dropped() {
     for strategy in strategies() {
@@ -117,7 +117,7 @@ fn the_allowance_of_the_grid_dropped() {
     }
 }
 
-/// The squared norms of co-participating columns alone.
+/// Only the squared norms of co-participating columns.
 #[test]
 fn cross_terms_dropped() {
     let mut tried = 0;
@@ -136,14 +136,14 @@ fn cross_terms_dropped() {
     assert!(tried >= 3, "{tried}");
 }
 
-/// N Z by its definition.
+/// N Z by definition.
 struct Naive {
     claim: Claim,
     real: Real,
-    /// N, a column a seed.
+    /// N, one column per seed.
     columns: Vec<Vec<f64>>,
     seeds: SeedNoise,
-    /// Draws seed noise anew at each use.
+    /// Whether seed noise is drawn again at each use.
     fresh: bool,
     run: u64,
     step: usize,
@@ -179,7 +179,7 @@ impl UnderAudit for Naive {
         Ok(())
     }
 
-    /// It keeps no past.
+    /// It stores no past.
     fn interrupt(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -209,24 +209,24 @@ fn seed_noise_drawn_anew_at_each_use() {
     }
 }
 
-/// What is wrong with a run of the real mechanism.
+/// A fault in a run of the real mechanism.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// The recursion's past is forgotten midway, and the run continues with another key, or with the same one
+    /// The recursion's past is forgotten midway, and the run continues with another key, or with the same key
     /// from its start.
     Reset {
         same_key: bool,
     },
-    /// The last two of eight runs have one key.
+    /// The last two of eight runs share a key.
     OneKey,
-    /// One row of noise for both halves of the coordinates.
+    /// One row of noise is used for both halves of the coordinates.
     Halves,
     /// Every process counts its coordinates from 0.
     SharedCounters,
-    /// What the noise remembers is not in the checkpoint: after a resumption it starts anew.
+    /// The past of the noise is not in the checkpoint: it restarts after a resumption.
     PastLost,
-    /// The resumed run repeats the step before: an older checkpoint.
+    /// The resumed run repeats the previous step: an older checkpoint.
     StepRepeated,
     /// Momentum is applied to sums before noise is added.
     MomentumBeforeNoise,
@@ -234,10 +234,10 @@ enum Fault {
     SumTwice,
 }
 
-/// Each fault, the test that sees it, and the strategies that it can be seen with: the past of independent
-/// noise is nothing.
+/// Each fault, the test that detects it, and the strategies with which it can be detected: independent noise
+/// has no past.
 const FAULTS: [(Fault, &str); 9] = [
-    // Which test sees it depends on how far back the strategy looks.
+    // Which test detects it depends on how far back the strategy looks.
     (Fault::Reset { same_key: false }, ""),
     (Fault::Reset { same_key: true }, ""),
     (Fault::OneKey, "correlation between runs"),
@@ -256,7 +256,7 @@ struct Broken {
     step: usize,
     dim: usize,
     processes: usize,
-    /// What the fault keeps of earlier sums.
+    /// The earlier sums that the fault keeps.
     kept: Vec<f64>,
     skipped: bool,
 }
@@ -312,7 +312,7 @@ impl UnderAudit for Broken {
 
     fn interrupt(&mut self) -> Result<(), Error> {
         match self.fault {
-            // A run of another number has a past of its own, as if there were none.
+            // A run with another number has an empty past of its own.
             Fault::PastLost => self.restart(self.run + 1000),
             Fault::StepRepeated => {
                 self.skipped = true;
@@ -354,7 +354,7 @@ impl UnderAudit for Broken {
     }
 }
 
-/// A table: each fault with each strategy.
+/// A table of each fault with each strategy.
 #[test]
 fn every_fault_of_a_run_is_rejected() {
     for strategy in strategies() {
@@ -421,7 +421,7 @@ fn sums_in_single_precision() {
     }
 }
 
-/// Twice the clip norm: as if an example were in a batch twice.
+/// Twice the clip norm: as if an example occurred twice in a batch.
 #[test]
 fn gradients_clipped_to_twice_the_norm() {
     let claim = claim(&strategies()[1]);

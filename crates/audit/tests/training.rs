@@ -1,5 +1,5 @@
-//! The real trainer is accepted under every sampler, and every fault of a training is rejected by the test
-//! that is meant for it.
+//! The real trainer is accepted under every sampler, and every fault of a training is rejected by the
+//! intended test.
 
 use antinoise_audit::{
     Claim, Error, Ground, Real, RealTraining, Report, Seen, Settings, TrainingUnderAudit, audit_with,
@@ -47,15 +47,15 @@ fn audited(training: &mut dyn TrainingUnderAudit) -> Report {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// Examples are shuffled anew in each round, so that some come again too soon.
+    /// Examples are shuffled again in each round, so that some come again too soon.
     Separation,
-    /// Examples are put into bins anew in each round.
+    /// Examples are assigned to bins again in each round.
     BinsAnew,
     /// Every example may be drawn at every step.
     GroupsIgnored,
     /// Batches have a third more examples.
     RateTooHigh,
-    /// Each round takes those examples of a group again that the first one drew.
+    /// Each round repeats the examples of a group that the first round drew.
     DrawsReused,
     /// Every run has the same batches.
     RunsShareBatches,
@@ -63,7 +63,7 @@ enum Fault {
     MomentumBeforeNoise,
     /// The optimizer is given the sum without noise.
     OptimizerSeesSums,
-    /// The noise starts anew after a resumption.
+    /// The noise restarts after a resumption.
     PastLost,
     /// The momentum is 0 after a resumption.
     MomentumLost,
@@ -71,7 +71,7 @@ enum Fault {
     BatchesBeginAgain,
 }
 
-/// A trainer written out, with a fault.
+/// A naive trainer with a fault.
 struct Broken<'a> {
     ground: &'a Ground,
     fault: Fault,
@@ -205,7 +205,7 @@ fn the_trainer_is_accepted_under_every_sampler() {
 /// Whether a sampler can have a fault.
 type CanHave<'a> = &'a dyn Fn(Sampler) -> bool;
 
-/// The table: each fault, the test that sees it, and the samplers that can have it.
+/// The table: each fault, the test that detects it, and the samplers that can have it.
 #[test]
 fn every_fault_of_a_training_is_rejected() {
     let any = |_: Sampler| true;

@@ -1,4 +1,4 @@
-//! Examples that an auditor puts into a training, and a model that trains them.
+//! Canaries: examples that an auditor inserts into a training run, and a model for training with them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,30 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 
-/// What canaries are.
+/// The kind of canaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
-    /// Gradients of the clip norm's length, each along a parameter of its own. The auditor sees every release.
+    /// Gradients of the clip norm's length, each along a different parameter. The auditor sees every release.
     Gradient,
-    /// Examples with a wrong label. The auditor sees the last model.
+    /// Examples with a wrong label. The auditor sees the final model.
     Input,
 }
 
-/// The canaries of one run: examples `slots[i]` of the training set, each included with probability 1/2.
+/// The canaries of one run: they replace the examples `slots[i]` of the training set, and each is included
+/// with probability 1/2.
 #[derive(Debug)]
 pub(crate) struct Canaries {
     pub(crate) kind: Canary,
     pub(crate) slots: Vec<usize>,
     pub(crate) included: Vec<bool>,
-    /// The parameter along which a gradient lies.
+    /// The parameter along which each gradient lies.
     pub(crate) coordinates: Vec<usize>,
-    /// Which canary an example is.
+    /// The canary of each example, if it is one.
     of_example: Vec<Option<usize>>,
 }
 
 impl Canaries {
-    /// `count` canaries in place of as many of `examples` examples.
+    /// Draws `count` canaries in place of random examples.
     pub(crate) fn draw(
         kind: Canary,
         count: usize,
@@ -56,7 +57,7 @@ impl Canaries {
         Ok(Self { kind, slots, included, coordinates, of_example })
     }
 
-    /// The data with the canaries in their places.
+    /// The data set with the canaries in place.
     pub(crate) fn planted(
         &self,
         dataset: &Dataset,
@@ -86,13 +87,13 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
     all
 }
 
-/// A model whose training has canaries: those that are included add their gradients, the others nothing.
+/// A model whose training contains canaries: included canaries add their gradients, excluded ones nothing.
 #[derive(Debug)]
 pub(crate) struct Canaried<'a> {
     pub(crate) inner: &'a dyn Learner,
     pub(crate) canaries: &'a Canaries,
-    /// Of the last step's sum of clipped gradients of all other examples, the entry of each canary's parameter: what an auditor knows beside
-    /// the release.
+    /// The last step's sum of clipped gradients of all other examples, at each canary's parameter: known to
+    /// the auditor in addition to the release.
     others: Mutex<Vec<f64>>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Canaried<'a> {
         Self { inner, canaries, others: Mutex::default() }
     }
 
-    /// Of the last step, what all others add along the canaries' parameters.
+    /// Takes the last step's contributions of all other examples at the canaries' parameters.
     pub(crate) fn take_others(&self) -> Vec<f64> {
         std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }

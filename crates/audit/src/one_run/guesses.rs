@@ -1,11 +1,12 @@
-//! What guesses about one run prove: a lower bound on epsilon.
+//! Guesses about one run, and the lower bound on epsilon that they prove.
 
 use antinoise_input::{InvalidParameter, between, in_open_unit};
 
 use crate::stats::log_binomial;
 
-/// How often an auditor was right about who took part in one run: of `canaries`, each included with probability 1/2 on its own,
-/// it guessed `guesses`, a number that was fixed before, and abstained for the rest.
+/// The number of right guesses of an auditor about one run: of `canaries` canaries, each included
+/// independently with probability 1/2, it guessed about `guesses`, a number fixed in advance, and abstained
+/// on the rest.
 ///
 /// ```
 /// use antinoise_audit::Guesses;
@@ -24,16 +25,16 @@ pub struct Guesses {
     correct: usize,
 }
 
-/// Epsilons are halved this often: to the last bits of a double.
+/// Number of bisections: to the last bits of a double.
 const HALVINGS: usize = 60;
-/// No guesses show more.
+/// Upper end of the search; no guesses prove more.
 const MOST_EPSILON: f64 = 64.0;
 
 impl Guesses {
-    /// `correct` of `guesses` were right.
+    /// The result that `correct` of `guesses` guesses were right.
     ///
     /// # Errors
-    /// Unless `correct <= guesses <= canaries`, with one canary or more.
+    /// Unless `correct <= guesses <= canaries` and there is at least one canary.
     pub fn new(canaries: usize, guesses: usize, correct: usize) -> Result<Self, InvalidParameter> {
         antinoise_input::at_least("canaries", canaries, 1)?;
         between("guesses", guesses, 0, canaries, "canaries")?;
@@ -41,14 +42,16 @@ impl Guesses {
         Ok(Self { canaries, guesses, correct })
     }
 
-    /// Most probability of so many correct guesses, or more, under (epsilon, delta) for adding, removing or zeroing out a canary:
+    /// Upper bound on the probability of at least `correct` right guesses under (epsilon, delta) for adding,
+    /// removing or zeroing out a canary:
     ///
     /// > P(W >= v) + 2 m delta max over i of P(v > W >= v - i) / i,   W ~ Binomial(r, 1 / (1 + e^-epsilon)),
     ///
-    /// of m canaries, r guesses and v correct ones.
+    /// for m canaries, r guesses and v correct ones.
     ///
     /// # Source
-    /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run, Theorem 5.2 and appendix D.
+    /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run, Theorem 5.2 and
+    /// appendix D.
     pub fn p_value(self, epsilon: f64, delta: f64) -> f64 {
         let probability = |k: usize| log_guesses(self.guesses, k, epsilon).exp();
         let tail: f64 = (self.correct..=self.guesses).rev().map(probability).sum();
@@ -60,16 +63,18 @@ impl Guesses {
         (tail + 2.0 * self.canaries as f64 * delta * densest).min(1.0)
     }
 
-    /// An epsilon that the mechanism exceeds at this delta: no (epsilon, delta) mechanism gives so many correct guesses with more than
-    /// probability `alpha`. 0 where the guesses prove nothing.
+    /// An epsilon that the mechanism exceeds at this delta, at confidence 1 - `alpha`: no (epsilon, delta)
+    /// mechanism gives as many correct guesses with probability above `alpha`. 0 if the guesses prove
+    /// nothing.
     ///
     /// # Errors
-    /// When `delta` is not in \[0, 1) or `alpha` not in (0, 1).
+    /// If `delta` is not in \[0, 1) or `alpha` not in (0, 1).
     pub fn epsilon_lower(self, delta: f64, alpha: f64) -> Result<f64, InvalidParameter> {
         antinoise_input::below_one("delta", delta)?;
         in_open_unit("alpha", alpha)?;
         let (mut low, mut high) = (0.0, MOST_EPSILON);
-        // What is returned was itself rejected, so that rounding and a p-value that is not monotone lose nothing but sharpness.
+        // The result is an epsilon that was itself rejected, so that rounding and non-monotone p-values only
+        // make the bound less sharp.
         for _ in 0..HALVINGS {
             let middle = 0.5 * (low + high);
             if self.p_value(middle, delta) <= alpha { low = middle } else { high = middle }
@@ -88,8 +93,9 @@ fn log_guesses(n: usize, k: usize, epsilon: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The exact probability that the bound exceeds the truth, for randomised response, which is the hardest mechanism: each guess is
-    /// right with probability e^epsilon / (1 + e^epsilon), and with probability delta (here: for sure) all is revealed.
+    /// The exact probability that the bound exceeds the true epsilon, for randomised response, the worst-case
+    /// mechanism: each guess is right with probability e^epsilon / (1 + e^epsilon), and with probability
+    /// delta (here: always) everything is revealed.
     #[test]
     fn the_bound_holds_as_often_as_it_says() {
         let mut nearest = 0f64;
@@ -111,11 +117,12 @@ mod tests {
         assert!(nearest > 0.8, "far from sharp: {nearest}");
     }
 
-    /// With probability delta a mechanism may tell everything: it is (0, delta), and the bound must stay at 0 as often as alpha says.
+    /// With probability delta a mechanism may reveal everything: it is (0, delta), and the bound must stay at
+    /// 0 as often as alpha says.
     #[test]
     fn delta_may_reveal_all() {
         for (canaries, delta) in [(100, 1e-3), (1000, 1e-4), (20, 0.01)] {
-            // Each canary is revealed with probability delta on its own; the other guesses are coins.
+            // Each canary is revealed independently with probability delta; the other guesses are random.
             let alpha = 0.05;
             let as_epsilon = ((1.0 + delta) / (1.0f64 - delta)).ln();
             let wrong: f64 = (0..=canaries)

@@ -1,4 +1,4 @@
-//! An audit of one training: canaries that take part or not, and guesses which did.
+//! An audit of one training run: canaries are included at random, and the auditor guesses which were.
 
 mod canaries;
 mod guesses;

@@ -1,4 +1,4 @@
-//! The training, the guesses, and what they prove.
+//! An audit of one training run: the training, the guesses, and the bound on epsilon that they prove.
 
 use antinoise_input::{InvalidParameter, at_least, in_open_unit};
 use antinoise_noise::{Key, RunId};
@@ -15,54 +15,56 @@ use crate::Error;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
 
-/// How one training is audited.
+/// The settings of an audit of one training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OneRun {
-    /// What canaries are.
+    /// The kind of canaries.
     pub canary: Canary,
-    /// How many, in the places of as many examples.
+    /// The number of canaries, each of which replaces an example.
     pub canaries: usize,
-    /// Most probability that the bound is above the truth.
+    /// Maximum probability that the bound exceeds the true epsilon.
     pub alpha: f64,
-    /// Draws canaries and which of them are included.
+    /// The seed for drawing canaries and their inclusion.
     pub seed: u64,
 }
 
-/// What one training told of its canaries.
+/// The result of an audit of one training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OneRunReport {
-    /// What they were.
+    /// The kind of canaries.
     pub canary: Canary,
-    /// How many.
+    /// The number of canaries.
     pub canaries: usize,
-    /// Guesses that prove the most, of those numbers that were fixed before.
+    /// The number of guesses that proves the largest bound, among the numbers fixed in advance.
     pub guesses: usize,
-    /// Right ones among them.
+    /// The number of right guesses among them.
     pub correct: usize,
     /// The plan's epsilon.
     pub epsilon_stated: f64,
-    /// At confidence 1 - alpha, epsilon is above this at the plan's delta.
+    /// A lower bound on epsilon at the plan's delta, at confidence 1 - alpha.
     pub epsilon_lower: f64,
-    /// The plan's.
+    /// The plan's delta.
     pub delta: f64,
-    /// Most probability that epsilon is below the bound.
+    /// Maximum probability that the bound exceeds the true epsilon.
     pub alpha: f64,
-    /// Test accuracy of the model, which was trained with canaries and is not for use.
+    /// Test accuracy of the model, which was trained with canaries and must not be used.
     pub test_accuracy: f64,
 }
 
-/// Shares of the canaries for which there are guesses; each has an equal part of alpha.
+/// Fractions of the canaries about which guesses are made; alpha is divided equally among them.
 const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// Trains `setup` once from `start` with canaries, guesses which of them were included, and bounds epsilon from below.
+/// Trains `setup` once from `start` with canaries, guesses which were included, and derives a lower bound on
+/// epsilon.
 ///
-/// A canary's gradient lies along a parameter of its own, so that one run is as many experiments as there are canaries. The guess is the
-/// likelihood ratio of all releases, given everything but the canaries: no auditor does better. With [`Canary::Input`] the guess is made
-/// from the loss of the last model on the canary.
+/// Each canary's gradient lies along a different parameter, so that one run is as many experiments as there
+/// are canaries. The guess is the likelihood ratio of all releases, given everything but the canaries: no
+/// auditor does better. With [`Canary::Input`] the guess is based on the loss of the final model on the
+/// canary.
 ///
 /// # Errors
-/// When a setting is out of range, the strategy's noise cannot be whitened, or training fails.
+/// If a setting is out of range, the strategy's noise cannot be whitened, or training fails.
 ///
 /// # Source
 /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run.
@@ -128,7 +130,7 @@ pub fn one_run(
     })
 }
 
-/// ln of the likelihood ratio of each canary.
+/// The log-likelihood ratio of each canary.
 fn ratios(
     setup: &Setup,
     trainer: &Trainer,
@@ -137,7 +139,8 @@ fn ratios(
 ) -> Result<Vec<f64>, Error> {
     let plan = setup.plan;
     let encoder = plan.strategy.encoder()?;
-    // Trees and circulants are written out to be whitened; their first steps are a mechanism of their own.
+    // Trees and circulants are whitened by an explicit matrix; for these only the first steps, a mechanism of
+    // their own, are used.
     let steps = if is_rectangular(&encoder) { plan.steps.min(MOST_RECTANGULAR) } else { plan.steps };
     let whitening = Operator::whitening(&encoder, &plan.strategy.recursion()?, steps)?;
     let mut of_slot = vec![Vec::new(); plan.examples];
@@ -165,7 +168,7 @@ fn ratios(
     Ok(canaries.slots.par_iter().zip(released).map(ratio).collect())
 }
 
-/// How much lower the last model's loss is on each canary than on the one in the middle.
+/// For each canary, the median loss of the final model over canaries minus its loss on this canary.
 fn losses(
     setup: &Setup,
     planted: &Examples,
@@ -184,7 +187,8 @@ fn losses(
     Ok(losses.into_iter().map(|loss| middle - loss).collect())
 }
 
-/// The guesses that prove the most: for each share of the canaries, those of the largest scores in magnitude.
+/// The guesses that prove the largest bound: for each fraction of the canaries, guesses about those with the
+/// largest absolute scores.
 fn proved(
     scores: &[f64],
     included: &[bool],

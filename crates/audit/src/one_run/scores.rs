@@ -1,25 +1,26 @@
-//! How likely it is that a canary took part, from what was released along its own direction.
+//! Likelihood ratios of a canary's participation, given the releases along its direction.
 
 use crate::operator::Operator;
 
-/// When a canary may take part, as far as an observer knows.
+/// The possible participations of a canary, as known to an observer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turns {
-    /// At all of these steps.
+    /// It participates at all of these steps.
     Known(Vec<usize>),
-    /// At all the steps of one of these lists, each as likely as any other.
+    /// It participates at all steps of one of these lists, each equally likely.
     OneOf(Vec<Vec<usize>>),
-    /// At each of these steps with this probability, on its own; no two of them meet in a row of C.
+    /// It participates independently at each of these steps with this probability; no two of the steps occur
+    /// in one row of C.
     Sampled(Vec<usize>, f64),
 }
 
-/// ln of the likelihood of `released` with the canary over that without it. Released are G + C^-1 Z along the canary's direction,
-/// an entry a step, where G is 1 at the steps at which it takes part and Z has standard deviation `noise_std`. At the steps with
-/// indicator e the ratio is
+/// The log of the likelihood of `released` with the canary over the likelihood without it. `released` is G +
+/// C^-1 Z along the canary's direction, one entry per step, where G is 1 at the steps of the canary's
+/// participations and Z has standard deviation `noise_std`. For participations with indicator e the ratio is
 ///
 /// > exp(<y, q> / nu^2 - |q|^2 / (2 nu^2)),   y = C released, q = C e,
 ///
-/// and of steps that are drawn it is the mean over the draws.
+/// and for random participations it is the mean of these ratios.
 pub(crate) fn log_likelihood_ratio(
     whitening: &Operator,
     turns: &Turns,
@@ -48,7 +49,7 @@ pub(crate) fn log_likelihood_ratio(
     }
 }
 
-/// ln (1 - p + p e^x), for an x of any size.
+/// ln (1 - p + p e^x), without overflow for large x.
 fn mixed(x: f64, p: f64) -> f64 {
     if x > 0.0 { x + (p + (1.0 - p) * (-x).exp()).ln() } else { (p * x.exp_m1()).ln_1p() }
 }
@@ -57,7 +58,7 @@ fn mixed(x: f64, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Against densities written out: two steps, C = ((1, 0), (c, 1)).
+    /// Compared with explicit densities: two steps, C = ((1, 0), (c, 1)).
     #[test]
     fn ratios_are_those_of_the_densities() {
         let (c, nu) = (0.5, 0.7);

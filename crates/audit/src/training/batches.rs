@@ -1,4 +1,4 @@
-//! Whether the batches of a run are those that its plan accounts for.
+//! Whether the batches of a run are those for which its plan accounts.
 
 use antinoise_input::largest;
 use antinoise_mechanism::Participation;
@@ -8,12 +8,12 @@ use super::contract::Seen;
 use crate::report::Test;
 use crate::stats::deviation;
 
-/// How many of [`tests`] depend on chance.
+/// Number of random [`tests`].
 pub(super) const TESTS_BY_CHANCE: usize = 2;
-/// Steps whose batches are compared with those of another run.
+/// Number of steps whose batches are compared with those of another run.
 const COMPARED: usize = 64;
 
-/// The tests of two runs' batches; those that depend on chance at false alarm `alpha`.
+/// The tests of two runs' batches; random tests have false-alarm probability `alpha`.
 pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<Test> {
     let batches = runs.map(|run| run.iter().map(|step| &step.batch[..]).collect::<Vec<_>>());
     let count = |violations: fn(&VerifiedPlan, &[&[usize]]) -> usize| {
@@ -40,10 +40,11 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<
     tests
 }
 
-/// Turns of an example too soon after the last one, beyond its number, or twice in a batch.
+/// Number of turns of an example that come too soon after the last one, exceed its maximum number, or are
+/// duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let (apart, most) = match plan.scheme() {
-        // Each turn is accounted by itself; there is one a round.
+        // Each turn is accounted separately; there is one per round.
         Scheme::Amplified { groups } => (groups, plan.steps.div_ceil(groups)),
         scheme => match scheme.participation() {
             Participation::Single => (plan.steps, 1),
@@ -65,7 +66,7 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// Steps from one turn of a group or bin to the next.
+/// Number of steps from one turn of a group or bin to the next.
 fn round(plan: &VerifiedPlan) -> Option<usize> {
     match plan.sampler {
         Sampler::Cyclic { groups } | Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups } => {
@@ -75,7 +76,7 @@ fn round(plan: &VerifiedPlan) -> Option<usize> {
     }
 }
 
-/// Turns of an example in another place of a round than its first one.
+/// Number of turns of an example at another place of a round than its first turn.
 fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let Some(round) = round(plan) else { return 0 };
     let mut places = vec![None; plan.examples];
@@ -88,13 +89,13 @@ fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// Size of group `step` mod `groups`.
+/// Size of the group of step `step`.
 fn group(plan: &VerifiedPlan, step: usize, groups: usize) -> usize {
     let start = |g: usize| (g as u128 * plan.examples as u128 / groups as u128) as usize;
     start(step % groups + 1) - start(step % groups)
 }
 
-/// Of each step: its batch has as many examples as this many trials of this chance give.
+/// (n, p): the size of the step's batch is Binomial(n, p) under the plan.
 fn trials(plan: &VerifiedPlan, step: usize) -> (usize, f64) {
     let share = plan.batch_size as f64 / plan.examples as f64;
     match plan.sampler {
@@ -106,7 +107,7 @@ fn trials(plan: &VerifiedPlan, step: usize) -> (usize, f64) {
     }
 }
 
-/// How far sizes are from their law: of each step, and of all that are known together.
+/// Deviations of batch sizes from their law: for each step, and for steps together whose total is known.
 fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     let far = |n: usize, k: usize, p: f64| deviation(n as f64, k as f64, p);
     let each = |(step, batch): (usize, &&[usize])| {
@@ -116,7 +117,7 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     let mut found: Vec<f64> = batches.iter().enumerate().map(each).collect();
     let total = |batches: &[&[usize]]| batches.iter().map(|batch| batch.len()).sum::<usize>();
     match plan.sampler {
-        // A round has everyone once.
+        // Each round contains every example once.
         Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } if groups <= batches.len() => {
             found.push(far(plan.examples, total(&batches[..groups]), 1.0));
         }
@@ -124,7 +125,7 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
             let n = (0..batches.len()).map(|step| trials(plan, step).0).sum();
             found.push(far(n, total(batches), trials(plan, 0).1));
         }
-        // Each example has so many turns at most, and they are independent of those of others.
+        // Each example has at most this many turns, independently of other examples.
         Sampler::BMinSep { min_sep } => {
             let most = batches.len().div_ceil(min_sep) as f64;
             let mean = batches.len() as f64 * trials(plan, 0).1;
@@ -135,8 +136,9 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     found
 }
 
-/// How far batches are from sharing as many examples as chance gives: the same steps of two runs, and two
-/// turns of a group that is drawn from at each. Of given size, each is drawn without replacement.
+/// Deviations of the number of common examples of two batches from chance: for equal steps of two runs, and
+/// for two turns of a group that is sampled at each turn. Given its size, each batch is drawn without
+/// replacement.
 fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<f64> {
     let shared = |x: &[usize], y: &[usize], of: usize| {
         let mut is_in = vec![false; plan.examples];

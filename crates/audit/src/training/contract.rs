@@ -1,35 +1,34 @@
-//! The training as a black box: its steps.
+//! Training as a black box: its steps.
 
 use super::ground::Ground;
 use crate::Error;
 
-/// A training under audit, by SGD with the ground's momentum and learning rate.
+/// A training run under audit: SGD with the ground's momentum and learning rate.
 pub trait TrainingUnderAudit {
-    /// The plan that it states, and what it is trained on.
+    /// The plan that the training states, and its data.
     fn ground(&self) -> &Ground;
 
-    /// Begins run number `run`. Where `noise_only` is true each gradient counts as 0, which changes neither
+    /// Starts run number `run`. If `noise_only` is true, each gradient counts as 0, which changes neither
     /// batches nor noise.
     ///
     /// # Errors
-    /// When the training cannot be built.
+    /// If the training cannot be built.
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error>;
 
-    /// Ends the process; a new one continues from what it saved in files. Nothing of the following steps
-    /// changes.
+    /// Ends the process; a new one continues from saved files. This does not change later steps.
     ///
     /// # Errors
-    /// When nothing could be saved or resumed.
+    /// If the state cannot be saved or resumed.
     fn interrupt(&mut self) -> Result<(), Error>;
 
-    /// The next step.
+    /// Takes the next step.
     ///
     /// # Errors
-    /// When there is none, or it fails.
+    /// If there is none, or it fails.
     fn step(&mut self) -> Result<Seen, Error>;
 }
 
-/// What an observer who holds the key sees of a step.
+/// An observer's view of a step, if the observer holds the key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// The examples whose gradients were summed.

@@ -1,4 +1,4 @@
-//! What an audited training is trained on: a model of few parameters, whose batches are seen.
+//! The data and the model of an audited training: few parameters, and batches that are recorded.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ const FEATURES: usize = 2;
 /// Momentum of the audited training.
 const MOMENTUM: f64 = 0.9;
 
-/// A plan, examples as many as it says, and a linear model of two classes.
+/// A plan, the number of examples that it states, and a linear model of two classes.
 #[derive(Debug)]
 pub struct Ground {
     pub(crate) plan: VerifiedPlan,
@@ -28,19 +28,19 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Most examples of a plan whose training is audited.
+    /// Maximum number of examples of a plan whose training is audited.
     pub const MOST_EXAMPLES: usize = 1 << 22;
 
-    /// Whether there is a training to audit: `plan` forms its batches, and of at most
-    /// [`MOST_EXAMPLES`](Self::MOST_EXAMPLES).
+    /// Whether the training of `plan` can be audited: it forms its own batches, and has at most
+    /// [`MOST_EXAMPLES`](Self::MOST_EXAMPLES) examples.
     pub fn is_for(plan: &VerifiedPlan) -> bool {
         plan.sampler != Sampler::External && plan.examples <= Self::MOST_EXAMPLES
     }
 
-    /// For `plan`.
+    /// The ground for `plan`.
     ///
     /// # Errors
-    /// For plans that it [is not for](Self::is_for).
+    /// For plans for which [`Self::is_for`] is false.
     pub fn new(plan: VerifiedPlan) -> Result<Self, Error> {
         if plan.sampler == Sampler::External {
             let must_be = "one that forms batches: a training that takes them from elsewhere is not audited";
@@ -71,7 +71,7 @@ impl Ground {
         &self.plan
     }
 
-    /// Numbers in a release.
+    /// Number of numbers in a release.
     pub fn parameters(&self) -> usize {
         self.model.inner.parameters()
     }
@@ -86,14 +86,14 @@ impl Ground {
     /// The sum of clipped gradients over `batch`.
     ///
     /// # Errors
-    /// When an index is beyond the examples or twice in the batch.
+    /// If an index is out of range or occurs twice in the batch.
     pub fn sum(&self, parameters: &[f32], batch: &[usize]) -> Result<Vec<f64>, Error> {
         let (model, examples) = (&self.model.inner, &self.dataset.train);
         Ok(model.clipped_sum(parameters, examples, batch, self.plan.clip_norm)?.gradient)
     }
 }
 
-/// A model that remembers of which batch it was asked, and whose gradients can be 0.
+/// A model that records the batch of each sum, and whose gradients can be set to 0.
 #[derive(Debug)]
 pub(crate) struct Observed {
     inner: Model,

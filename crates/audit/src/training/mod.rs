@@ -1,4 +1,4 @@
-//! A training as it is run: its batches, what its optimizer is given, and its resumption.
+//! Audits of training: its batches, the inputs of its optimizer, and its resumption.
 
 mod batches;
 mod contract;
@@ -17,22 +17,22 @@ use crate::Error;
 use crate::random::Random;
 use crate::report::Test;
 
-/// How many of [`tests`] depend on chance.
+/// Number of random [`tests`].
 pub(crate) const TESTS_BY_CHANCE: usize = batches::TESTS_BY_CHANCE;
 
-/// Examples that all batches of a training have together, at most, and steps: about a second.
+/// Bounds on the examples in all batches of a training together, and on its steps: about a second.
 const MOST_EXAMPLES: f64 = (1 << 24) as f64;
 const MOST_STEPS: usize = 1 << 12;
-/// Interruptions of the training that is tested.
+/// Number of interruptions of the tested training.
 const INTERRUPTIONS: usize = 3;
 
-/// Steps of `plan` that are trained: all, or the first ones of a long plan.
+/// The steps of `plan` that are trained: all, or the first ones of a long plan.
 fn steps_of(plan: &VerifiedPlan) -> Range<usize> {
     let most = (MOST_EXAMPLES / plan.expected_batch_size()) as usize;
     0..plan.steps.min(most.clamp(1, MOST_STEPS))
 }
 
-/// All tests; those that depend on chance at false alarm `alpha` each.
+/// All tests; random ones have false-alarm probability `alpha` each.
 pub(crate) fn tests(
     training: &mut dyn TrainingUnderAudit,
     alpha: f64,

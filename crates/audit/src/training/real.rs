@@ -1,4 +1,4 @@
-//! The trainer that this project runs.
+//! The real trainer of this project under audit.
 
 use antinoise_noise::{Key, RunId};
 use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
@@ -8,7 +8,7 @@ use super::contract::{Seen, TrainingUnderAudit};
 use super::ground::Ground;
 use crate::Error;
 
-/// The real trainer, one key for all of its runs.
+/// The real trainer, with one key for all of its runs.
 pub struct RealTraining<'a> {
     ground: &'a Ground,
     seed: u64,
@@ -17,7 +17,7 @@ pub struct RealTraining<'a> {
 }
 
 impl<'a> RealTraining<'a> {
-    /// The training on `ground`, its key made from `seed`: the noise of an audit protects nothing.
+    /// The training on `ground`, with a key made from `seed`: the noise of an audit protects nothing.
     pub fn new(ground: &'a Ground, seed: u64) -> Self {
         Self { ground, seed, run: RunId::default(), trainer: None }
     }

@@ -1,4 +1,4 @@
-//! Whether releases are sums and noise, and steps a function of releases.
+//! Tests that releases are sums plus noise, and that parameters are a function of releases.
 
 use antinoise_input::largest;
 use antinoise_train::optimizer::Rule;
@@ -8,13 +8,13 @@ use super::ground::Ground;
 use crate::Error;
 use crate::report::Test;
 
-/// What single precision rounds away, as a part of the largest number.
+/// Relative rounding error of single precision.
 const ROUNDING: f64 = 1.0 / (1u64 << 22) as f64;
-/// The same over a run's steps of an optimizer.
+/// Relative rounding error over a run's steps of an optimizer.
 const ROUNDING_OF_STEPS: f64 = 1e-5;
 
-/// The largest distance between a release less its own noise and the clipped sum of its batch, in units of
-/// what rounding may add. The noise is the release of the same step with gradients of 0.
+/// The largest distance between a release minus its own noise and the clipped sum of its batch, in units of
+/// the possible rounding error. The noise is the release of the same step with gradients of 0.
 pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result<Test, Error> {
     let spacing = ground.plan.release.grid()?.map_or(0.0, |grid| grid.spacing());
     let mut parameters = vec![0.0; ground.parameters()];
@@ -31,8 +31,8 @@ pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result
     Ok(Test::new("training: release less its noise, from the clipped sum", largest(farthest), 1.0))
 }
 
-/// The largest distance between parameters and what SGD with momentum makes of the releases, in units of what
-/// rounding may add.
+/// The largest distance between the parameters and those of SGD with momentum on the releases, in units of
+/// the possible rounding error.
 pub(super) fn optimized(ground: &Ground, seen: &[Seen]) -> Test {
     let Rule::Sgd { learning_rate, momentum } = ground.rule() else { unreachable!("the ground's rule") };
     let share = 1.0 / ground.plan.expected_batch_size();

@@ -1,4 +1,4 @@
-//! What the audits of tests are about.
+//! The mechanisms and schemas of the tests.
 
 use antinoise_audit::Data;
 use antinoise_mechanism::optimize::Objective;
