@@ -15,6 +15,8 @@ struct Case {
     recursion: Recursion,
     /// The checkpoint after a step, plain and on a grid.
     files: [Vec<u8>; 2],
+    /// The bits of the noise of all steps after it, likewise.
+    rest: [Vec<u32>; 2],
 }
 
 static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
@@ -22,9 +24,12 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         Recursion::Blt { scale: vec![0.5, 0.1], decay: vec![0.9, 0.5] },
         Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.25] },
     ];
-    recursions
-        .map(|recursion| Case { files: [saved(&recursion, false), saved(&recursion, true)], recursion })
-        .into()
+    let case = |recursion: Recursion| {
+        let (plain, rest) = saved(&recursion, false);
+        let (on_grid, rest_on_grid) = saved(&recursion, true);
+        Case { files: [plain, on_grid], rest: [rest, rest_on_grid], recursion }
+    };
+    recursions.map(case).into()
 });
 
 fn builder(recursion: &Recursion) -> StreamBuilder {
@@ -35,29 +40,34 @@ fn grid() -> Grid {
     Grid::new(1.0 / 64.0).expect("a grid")
 }
 
-fn saved(recursion: &Recursion, on_grid: bool) -> Vec<u8> {
+/// The checkpoint after a step, and the noise that the stream made from there on.
+fn saved(recursion: &Recursion, on_grid: bool) -> (Vec<u8>, Vec<u32>) {
     let (path, key) = (file("saved.safetensors", &[]), Key::from_seed_insecure(8));
     let builder = builder(recursion);
     let write = || {
-        if on_grid {
+        Ok::<_, antinoise_noise::Error>(if on_grid {
             let mut stream = builder.build_on_grid(grid(), key)?;
             stream.next_points_into(&mut [0; DIM])?;
-            stream.save(&path)
+            stream.save(&path)?;
+            rest_on_grid(stream)
         } else {
             let mut stream = builder.build(key)?;
             stream.next_into(&mut [0.0; DIM])?;
-            stream.save(&path)
-        }
+            stream.save(&path)?;
+            rest(stream)
+        })
     };
-    write().expect("a stream is saved");
-    std::fs::read(path).expect("a checkpoint")
+    let (step, rest) = write().expect("a stream is saved");
+    assert_eq!((step, rest.len()), (1, (STEPS - 1) * DIM));
+    (std::fs::read(path).expect("a checkpoint"), rest)
 }
 
 /// The first byte says of which stream; whether the checksum is made right, so that what lies behind it is reached; the rest is the file. As it is,
-/// only the file that was saved is accepted; with its checksum made right, none of another step.
+/// only the file that was saved is accepted; with its checksum made right, none of another step. Unless its numbers were altered, what is accepted
+/// makes the noise of the stream that was saved, bit for bit.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
-    let (case, on_grid, is_mended) = (&CASES[kind as usize & 1], kind & 2 != 0, kind & 4 != 0);
+    let (case, form, is_mended) = (&CASES[kind as usize & 1], usize::from(kind & 2 != 0), kind & 4 != 0);
     let mut bytes = bytes.to_vec();
     if is_mended && let Some(end) = bytes.len().checked_sub(32) {
         let checksum = Sha256::digest(&bytes[..end]);
@@ -65,31 +75,52 @@ pub fn run(data: &[u8]) -> bool {
     }
     let path = file("noise.safetensors", &bytes);
     let builder = builder(&case.recursion);
-    let resumed = if on_grid {
-        builder.resume_on_grid(grid(), path).map(|stream| rest_on_grid(stream))
+    let resumed = if form == 1 {
+        builder.resume_on_grid(grid(), path).map(rest_on_grid)
     } else {
-        builder.resume(path).map(|stream| rest(stream))
+        builder.resume(path).map(rest)
     };
     match resumed {
-        Ok(step) => {
-            assert!(is_mended || bytes == case.files[usize::from(on_grid)], "an altered file is accepted");
+        Ok((step, rest)) => {
+            let saved = &case.files[form];
+            assert!(is_mended || bytes == *saved, "an altered file is accepted");
             assert_eq!(step, 1, "the commitment is to step 1");
+            let other = numbers(&bytes) != numbers(saved);
+            assert!(is_mended && other || rest == case.rest[form], "other noise of the same numbers");
         }
         Err(error) => assert!(error.is_bad_input(), "{error:?}"),
     }
     true
 }
 
-fn rest(mut stream: NoiseStream) -> usize {
-    let first = stream.step();
-    (first..STEPS).for_each(|_| drop(stream.next_into(&mut [0.0; DIM])));
-    first
+/// Of a checkpoint: the key, the past and the rows that were made ahead.
+fn numbers(file: &[u8]) -> &[u8] {
+    let header = u64::from_le_bytes(file[..8].try_into().expect("8 bytes")) as usize;
+    &file[8 + header..file.len() - 32]
 }
 
-fn rest_on_grid(mut stream: GridStream) -> usize {
-    let first = stream.step();
-    (first..STEPS).for_each(|_| drop(stream.next_points_into(&mut [0; DIM])));
-    first
+/// The step that comes next, and the bits of all noise from there on.
+fn rest(mut stream: NoiseStream) -> (usize, Vec<u32>) {
+    let (first, mut rest, mut noise) = (stream.step(), Vec::new(), [0.0; DIM]);
+    for _ in first..STEPS {
+        // Numbers that were altered may be refused: nothing then comes of the step.
+        if stream.next_into(&mut noise).is_err() {
+            break;
+        }
+        rest.extend(noise.iter().map(|x: &f32| x.to_bits()));
+    }
+    (first, rest)
+}
+
+fn rest_on_grid(mut stream: GridStream) -> (usize, Vec<u32>) {
+    let (first, mut rest, mut noise) = (stream.step(), Vec::new(), [0; DIM]);
+    for _ in first..STEPS {
+        if stream.next_points_into(&mut noise).is_err() {
+            break;
+        }
+        rest.extend(noise.iter().map(|&x: &i32| x as u32));
+    }
+    (first, rest)
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {

@@ -7,60 +7,71 @@ use rusqlite::types::Value;
 
 use crate::files::write;
 
-/// Writes `saved` to `path`, altered as `data` says: by bytes in place, or by rows.
-pub fn altered(path: &Path, saved: &[u8], data: &[u8], tables: &[(&str, &[&str])]) {
+/// A table of the database.
+pub struct Table {
+    pub name: &'static str,
+    /// What one row is found by: columns, or SQLite's own number of it.
+    pub row: &'static str,
+    pub columns: &'static [&'static str],
+}
+
+/// Writes `saved` to `path`, with bytes altered as `data` says: two that say where, and what is there now.
+pub fn patched(path: &Path, saved: &[u8], data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return write(path, saved) };
-    if kind & 1 == 0 {
-        let mut bytes = saved.to_vec();
-        for patch in rest.chunks_exact(3) {
-            let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % bytes.len();
-            bytes[at] = patch[2];
-        }
-        let cut = if kind & 2 == 0 { bytes.len() } else { bytes.len() / 2 };
-        return write(path, &bytes[..cut]);
+    let mut bytes = saved.to_vec();
+    for patch in rest.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % bytes.len();
+        bytes[at] = patch[2];
     }
+    let end = if kind & 1 == 0 { bytes.len() } else { bytes.len() / 2 };
+    write(path, &bytes[..end]);
+}
+
+/// Writes `saved` to `path`, with rows of its tables altered as `data` says: the database.
+pub fn altered(path: &Path, saved: &[u8], data: &[u8], tables: &[Table]) -> Connection {
     write(path, saved);
     let database = Connection::open(path).expect("the file that was saved");
-    let mut bytes = rest.iter().copied();
+    // It is read once: no machine fails in between.
+    database
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; BEGIN")
+        .expect("a change");
+    let mut bytes = data.iter().copied();
     while let Some(what) = bytes.next() {
         // What SQLite refuses was no change.
         let _ = change(&database, what, &mut bytes, tables);
     }
+    database.execute_batch("COMMIT").expect("a change");
+    database
 }
 
 fn change(
     database: &Connection,
     what: u8,
     bytes: &mut impl Iterator<Item = u8>,
-    tables: &[(&str, &[&str])],
+    tables: &[Table],
 ) -> rusqlite::Result<usize> {
-    let (table, columns) = tables[what as usize / 4 % tables.len()];
+    let Table { name, row, columns } = &tables[what as usize / 4 % tables.len()];
     let column = columns[bytes.next().unwrap_or(0) as usize % columns.len()];
-    let row = i64::from(bytes.next().unwrap_or(0));
+    let number = bytes.next().unwrap_or(0);
     let one = format!(
-        "(SELECT {} FROM {table} ORDER BY 1 LIMIT 1 OFFSET {row} % (SELECT COUNT(*) FROM {table}))",
-        columns[0]
+        "({row}) = (SELECT {row} FROM {name} ORDER BY {row} LIMIT 1 OFFSET {number} % (SELECT COUNT(*) FROM {name}))"
     );
     match what % 4 {
-        0 => database.execute(&format!("DELETE FROM {table} WHERE {} = {one}", columns[0]), []),
+        0 => database.execute(&format!("DELETE FROM {name} WHERE {one}"), []),
         1 => {
             let marks = vec!["?"; columns.len()].join(", ");
             let values: Vec<Value> = columns.iter().map(|_| value(bytes)).collect();
             database
-                .execute(&format!("INSERT INTO {table} VALUES ({marks})"), rusqlite::params_from_iter(values))
+                .execute(&format!("INSERT INTO {name} VALUES ({marks})"), rusqlite::params_from_iter(values))
         }
-        2 => database.execute(
-            &format!("UPDATE {table} SET {column} = ? WHERE {} = {one}", columns[0]),
-            [value(bytes)],
-        ),
+        2 => database.execute(&format!("UPDATE {name} SET {column} = ? WHERE {one}"), [value(bytes)]),
         // A byte of what is there, whatever its type.
         _ => {
             let at = i64::from(bytes.next().unwrap_or(0));
             let sql = format!(
-                "UPDATE {table} SET {column} = CAST(substr(CAST({column} AS BLOB), 1, {at}) || x'{:02x}' || \
-                 substr(CAST({column} AS BLOB), {at} + 2) AS BLOB) WHERE {} = {one}",
-                bytes.next().unwrap_or(0),
-                columns[0]
+                "UPDATE {name} SET {column} = CAST(substr(CAST({column} AS BLOB), 1, {at}) || x'{:02x}' || \
+                 substr(CAST({column} AS BLOB), {at} + 2) AS BLOB) WHERE {one}",
+                bytes.next().unwrap_or(0)
             );
             database.execute(&sql, [])
         }

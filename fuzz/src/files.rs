@@ -30,3 +30,8 @@ pub fn write(path: &Path, data: &[u8]) {
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path).and_then(|mut file| file.write_all(data)).expect("a file is written");
 }
+
+/// A digest in hexadecimal digits, as all files here have them.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -12,7 +12,6 @@ mod plan;
 mod release;
 mod strategy;
 mod text;
-#[cfg(feature = "train")]
 mod training;
 
 /// A parser and what must hold of it.
@@ -44,12 +43,8 @@ pub const TARGETS: &[Target] = &[
     Target { catches_panics: true, ..target("parquet", parquet::run, parquet::seeds) },
     target("ledger", ledger::run, ledger::seeds),
     target("release", release::run, release::seeds),
-    #[cfg(feature = "train")]
     target("idx", training::idx::run, training::idx::seeds),
-    #[cfg(feature = "train")]
     target("png", training::png::run, training::png::seeds),
-    #[cfg(feature = "train")]
     target("table", training::table::run, training::table::seeds),
-    #[cfg(feature = "train")]
     target("training-checkpoint", training::checkpoint::run, training::checkpoint::seeds),
 ];

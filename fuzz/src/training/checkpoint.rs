@@ -11,7 +11,7 @@ use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
 use sha2::{Digest, Sha256};
 
-use crate::files::{folder, write};
+use crate::files::{folder, hex, write};
 
 const MANIFEST: &str = "checkpoint.toml";
 const NAMES: [&str; 3] = [MANIFEST, "noise-0.safetensors", "training-0.safetensors"];
@@ -68,7 +68,7 @@ pub fn run(data: &[u8]) -> bool {
     let path = put_back(&RUN.files, which, &mended);
     if is_mended && which > 0 {
         let field = ["", "noise", "training"][which];
-        let digest = format!("{field} = \"{}\"", hex(bytes));
+        let digest = format!("{field} = \"{}\"", hex(&Sha256::digest(bytes)));
         let manifest = String::from_utf8_lossy(&RUN.files[0]);
         let line =
             |line: &str| if line.starts_with(&format!("{field} = ")) { digest.clone() } else { line.into() };
@@ -87,14 +87,10 @@ pub fn run(data: &[u8]) -> bool {
     true
 }
 
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// A manifest with the checksum of what comes before it.
 fn with_checksum(text: &str) -> Vec<u8> {
     let body = text.rfind("checksum = ").map_or(text, |at| &text[..at]);
-    format!("{body}checksum = \"{}\"\n", hex(body.as_bytes())).into_bytes()
+    format!("{body}checksum = \"{}\"\n", hex(&Sha256::digest(body))).into_bytes()
 }
 
 fn put_back(files: &[Vec<u8>; 3], which: usize, bytes: &[u8]) -> PathBuf {

@@ -54,7 +54,7 @@ pub fn crc32(data: &[u8]) -> u32 {
 fn image(color: u8, bits: u8) -> Vec<u8> {
     let channels = [1, 0, 3, 1, 2, 0, 4][color as usize];
     let row = 1 + (2 * channels * bits as usize).div_ceil(8);
-    let pixels: Vec<u8> = (0..2 * row).map(|i| if i % row == 0 { 0 } else { 37 * i as u8 }).collect();
+    let pixels: Vec<u8> = (0..2 * row).map(|i| if i % row == 0 { 0 } else { (37 * i % 256) as u8 }).collect();
     let length = pixels.len() as u16;
     let (a, b) = pixels.iter().fold((1u32, 0u32), |(a, b), &byte| {
         let a = (a + u32::from(byte)) % 65521;
