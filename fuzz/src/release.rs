@@ -215,5 +215,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         vec![5, 22, 3, 0, 29, 1, 2],
         vec![6, 0, 80, 0, b'0'],
         vec![4, 0, 200, 10, 7],
+        // The byte of the header that says whether a file may be written.
+        vec![0, 0, 18, 0, 3],
     ]
 }

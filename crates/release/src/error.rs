@@ -91,6 +91,10 @@ impl Error {
                     refused("in use by another process", "free: one process at a time may use a release")
                 }
                 Some(ErrorCode::NotADatabase) => refused("another file", "the database of a release"),
+                Some(ErrorCode::ReadOnly) => {
+                    let must_be = "a file that can be written, in a folder that can, with its first bytes as they were written";
+                    refused("read-only", must_be)
+                }
                 // A value of another type than the tables have, or a statement that does not fit them.
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation)
                 | None => refused("damaged", "as it was written"),

@@ -228,3 +228,18 @@ fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_no
     }
     assert!(refused[0] > 120 && refused[1] == 200, "{refused:?} of 200 each");
 }
+
+/// A byte of the header says that nobody may write: SQLite's own words, "attempt to write a readonly database", name no cause.
+#[test]
+fn a_header_that_forbids_writing_is_refused_in_words() {
+    let root = tempfile::tempdir().unwrap();
+    let (base, folder) = (root.path().join("base"), root.path().join("case"));
+    begun(&base);
+    copy(&base, &folder);
+    let path = folder.join("release.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[18] = 3;
+    std::fs::write(&path, bytes).unwrap();
+    let refused = ended(&folder).unwrap_err();
+    check_named("byte 18", &refused, &["release.db is read-only but must be a file that can be written"]);
+}
