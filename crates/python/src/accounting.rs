@@ -10,11 +10,12 @@ use pyo3::types::PyDict;
 use crate::errors::Result;
 use crate::process::interruptible;
 
-/// The epsilon of Gaussian noise at `delta`: a dict with `epsilon` (never below the truth), `epsilon_lower` (never above it), `delta`
-/// and `noise_multiplier`.
+/// The epsilon of Gaussian noise at `delta`: a dict with `epsilon` (an upper bound on the true value),
+/// `epsilon_lower` (a lower bound), `delta` and `noise_multiplier`.
 ///
-/// `noise_multiplier` is the noise's standard deviation over the sensitivity. Without `sampling_rate` it is the multiplier of all
-/// steps together (one release), and `steps` is 1. With `sampling_rate` it is that of each of `steps` Poisson-sampled steps.
+/// `noise_multiplier` is the noise's standard deviation divided by the sensitivity. Without `sampling_rate`
+/// it describes all steps together as one release, and `steps` is 1. With `sampling_rate` it describes each
+/// of `steps` Poisson-sampled steps.
 #[pyfunction]
 #[pyo3(signature = (noise_multiplier, delta, sampling_rate=None, steps=1))]
 pub fn account<'py>(
@@ -37,7 +38,8 @@ pub fn account<'py>(
     Ok(report)
 }
 
-/// The least noise multiplier that is (epsilon, delta)-private, rounded up; `sampling_rate` and `steps` as in `account`.
+/// The smallest (epsilon, delta)-private noise multiplier, rounded up; `sampling_rate` and `steps` as in
+/// `account`.
 #[pyfunction]
 #[pyo3(signature = (epsilon, delta, sampling_rate=None, steps=1))]
 pub fn calibrate(
@@ -54,7 +56,7 @@ pub fn calibrate(
     })??)
 }
 
-/// The probability to take part; steps are told apart only where each is sampled.
+/// The probability that an example takes part in a step; more than one step is accounted only with sampling.
 fn rate(sampling_rate: Option<f64>, steps: u64) -> Result<f64> {
     if sampling_rate.is_none() && steps != 1 {
         return Err(InvalidParameter::new("sampling_rate", "absent", "given with steps").into());

@@ -1,4 +1,4 @@
-//! A stream of Arrow's, batch by batch. Arrow's own reader would count rows that are null as a whole.
+//! Reads an Arrow C stream batch by batch. Arrow's own reader would count rows that are null as a whole.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -16,29 +16,30 @@ use pyo3::types::PyCapsule;
 use crate::errors::{Raised, Result};
 use crate::table::STREAM;
 
-/// The most that types may be nested: Arrow's library reads them by recursion.
+/// Maximum nesting of types: Arrow's library reads nested types by recursion.
 const DEEPEST: usize = 64;
 
-/// Batches, from whoever makes them.
+/// A stream of record batches from a foreign producer.
 pub struct Stream {
     stream: FFI_ArrowArrayStream,
     schema: SchemaRef,
 }
 
 impl Stream {
-    /// The one that `events` offers, which is from now on ours.
+    /// Takes ownership of the stream that `events` exports.
     pub fn of(events: &Bound<'_, PyAny>) -> Result<Self> {
         let capsule = events.call_method0("__arrow_c_stream__")?;
         let capsule = capsule.cast::<PyCapsule>().map_err(|error| unreadable(error.to_string()))?;
         let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-        // SAFETY: by Arrow's PyCapsule protocol, a capsule of this name holds such a stream until it is taken out, which marks it as released.
+        // SAFETY: by Arrow's PyCapsule protocol, a capsule of this name holds such a stream until the stream
+        // is moved out, and moving it out marks the original as released.
         let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
         let get_schema = stream
             .get_schema()
             .filter(|_| stream.release().is_some())
             .ok_or_else(|| unreadable("it was used up"))?;
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the function is the stream's own. It fills the schema, which is released where it is dropped.
+        // SAFETY: the function is the stream's own. It fills the schema, which is released when dropped.
         if unsafe { get_schema(&raw mut stream, &raw mut schema) } != 0 {
             return Err(unreadable(last_error(&mut stream)));
         }
@@ -46,16 +47,16 @@ impl Stream {
         Ok(Self { stream, schema })
     }
 
-    /// What the batches hold.
+    /// The columns of every batch.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The next batch; none at the end.
+    /// The next batch; `None` at the end of the stream.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         let get_next = self.stream.get_next().ok_or_else(|| unreadable("it gives no batches"))?;
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: the function is the stream's own. It fills the array, which is released where it is dropped.
+        // SAFETY: the function is the stream's own. It fills the array, which is released when dropped.
         if unsafe { get_next(&raw mut self.stream, &raw mut array) } != 0 {
             return Err(broke_off(last_error(&mut self.stream)));
         }
@@ -63,7 +64,8 @@ impl Stream {
             return Ok(None);
         }
         let row = DataType::Struct(self.schema.fields().clone());
-        // SAFETY: by Arrow's C stream interface, the array is as the stream's schema says, and owns its memory.
+        // SAFETY: by Arrow's C stream interface, the array has the type of the stream's schema and owns its
+        // memory.
         let data =
             unsafe { from_ffi_and_data_type(array, row) }.map_err(|error| unreadable(error.to_string()))?;
         let rows = StructArray::from(data);
@@ -80,7 +82,8 @@ impl Stream {
     }
 }
 
-/// What `read` makes of a stream, which is refused where Arrow's library panics; what `read` worked on must not be used again then.
+/// Runs `read`, and returns an error if Arrow's library panics on a malformed stream. After such an error the
+/// values that `read` used must not be used again.
 pub fn refusing_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     unless_panicking(read).unwrap_or_else(|| Err(unreadable("its parts contradict each other")))
 }
@@ -96,7 +99,7 @@ fn read_schema(schema: &FFI_ArrowSchema) -> Result<Schema> {
     Schema::try_from(schema).map_err(|error| unreadable(error.to_string()))
 }
 
-/// What the stream says of its last error.
+/// The stream's message about its last error.
 fn last_error(stream: &mut FFI_ArrowArrayStream) -> String {
     let Some(get) = stream.get_last_error() else { return String::new() };
     // SAFETY: the function is the stream's own.
@@ -104,7 +107,7 @@ fn last_error(stream: &mut FFI_ArrowArrayStream) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: it ends with a zero, and stays until the stream is used again.
+    // SAFETY: the text ends with a zero byte, and is valid until the next call on the stream.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -113,7 +116,8 @@ fn unreadable(why: impl ToString) -> Raised {
     InvalidParameter::new("events", got, "as Arrow's C stream interface says").into()
 }
 
-/// Ctrl-C may have met what makes the batches: a generator in Python, say, whose exception comes as text.
+/// The error of a stream that broke off. Ctrl-C may have interrupted the producer, for example a Python
+/// generator, whose exception arrives only as text.
 fn broke_off(why: String) -> Raised {
     if let Err(error) = Python::attach(|py| py.check_signals()) {
         return error.into();

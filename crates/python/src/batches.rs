@@ -1,4 +1,4 @@
-//! Which examples take part in which step.
+//! The examples of each step.
 
 use antinoise_input::between;
 use antinoise_noise::{KeyedRng, Purpose, RunId};
@@ -11,9 +11,9 @@ use crate::key::{Key, no_copy, run_named, token};
 use crate::plan::Plan;
 use crate::stream::NoiseStream;
 
-/// The batches of a plan's run: the examples of each step, by number from 0, as its trainer draws them.
+/// The batches of a plan's run: the examples of each step, numbered from 0, as the plan's sampler draws them.
 ///
-/// Where sampling amplifies privacy, they are as secret as the key.
+/// Where sampling amplifies privacy, the batches are as secret as the key.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Batches {
     sampled: Sampled,
@@ -23,7 +23,7 @@ pub struct Batches {
     run: RunId,
 }
 
-/// Whose random numbers they are made of.
+/// The owner of the random numbers that the batches are drawn with.
 enum Source {
     Key(Py<Key>),
     Noise(Py<NoiseStream>),
@@ -38,7 +38,7 @@ impl Batches {
         Ok(Self { sampled, steps, plan: digest, source, run })
     }
 
-    /// The examples of step `step`.
+    /// The examples of step `step`, from 0.
     pub fn examples(&self, step: usize) -> Result<Vec<usize>> {
         between("step", step, 0, self.steps - 1, "steps - 1")?;
         let mut rng = self.source.rng(&self.run, self.plan, Purpose::BatchSampling, step as u64)?;
@@ -63,7 +63,8 @@ impl Batches {
         Self::of(py, plan, Source::Key(key), run_named(run)?)
     }
 
-    /// The batches of the run whose noise this is: also for a resumed run, whose key exists only in its noise.
+    /// The batches of the run that `noise` belongs to. Works for a resumed run too, whose key exists only
+    /// inside its noise.
     #[staticmethod]
     fn of_noise(py: Python<'_>, plan: &Plan, noise: Py<NoiseStream>) -> Result<Self> {
         noise.get().check_plan(plan)?;
@@ -71,7 +72,8 @@ impl Batches {
         Self::of(py, plan, Source::Noise(noise), run)
     }
 
-    /// A public token of the run that reveals nothing about its key; the noise of the same run has the same token.
+    /// A public token of the run that reveals nothing about its key; the noise of the same run has the same
+    /// token.
     #[getter]
     fn token(&self) -> Result<String> {
         Ok(token(self.source.rng(&self.run, self.plan, Purpose::Token, 0)?))
@@ -83,7 +85,7 @@ impl Batches {
         Ok(numbers.to_pyarray(py))
     }
 
-    /// Every step's examples, from the first on.
+    /// The examples of each step, in the order of the steps.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let builtins = slf.py().import("builtins")?;
         let steps = builtins.getattr("range")?.call1((slf.get().steps,))?;

@@ -4,7 +4,7 @@ use antinoise_plan::Candidate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A candidate's strategy and figures, by their names in Python.
+/// A candidate's strategy and figures, as a dict with the names used in Python.
 pub fn row<'py>(
     py: Python<'py>,
     candidate: &Candidate,

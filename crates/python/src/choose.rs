@@ -10,14 +10,17 @@ use crate::plan::Plan;
 use crate::process::interruptible;
 use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
 
-/// Chooses a mechanism for a training and states its privacy.
+/// Chooses a mechanism for a training run and states its privacy.
 ///
-/// `examples`, `batch_size` and either `epochs` or `steps` say what is trained; `setting` says how batches are formed: `cyclic`
-/// (shuffled once, batches in cyclic order), `poisson` (sampled, which amplifies), `single` (once at most), `federated` (users who are available, with
-/// `min_sep` and `max_participations`). `mechanism` names one or several to choose from; `release` is `grid` or `plain`.
+/// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how batches
+/// are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which amplifies
+/// privacy), `single` (each example at most once), `federated` (users who are available, with `min_sep` and
+/// `max_participations`). `mechanism` names the mechanism, or several to choose from; `release` is `grid` or
+/// `plain`.
 ///
-/// Of those within `memory` (bytes of noise state) and `noise_time` (estimated seconds of one core for a step's noise) whose loss is at most
-/// `tolerance` above the least, the smallest state is chosen. `thorough=False` leaves out strategies that take seconds to optimise.
+/// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a
+/// step's noise). Among the candidates whose loss is at most `tolerance` above the smallest loss, the one
+/// with the smallest state is chosen. `thorough=False` leaves out strategies that take seconds to optimise.
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",

@@ -1,4 +1,5 @@
-//! Running counts: a release in a folder. One file: the methods of a class of Python are one block.
+//! Running counts: a release in a folder. One file, since PyO3 wants the methods of a Python class in one
+//! block.
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -19,27 +20,27 @@ use crate::process::{Owner, interruptible};
 use crate::table::Table;
 use crate::values;
 
-/// Private running counts, sums and histograms over a stream, in a folder: each period is frozen, then published, and one (epsilon, delta) covers all of
-/// them together.
+/// Private running counts, sums and histograms over a stream, in a folder: each period is frozen, then
+/// published, and one (epsilon, delta) covers all periods together.
 ///
-/// `RunningCounts.create` begins a release and `RunningCounts.open` goes on with one. Only one object, of one process, may have a folder open; `close`, or the end of
-/// a `with` block, gives it back.
+/// `RunningCounts.create` begins a release and `RunningCounts.open` continues one. Only one object of one
+/// process may have a folder open; `close`, or the end of a `with` block, releases the folder.
 #[pyclass(frozen, module = "antinoise")]
 pub struct RunningCounts {
     folder: PathBuf,
-    /// Whether all queries count.
+    /// Whether every query publishes whole numbers.
     whole: bool,
     owner: Owner,
-    /// None once it is closed.
+    /// `None` after `close`.
     release: Mutex<ManuallyDrop<Option<Release>>>,
 }
 
 impl Drop for RunningCounts {
     fn drop(&mut self) {
-        // A child that was forked shares the parent's database and must not end its transaction.
+        // A forked child shares the parent's database and must not end the parent's transaction.
         if self.owner.check("RunningCounts").is_ok() {
             let release = self.release.get_mut().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: nothing uses it after this.
+            // SAFETY: `self` is being dropped, so that nothing uses the release afterwards.
             unsafe { ManuallyDrop::drop(release) };
         }
     }
@@ -53,7 +54,8 @@ impl RunningCounts {
         Self { folder, whole, owner: Owner::this(), release }
     }
 
-    /// The release, for one thread at a time: whoever else comes is refused, since it may be this thread that has it already.
+    /// The release, for one thread at a time. A second caller is refused rather than blocked, since it may be
+    /// the very thread that holds the lock.
     fn locked(&self) -> Result<MutexGuard<'_, ManuallyDrop<Option<Release>>>> {
         self.owner.check("RunningCounts")?;
         self.release.try_lock().map_err(|error| match error {
@@ -73,11 +75,14 @@ impl RunningCounts {
 
 #[pymethods]
 impl RunningCounts {
-    /// Begins a release in a new folder: chooses the mechanism, takes a key from the operating system and writes both.
+    /// Begins a release in a new folder: chooses the mechanism, takes a key from the operating system and
+    /// writes both.
     ///
-    /// `keys` are the public categories, `periods` the most that are ever published. With unit `user`, `max_rows` rows of a user in each of `max_periods`
-    /// periods are counted at most, and all of them are protected together; with unit `event`, each row by itself. `queries` is one or a list of
-    /// `counts`, `window:W`, `decay:G`, `sum:LO,HI`, `histogram:E1,E2,...`: what the command line takes.
+    /// `keys` are the public categories; `periods` is the maximum number of periods ever published. With unit
+    /// `user`, at most `max_rows` rows of a user are counted in each of at most `max_periods` periods, and
+    /// all these rows are protected together; with unit `event`, each row is protected by itself. `queries`
+    /// is one query or a list: `counts`, `window:W`, `decay:G`, `sum:LO,HI`, `histogram:E1,E2,...`, as on the
+    /// command line.
     #[staticmethod]
     #[pyo3(signature = (folder, keys, *, periods, epsilon, delta, unit="user", max_periods=None, max_rows=1, queries=None, weights=None,
         non_negative=false, monotone=false))]
@@ -116,33 +121,36 @@ impl RunningCounts {
         Ok(Self::of(release))
     }
 
-    /// Goes on with the release in `folder`.
+    /// Continues the release in `folder`.
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf) -> Result<Self> {
         let release = interruptible(py, move || Release::open(&folder))??;
         Ok(Self::of(release))
     }
 
-    /// The same where the folder was copied or restored, and the original will never be used again: two folders that go on with one release publish
-    /// different data under the same noise.
+    /// Opens a folder that was copied or restored, whose original will never be used again: two folders that
+    /// continue one release publish different data under the same noise.
     #[staticmethod]
     fn adopt(py: Python<'_>, folder: PathBuf) -> Result<Self> {
         let release = py.detach(|| Release::adopt(&folder))?;
         Ok(Self::of(release))
     }
 
-    /// Counts the rows of `period` that are in `events`, within the bounds of the release, once and for all.
+    /// Counts the rows of `events` that lie in `period`, within the bounds of the release. A frozen period is
+    /// final.
     ///
-    /// `period` is text with which times begin (`"2026-11-21"`), a whole number t, which holds the times from t to below t + 1, or a date (no datetime). `events` is a table with
-    /// `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and `value` name its columns. `late`
-    /// says what is done with rows of before the period: `leave`, `next` (count them in this period) or `refuse`; `unknown` with rows of unknown
-    /// keys: `refuse` or `leave`. The columns of k-means are read by the names that its queries give them. A
-    /// user is text or a whole number, which is one user however it is written (7, 7.0, "7"); names that
-    /// differ from another
-    /// only in case, spaces or Unicode form are users of their own, and a UserWarning names some. An error
-    /// leaves nothing behind.
+    /// `period` is the text that its times begin with (`"2026-11-21"`), a whole number t for the times from t
+    /// to below t + 1, or a date (no datetime). `events` is a table with `__arrow_c_stream__` (pandas,
+    /// polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and
+    /// `value` name its columns, and queries of k-means name the columns of their points.
     ///
-    /// Returns a dict of exact numbers, which are not private: they are for whoever runs the release.
+    /// `late` says what happens to rows from before the period: `leave`, `next` (count them in this period)
+    /// or `refuse`; `unknown` does so for rows with unknown keys: `refuse` or `leave`. A user is text or a
+    /// whole number, and one number is one user however it is written (7, 7.0, "7"). Names that differ only
+    /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
+    /// changes nothing in the release.
+    ///
+    /// Returns a dict of exact numbers. They are not private: only the operator of the release may see them.
     #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse"))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn freeze<'py>(
@@ -162,9 +170,10 @@ impl RunningCounts {
             let columns = Columns { time, user, key, value }.of(release.settings())?;
             let mut freezing = py.detach(|| release.freeze(&period))?;
             let found = events::read(events, &columns, handling, &mut freezing)?;
-            // Whoever made the rows may have forked: only the parent goes on.
+            // The producer of the rows may have forked: only the parent process continues.
             self.owner.check("RunningCounts")?;
-            // Whole, and not shared: another thread may be given it.
+            // The whole value, by exclusive reference: a closure that runs without Python's lock must be safe
+            // to send to another thread.
             let read = &mut freezing;
             if let Some(warning) = py.detach(move || read.similar_users())?.warning() {
                 let message = std::ffi::CString::new(warning.replace('\0', " ")).map_err(Raised::failed)?;
@@ -176,8 +185,9 @@ impl RunningCounts {
         Ok(dict(py, &found)?)
     }
 
-    /// Freezes counts that were bounded and made elsewhere, in a warehouse say: a dict with a count for each key; keys that are not in it count 0. That no user is in
-    /// them more often than the release says is then the caller's word, and the statement says so.
+    /// Freezes counts that were bounded and computed elsewhere, for example in a warehouse: a dict with a
+    /// count for each key; absent keys count 0. The bound on each user's contributions is then the caller's
+    /// responsibility, and the privacy statement says so.
     fn freeze_counts(
         &self,
         py: Python<'_>,
@@ -206,8 +216,9 @@ impl RunningCounts {
         })
     }
 
-    /// Publishes every period that was frozen and not yet published: a table of `period`, `key`, `value`, the 95% interval's ends `lower` and `upper`, `query`, and `bucket` of
-    /// histograms. A period's figures are made once; if this is killed, the next call makes the same ones.
+    /// Publishes every frozen period that is not yet published. Returns a table with `period`, `key`,
+    /// `value`, the ends `lower` and `upper` of the 95% interval, `query`, and `bucket` for histograms. A
+    /// period's figures are drawn once; after a crash, the next call draws the same figures.
     fn publish(&self, py: Python<'_>) -> Result<Table> {
         self.with(|release| {
             py.detach(|| {
@@ -227,7 +238,7 @@ impl RunningCounts {
         })
     }
 
-    /// All that was published, in the order in which it was.
+    /// All published figures, in the order of publication.
     fn published(&self, py: Python<'_>) -> Result<Table> {
         self.owner.check("RunningCounts")?;
         py.detach(|| {
@@ -236,7 +247,8 @@ impl RunningCounts {
         })
     }
 
-    /// Runs one SELECT on the table `published(period, key, value, lower, upper, query, bucket)`, and on nothing else of the release.
+    /// Runs one SELECT on the table `published(period, key, value, lower, upper, query, bucket)`; no other
+    /// data of the release can be read.
     fn query(&self, py: Python<'_>, sql: &str) -> Result<Table> {
         self.owner.check("RunningCounts")?;
         let stopped = Arc::new(Mutex::new(None));
@@ -254,8 +266,11 @@ impl RunningCounts {
         }
     }
 
-    /// What the release promises and how far it is: a dict with what `antinoise release status --json` prints: the settings, `frozen` and `published` periods, the `queries` with the largest standard deviation of
-    /// their noise, and the `statement` in words. Without an end, `periods` is None, and queries have the standard deviation `after` some numbers of periods.
+    /// The privacy and the progress of the release: a dict with the fields of
+    /// `antinoise release status --json`: the settings, the `frozen` and `published` periods, the `queries`
+    /// with the largest standard deviation of their noise, and the `statement` in words. For a release
+    /// without an end, `periods` is None, and queries have the standard deviation `after` several numbers of
+    /// periods.
     fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         self.owner.check("RunningCounts")?;
         let folder = self.folder.clone();
@@ -263,16 +278,16 @@ impl RunningCounts {
         Ok(dict(py, &report)?)
     }
 
-    /// The folder.
+    /// The folder of the release.
     #[getter]
     fn folder(&self) -> PathBuf {
         self.folder.clone()
     }
 
-    /// Gives the folder back, to other processes or to another object. What was published can still be read.
+    /// Closes the folder, so that another process or object can open it. Published figures can still be read.
     fn close(&self, py: Python<'_>) -> Result<()> {
         self.owner.check("RunningCounts")?;
-        // After a call that failed half way too: the folder is given back.
+        // A panic in an earlier call poisons the lock; the folder is released all the same.
         let release = match self.release.try_lock() {
             Ok(mut locked) => locked.take(),
             Err(TryLockError::Poisoned(error)) => error.into_inner().take(),
@@ -316,7 +331,7 @@ fn busy() -> Raised {
     Raised::failed("another call is freezing or publishing")
 }
 
-/// One query or several.
+/// One query, or several.
 #[derive(FromPyObject)]
 enum Queries {
     One(String),
@@ -355,7 +370,7 @@ fn handling(late: &str, unknown: &str) -> Result<Handling> {
     })
 }
 
-/// What would be written as a JSON object.
+/// The dict that corresponds to the JSON object of `told`.
 fn dict<'py>(py: Python<'py>, told: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
     let text = serde_json::to_string(told).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)

@@ -1,4 +1,4 @@
-//! Mechanisms: designed, measured, saved.
+//! Mechanisms: design, loss, files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,13 @@ use crate::errors::{Raised, Result};
 use crate::process::interruptible;
 use crate::words::{ParticipationLike, WorkloadLike, parsed};
 
-/// C, the matrix that correlates noise over the steps.
+/// A strategy: the matrix C that correlates noise over the steps.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Strategy {
     found: Solution<AnyStrategy>,
 }
 
-/// A name to design, or a strategy as it is.
+/// The name of a class to design, or a finished strategy.
 #[derive(FromPyObject)]
 pub enum StrategyLike<'py> {
     Made(Bound<'py, Strategy>),
@@ -30,7 +30,8 @@ pub enum StrategyLike<'py> {
 
 #[pymethods]
 impl Strategy {
-    /// The strategy of least loss of a class: `blt:4`, `banded-toeplitz:16`, `toeplitz`, `dense`, ...
+    /// Designs the strategy of smallest loss in a class: `blt:4`, `banded-toeplitz:16`, `toeplitz`, `dense`,
+    /// ...
     #[staticmethod]
     #[pyo3(signature = (spec, steps, *, workload=None, participation=None, objective="rms", bands=None, order=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -49,14 +50,14 @@ impl Strategy {
         Ok(Self { found: designed(py, spec, problem)? })
     }
 
-    /// The strategy in a file that `save`, or the command line's `--out`, wrote.
+    /// Reads a strategy from a file that `save`, or the command line's `--out`, wrote.
     #[staticmethod]
     fn load(path: PathBuf) -> Result<Self> {
         let text = std::fs::read_to_string(&path).map_err(|error| Raised::file(&path, &error))?;
         Self::loads(&text)
     }
 
-    /// The strategy in this text.
+    /// Reads a strategy from TOML text.
     #[staticmethod]
     fn loads(text: &str) -> Result<Self> {
         let strategy: AnyStrategy = toml::from_str(text).map_err(|error| {
@@ -70,18 +71,18 @@ impl Strategy {
         Ok(Self { found: Solution::closed_form(strategy) })
     }
 
-    /// Writes it to `path` atomically; overwrites an existing file only with `force`.
+    /// Writes the strategy to `path` atomically; overwrites an existing file only with `force`.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, path: PathBuf, force: bool) -> Result<()> {
         write_new(&path, &self.to_toml()?, force)
     }
 
-    /// The strategy as TOML, every number to its last digit.
+    /// The strategy as TOML; every number is written with all its digits.
     fn to_toml(&self) -> Result<String> {
         toml::to_string(&self.found.value).map_err(Raised::failed)
     }
 
-    /// The class's name.
+    /// The name of the strategy's class.
     #[getter]
     fn name(&self) -> &'static str {
         self.found.value.class().name()
@@ -92,7 +93,7 @@ impl Strategy {
         self.found.value.steps()
     }
 
-    /// How the design ended: `closed-form`, `converged`, `stalled` or `iteration-limit`.
+    /// How the optimisation ended: `closed-form`, `converged`, `stalled` or `iteration-limit`.
     #[getter]
     fn status(&self) -> &'static str {
         self.found.status.name()
@@ -104,7 +105,8 @@ impl Strategy {
         Ok(self.found.value.encoder()?.column(0).into_pyarray(py))
     }
 
-    /// The sensitivity in clip norms, with its proof: a dict with `value`, `kind` and `source`.
+    /// The sensitivity in units of the clip norm, with its justification: a dict with `value`, `kind` and
+    /// `source`.
     #[pyo3(signature = (*, participation=None, adjacency="zero-out"))]
     fn sensitivity<'py>(
         &self,
@@ -117,7 +119,7 @@ impl Strategy {
         Ok(told(py, &self.found.value.sensitivity(&participation)?.under(adjacency))?)
     }
 
-    /// Norms of A C^-1: a dict with `max` and `rms`.
+    /// The error of the workload A: norms of A C^-1, a dict with `max` and `rms`.
     #[pyo3(signature = (*, workload=None))]
     fn error<'py>(&self, py: Python<'py>, workload: Option<WorkloadLike>) -> Result<Bound<'py, PyDict>> {
         let error = self.found.value.error(&read_workload(workload)?)?;
@@ -127,7 +129,7 @@ impl Strategy {
         Ok(report)
     }
 
-    /// Strategies are numbers and may be copied.
+    /// Pickles the strategy as text: a strategy holds no secret and may be copied.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml()?,)))
     }
@@ -137,8 +139,9 @@ impl Strategy {
     }
 }
 
-/// The errors and losses of a mechanism: a dict with `max_loss`, `rms_loss`, `total_loss`, `max_error`, `rms_error`, `sensitivity`, `strategy`,
-/// `steps`, `status` and `gap`. A name is designed for the problem first; a `Strategy` is measured as it is.
+/// The errors and losses of a mechanism: a dict with `max_loss`, `rms_loss`, `total_loss`, `max_error`,
+/// `rms_error`, `sensitivity`, `strategy`, `steps`, `status` and `gap`. A name is first designed for the
+/// problem; a `Strategy` is evaluated unchanged.
 #[pyfunction]
 #[pyo3(signature = (strategy, steps=None, *, workload=None, participation=None, adjacency="zero-out", objective="rms", bands=None, order=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -175,7 +178,8 @@ pub fn loss<'py>(
     measured(py, solution, problem, adjacency)
 }
 
-/// The losses of several mechanisms over several numbers of steps: a list of dicts as `loss` gives them, `spec` in each.
+/// The losses of several mechanisms for several numbers of steps: a list of dicts with the fields of `loss`
+/// and `spec`.
 #[pyfunction]
 #[pyo3(signature = (strategies, steps, *, workload=None, participation=None, adjacency="zero-out", objective="rms"))]
 pub fn compare<'py>(
@@ -253,7 +257,7 @@ fn measured(
     Ok(report)
 }
 
-/// A sensitivity as a dict.
+/// The sensitivity as a dict.
 pub fn told<'py>(py: Python<'py>, sensitivity: &Sensitivity) -> PyResult<Bound<'py, PyDict>> {
     let kind = match sensitivity.kind {
         Kind::Exact => "exact",
@@ -266,7 +270,7 @@ pub fn told<'py>(py: Python<'py>, sensitivity: &Sensitivity) -> PyResult<Bound<'
     Ok(report)
 }
 
-/// Writes `text` to a file that is new, or that `force` gives up.
+/// Writes `text` to a new file; overwrites an existing file only with `force`.
 pub fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
     if !force && path.symlink_metadata().is_ok() {
         let must_be = "a new file: it exists, and only force=True writes over it";

@@ -1,5 +1,5 @@
-//! Which exception an error becomes: `ValueError` for bad input, `OSError` with path and number for files, `RuntimeError` for the
-//! rest; the text is the library's own.
+//! Maps errors to Python exceptions: `ValueError` for bad input, `OSError` with path and number for files,
+//! `RuntimeError` for all others. The message is the Rust library's.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use antinoise_input::InvalidParameter;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 
-/// An error of any crate, on its way to Python.
+/// An error of any crate, as a Python exception.
 #[derive(Debug)]
 pub struct Raised(PyErr);
 
@@ -16,17 +16,17 @@ pub struct Raised(PyErr);
 pub type Result<T> = std::result::Result<T, Raised>;
 
 impl Raised {
-    /// `RuntimeError`.
+    /// A `RuntimeError`.
     pub fn failed(message: impl ToString) -> Self {
         Self(PyRuntimeError::new_err(message.to_string()))
     }
 
-    /// `OSError`, of the kind that its number tells.
+    /// An `OSError`, of the subclass that belongs to the error number.
     pub fn file(path: &Path, source: &io::Error) -> Self {
         let shown = path.display().to_string();
         let message = source.to_string();
         Self(match source.raw_os_error() {
-            // Python picks the class by the number, and prints it itself.
+            // Python derives the subclass from the number, and adds the number to the message.
             Some(number) => {
                 let words = message.split(" (os error").next().unwrap_or_default().to_string();
                 PyOSError::new_err((number, words, shown))

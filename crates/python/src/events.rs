@@ -1,4 +1,4 @@
-//! The rows of a period, from whatever Python holds them in: a stream of Arrow's, columns, or rows.
+//! Reads the rows of a period from Python: from an Arrow stream, from columns, or from rows.
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Columns, EventTable, Found, Freezing, Handling, Number, Rows};
@@ -11,7 +11,7 @@ use crate::arrow::{Stream, refusing_panics};
 use crate::errors::Result;
 use crate::values::{kind, real, text};
 
-/// Rows between two looks at Ctrl-C.
+/// Rows to process between two checks for Ctrl-C.
 const PART: usize = 1 << 15;
 
 /// Adds the rows of `events` that lie in the period.
@@ -44,7 +44,7 @@ pub fn read(
     }
 }
 
-/// Reads it on this thread while others of Python run.
+/// Reads a stream on the calling thread while other Python threads run.
 fn read_stream(mut stream: Stream, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
     let mut table = EventTable::new(stream.schema(), columns, rows.columns())?;
     while let Some(batch) = stream.next()? {
@@ -57,14 +57,14 @@ fn read_stream(mut stream: Stream, columns: &Columns, rows: &mut Rows<'_, '_>) -
     Ok(())
 }
 
-/// A row as Python held it.
+/// One row, as extracted from Python objects.
 struct Row {
     number: usize,
     time: String,
     user: String,
     key: String,
     value: Option<f64>,
-    /// Of the release's points.
+    /// Coordinates of the point, for releases with points.
     coordinates: Vec<f64>,
 }
 
@@ -81,12 +81,13 @@ impl Row {
     }
 }
 
-/// Rows of cells, in the order time, key, user, value, points; of the last three those that are read.
+/// Iterates over rows of cells in the order time, key, user, value, points; user, value and points only where
+/// the release reads them.
 struct Cells<'a, 'py> {
     rows: Bound<'py, PyIterator>,
     columns: &'a Columns,
     points: &'a [String],
-    /// Rows are dicts, and not tuples of the cells.
+    /// Whether rows are dicts rather than tuples of cells.
     by_name: bool,
 }
 
@@ -109,7 +110,7 @@ impl<'a, 'py> Cells<'a, 'py> {
         Ok(Self { rows, columns, points, by_name: false })
     }
 
-    /// The next rows, the first of which has this number.
+    /// The next rows; `first` is the number of the first of them.
     fn part(&self, first: usize) -> Result<Vec<Row>> {
         let mut part = Vec::new();
         for (row, number) in self.rows.clone().take(PART / 8).zip(first..) {
@@ -148,12 +149,13 @@ impl<'a, 'py> Cells<'a, 'py> {
     }
 }
 
-/// The columns that are read.
+/// The names of the columns to read.
 fn names<'a>(columns: &'a Columns, points: &'a [String]) -> impl Iterator<Item = &'a str> {
     columns.roles(points).map(|(name, _)| name)
 }
 
-/// The cells of a column, in the order of the rows: what has no such order, and text, which would be read letter by letter, are refused.
+/// The cells of a column, in the order of the rows. Refuses unordered collections, and text, whose letters
+/// would be taken for cells.
 fn column<'py>(of: &Bound<'py, PyAny>, name: &str) -> Result<Bound<'py, PyAny>> {
     let cells = cell(of, name)?;
     let is_text = cells.is_instance_of::<PyString>()

@@ -1,4 +1,4 @@
-//! The secret, and the runs that it has served.
+//! The secret key, and a record of the runs that it has served.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,23 +17,24 @@ use crate::errors::{Raised, Result};
 use crate::process::Owner;
 use crate::rows::Arrays;
 
-/// The 256-bit secret that a run's noise and batches come from.
+/// The 256-bit secret from which a run's noise and batches are generated.
 ///
-/// Under one name of a run it serves one plan, and makes noise once for each coordinate. It is never printed, copied or pickled, and
-/// stays in the process that made it.
+/// Under one run name a key serves one plan, and generates the noise of each coordinate once. A key is never
+/// printed, copied or pickled, and stays in the process that made it.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Key {
     secret: Secret,
-    /// It was made from a number.
+    /// Whether the key was made from a number.
     guessable: bool,
     served: Mutex<HashMap<RunId, Served>>,
     owner: Owner,
 }
 
-/// What a key did under one name.
+/// The use of a key under one run name.
 struct Served {
     plan: [u8; 32],
-    /// Of the streams, which agree on their dimension, and the coordinates that they make.
+    /// The dimension, shared by all streams of the run, and the coordinates whose noise exists; `None` before
+    /// the first stream.
     streams: Option<(usize, Vec<Range<u64>>)>,
 }
 
@@ -42,19 +43,20 @@ impl Key {
         Self { secret, guessable: false, served: Mutex::default(), owner: Owner::this() }
     }
 
-    /// Whether anyone can guess it, so that it hides nothing.
+    /// Whether anyone can guess the key, so that its noise protects nothing.
     pub fn is_guessable(&self) -> bool {
         self.guessable
     }
 
-    /// Random numbers for a sampler of this plan's run.
+    /// Random numbers for the sampler of a run of this plan.
     pub fn rng(&self, run: &RunId, plan: [u8; 32], purpose: Purpose, step: u64) -> Result<KeyedRng> {
         self.owner.check("Key")?;
         drop(self.serve(run, plan)?);
         Ok(KeyedRng::new(&self.secret, run, purpose, step))
     }
 
-    /// What `build` makes of the secret for these coordinates of a run, which it makes once.
+    /// Runs `build` on the secret, and records the run's coordinates as made; refused if one of them was made
+    /// before.
     pub fn make_noise<T>(
         &self,
         run: &RunId,
@@ -76,7 +78,7 @@ impl Key {
         Ok(stream)
     }
 
-    /// Enters that the run is of this plan.
+    /// Records that the run belongs to this plan; refused if it belongs to another.
     fn serve(&self, run: &RunId, plan: [u8; 32]) -> Result<MutexGuard<'_, HashMap<RunId, Served>>> {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = served.entry(run.clone()).or_insert(Served { plan, streams: None });
@@ -91,7 +93,7 @@ fn twice<T: From<InvalidParameter>>(run: &RunId, why: &str) -> T {
     InvalidParameter::new("run", format!("{:?}", run.as_str()), must_be).into()
 }
 
-/// The 32 bytes of a caller, to be written.
+/// A caller's buffer of 32 bytes, for writing.
 pub fn bytes_to_write<'py>(
     name: &'static str,
     given: &Bound<'py, PyAny>,
@@ -101,7 +103,7 @@ pub fn bytes_to_write<'py>(
     if count == 32 { Ok(bytes) } else { Err(not_a_key(name, count)) }
 }
 
-/// The secret in the 32 bytes of a caller.
+/// The secret in a caller's buffer of 32 bytes.
 pub fn secret_in(name: &'static str, given: &Bound<'_, PyAny>) -> Result<Secret> {
     let bytes = Arrays::<u8>::one(name, given)?;
     let bytes = bytes.as_slice().map_err(Raised::failed)?;
@@ -121,19 +123,19 @@ fn not_a_key(name: &str, bytes: usize) -> Raised {
     InvalidParameter::new(name, format!("{bytes} bytes"), "32").into()
 }
 
-/// A public token of the run of a generator.
+/// The public token of the run that `rng` belongs to.
 pub fn token(mut rng: KeyedRng) -> String {
     let mut bytes = [0; 16];
     rng.fill_bytes(&mut bytes);
     hex(&bytes)
 }
 
-/// The name of a run; "0" if there is none.
+/// The run's name; "0" by default.
 pub fn run_named(run: Option<&str>) -> Result<RunId> {
     Ok(run.map_or(Ok(RunId::default()), RunId::new)?)
 }
 
-/// Why something that must not live twice is not copied.
+/// The error for an attempt to copy an object of which only one may exist.
 pub fn no_copy<T>(what: &str) -> PyResult<T> {
     Err(PyTypeError::new_err(format!(
         "a {what} cannot be pickled or copied: two of them would release the same noise twice"
@@ -154,16 +156,17 @@ impl Key {
         Ok(Self::of(Secret::from_file(path)?))
     }
 
-    /// A key that anyone can guess from a number: for tests and examples, never for privacy. Each stream that is made of it forgets what was released
-    /// before with its noise.
+    /// A key that anyone can guess from a number: for tests and examples, never for privacy. Each new stream
+    /// made from such a key forgets which of its noise was released before.
     #[staticmethod]
     fn from_seed_insecure(seed: u64) -> Self {
         Self { guessable: true, ..Self::of(Secret::from_seed_insecure(seed)) }
     }
 
-    /// One key for processes that make parts of the same noise: each process calls `exchange(bytes)` with 32 bytes: the key's own bytes in the
-    /// process that gives `key`, and zeros in the others. `exchange` must broadcast the key's bytes to all. The bytes are wiped afterwards. The process that
-    /// gives `key` gets the same key back.
+    /// One key for several processes that generate parts of the same noise. Each process calls
+    /// `exchange(bytes)` with 32 bytes: the key's bytes in the process that passes `key`, zeros in the
+    /// others. `exchange` must broadcast the key's bytes to all processes; they are wiped afterwards. The
+    /// process that passes `key` gets the same key back.
     ///
     ///     key = Key.shared(lambda bytes: torch.distributed.broadcast(torch.from_numpy(bytes), 0), Key.from_os() if rank == 0 else None)
     #[staticmethod]
@@ -183,7 +186,7 @@ impl Key {
             (Ok(_), None) => secret_in("bytes of the exchange", &bytes)
                 .and_then(|secret| Ok(Py::new(py, Self::of(secret))?)),
         };
-        // It may have been made one that is only read.
+        // `exchange` may have made the array read-only.
         bytes.call_method1("setflags", (true,))?;
         bytes.try_readwrite().map_err(Raised::failed)?.as_slice_mut().map_err(Raised::failed)?.zeroize();
         received

@@ -1,7 +1,7 @@
 //! The compiled half of the Python package `antinoise`: `antinoise._antinoise`.
 //!
-//! It computes nothing itself: each file wraps a class or a few functions of the Rust crates for Python. It adds only the handling of
-//! what is specific to Python: memory owned by others, Ctrl-C, forks and pickles.
+//! This crate computes nothing itself: each file wraps a class or a few functions of the Rust crates for
+//! Python. It adds only what is specific to Python: memory owned by others, Ctrl-C, forks and pickles.
 //!
 //! Layers: each line uses only the lines above it.
 //!

@@ -1,4 +1,4 @@
-//! Which examples took part when.
+//! A record of the examples that took part in each step.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -12,8 +12,8 @@ use crate::batches::Batches;
 use crate::errors::{Raised, Result};
 use crate::plan::Plan;
 
-/// How often each example of a run took part, and in which step last, held against the plan at every step. Where sampling amplifies
-/// privacy it is as secret as the key.
+/// How often each example of a run took part, and in which step last, checked against the plan at every step.
+/// Where sampling amplifies privacy, this record is as secret as the key.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Participations {
     recorded: Mutex<Recorded>,
@@ -38,42 +38,43 @@ fn numbers(examples: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
 
 #[pymethods]
 impl Participations {
-    /// Nobody took part yet.
+    /// The record before the first step: no example has taken part.
     #[new]
     fn new(plan: &Plan) -> Self {
         Self::of(Recorded::none(plan.verified()))
     }
 
-    /// Those of the first `steps` steps of these batches.
+    /// The record after the first `steps` steps of `batches`.
     #[staticmethod]
     fn of_batches(py: Python<'_>, plan: &Plan, batches: &Batches, steps: usize) -> Result<Self> {
         let plan = plan.verified();
         Ok(Self::of(py.detach(|| Recorded::of_steps(plan, steps, |step| batches.examples(step)))?))
     }
 
-    /// Those that `to_bytes` wrote.
+    /// Reads a record that `to_bytes` wrote.
     #[staticmethod]
     fn from_bytes(plan: &Plan, bytes: &[u8]) -> Result<Self> {
         Ok(Self::of(Recorded::from_bytes(plan.verified(), bytes)?))
     }
 
-    /// The step after the last one that was recorded; 0 where there is none.
+    /// The step after the last recorded one; 0 if none is recorded.
     #[getter]
     fn next_step(&self) -> Result<usize> {
         Ok(self.locked()?.next_step())
     }
 
-    /// Refuses a batch that the plan does not account for at this step, and records nothing.
+    /// Checks a batch without recording it; refuses a batch that the plan does not permit at this step.
     fn check(&self, step: usize, batch: PyReadonlyArray1<'_, i64>) -> Result<()> {
         Ok(self.locked()?.check(step, &numbers(&batch)?)?)
     }
 
-    /// Records that the examples of this batch take part in this step; nothing of it where `check` refuses it.
+    /// Records that the examples of this batch take part in this step; records nothing if `check` would
+    /// refuse the batch.
     fn record(&self, step: usize, batch: PyReadonlyArray1<'_, i64>) -> Result<()> {
         Ok(self.locked()?.record(step, &numbers(&batch)?)?)
     }
 
-    /// 8 bytes, and 8 for each example.
+    /// The record in 8 bytes, and 8 more for each example.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.locked()?.to_bytes()))
     }

@@ -1,4 +1,4 @@
-//! The plan: sampler, mechanism and noise as one value that is accounted and run.
+//! The plan: sampler, mechanism and noise in one value, which is both accounted and run.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ use crate::design::{told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
 
-/// A verified plan: its claim follows from its numbers. It was made by `plan`, or read and verified.
+/// A verified plan: its privacy claim follows from its numbers. Made by `plan`, or read from a file or text
+/// and verified.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Plan {
     plan: VerifiedPlan,
@@ -36,12 +37,12 @@ impl Plan {
         Ok(Self::new(plan, rows.collect::<Result<_>>()?))
     }
 
-    /// What is run.
+    /// The verified plan that is run.
     pub fn verified(&self) -> &VerifiedPlan {
         &self.plan
     }
 
-    /// By which everything that belongs to the plan knows it again.
+    /// The digest by which noise, batches and checkpoints identify their plan.
     pub fn digest_bytes(&self) -> [u8; 32] {
         self.digest
     }
@@ -61,25 +62,27 @@ impl Plan {
         Ok(Self::new(interruptible(py, move || Numbers::from_toml(&text))??, Vec::new()))
     }
 
-    /// Writes it to `path` atomically; overwrites an existing file only with `force`.
+    /// Writes the plan to `path` atomically; overwrites an existing file only with `force`.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, path: PathBuf, force: bool) -> Result<()> {
         write_new(&path, &self.plan.to_toml(), force)
     }
 
-    /// The plan as TOML, every number to its last digit.
+    /// The plan as TOML; every number is written with all its digits.
     fn to_toml(&self) -> String {
         self.plan.to_toml()
     }
 
-    /// Recomputes the claim from the numbers; `ValueError` if it does not follow, which cannot happen for a verified plan.
+    /// Recomputes the claim from the numbers; `ValueError` if it does not follow, which cannot happen for a
+    /// verified plan.
     fn verify(&self, py: Python<'_>) -> Result<()> {
         let numbers = self.plan.clone().into_plan();
         interruptible(py, move || numbers.verify())??;
         Ok(())
     }
 
-    /// The claim in words: the privacy unit, the mechanism, the observer that it holds against, and what it does not cover.
+    /// The claim in words: the privacy unit, the mechanism, the observer against whom the claim holds, and
+    /// the limits of the claim.
     #[getter]
     fn statement(&self) -> String {
         self.plan.statement().to_string()
@@ -107,13 +110,13 @@ impl Plan {
         self.plan.steps
     }
 
-    /// Most l2 norm of one example's gradient.
+    /// Maximum l2 norm of one example's gradient.
     #[getter]
     fn clip_norm(&self) -> f64 {
         self.plan.clip_norm
     }
 
-    /// Noise standard deviation over sensitivity, for clip norm 1.
+    /// Noise standard deviation divided by sensitivity, for clip norm 1.
     #[getter]
     fn noise_multiplier(&self) -> f64 {
         self.plan.noise_multiplier
@@ -125,19 +128,19 @@ impl Plan {
         self.plan.noise_std()
     }
 
-    /// A dict with `value`, `kind` and `source`.
+    /// The sensitivity with its justification: a dict with `value`, `kind` and `source`.
     #[getter]
     fn sensitivity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         told(py, &self.plan.sensitivity)
     }
 
-    /// Never below the truth.
+    /// The claimed epsilon: an upper bound on the true value.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.plan.privacy.epsilon
     }
 
-    /// No epsilon below it follows by this accountant.
+    /// A lower bound on every epsilon that this accountant can prove.
     #[getter]
     fn epsilon_lower(&self) -> f64 {
         self.plan.privacy.epsilon_lower
@@ -148,7 +151,7 @@ impl Plan {
         self.plan.privacy.delta
     }
 
-    /// `example` or `user`.
+    /// The privacy unit: `example` or `user`.
     #[getter]
     fn unit(&self) -> &'static str {
         match self.plan.privacy.unit {
@@ -157,13 +160,13 @@ impl Plan {
         }
     }
 
-    /// `zero-out` or `replace-one`.
+    /// The neighbouring relation: `zero-out` or `replace-one`.
     #[getter]
     fn adjacency(&self) -> String {
         self.plan.privacy.adjacency.to_string()
     }
 
-    /// `gdp`, or `sampled-gaussian`, `balls-in-bins` or `b-min-sep` where sampling amplifies.
+    /// The accountant: `gdp`, or where sampling amplifies `sampled-gaussian`, `balls-in-bins` or `b-min-sep`.
     #[getter]
     fn accountant(&self) -> &'static str {
         match self.plan.privacy.accountant {
@@ -174,13 +177,14 @@ impl Plan {
         }
     }
 
-    /// The strategy's class.
+    /// The name of the strategy's class.
     #[getter]
     fn strategy(&self) -> &'static str {
         self.plan.strategy.class().name()
     }
 
-    /// A dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `b-min-sep`, `stream` or `external`) and, for the first four, `groups`, `bins` or `min_sep`.
+    /// The sampler: a dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `b-min-sep`, `stream` or
+    /// `external`) and, for the first four, `groups`, `bins` or `min_sep`.
     #[getter]
     fn sampler<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sampler = PyDict::new(py);
@@ -199,7 +203,7 @@ impl Plan {
         Ok(sampler)
     }
 
-    /// The schema that the sensitivity is for: `single`, `cyclic:B,K`, ...
+    /// The participation schema that the sensitivity is computed for: `single`, `cyclic:B,K`, ...
     #[getter]
     fn participation(&self) -> String {
         self.plan.participation.to_string()
@@ -210,44 +214,46 @@ impl Plan {
         self.plan.workload.to_string()
     }
 
-    /// `grid` or `plain`.
+    /// The kind of release: `grid` or `plain`.
     #[getter]
     fn release(&self) -> &'static str {
         self.plan.release.kind().name()
     }
 
-    /// The number that the noisy sum is divided by.
+    /// The divisor of the noisy sum.
     #[getter]
     fn expected_batch_size(&self) -> f64 {
         self.plan.expected_batch_size()
     }
 
-    /// The distance of the points that releases lie on; None where they are plain.
+    /// The spacing of the grid that releases lie on; None for plain releases.
     #[getter]
     fn grid_spacing(&self) -> Result<Option<f64>> {
         Ok(self.plan.release.grid()?.map(Grid::spacing))
     }
 
-    /// The most that one unit can move a step's released sum by, rounding included.
+    /// Maximum change of a step's released sum by one unit, rounding included.
     #[getter]
     fn widened_clip_norm(&self) -> f64 {
         self.plan.widened_clip_norm()
     }
 
-    /// The most that floating point may add to a unit's effect on a clipped sum: the error of computed sums must stay below it.
+    /// Upper bound on the part of floating-point rounding in a unit's effect on a clipped sum: the error of
+    /// computed sums must stay below it.
     #[getter]
     fn sum_allowance(&self) -> f64 {
         self.plan.sum_allowance()
     }
 
-    /// The candidates that `plan()` compared to make this plan: a list of dicts; empty for a plan that was read.
+    /// The candidates that `plan()` compared to choose this plan: a list of dicts; empty for a plan that was
+    /// read.
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        // The plan keeps its own.
+        // A copy: changes by the caller must not reach the plan.
         self.candidates.iter().map(|row| row.bind(py).copy()).collect()
     }
 
-    /// Plans are not secret: a copy is read and verified again.
+    /// Pickles the plan as text, since a plan is not secret; the copy is verified again.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml(),)))
     }

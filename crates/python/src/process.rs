@@ -1,4 +1,4 @@
-//! What a process brings along: threads, which a fork leaves behind, and signals, which Python alone answers.
+//! Threads and signals of a process: a fork does not copy threads, and only Python handles signals.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
@@ -11,13 +11,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::errors::{Raised, Result};
 
-/// How long Ctrl-C may wait.
+/// Longest delay before Ctrl-C is handled.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The threads of one process; a child that was forked has none of them and makes its own.
+/// The threads of one process, with its id. A forked child inherits no threads and starts its own.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// Leaves these threads to what they are at: whoever comes next gets others.
+/// Abandons busy threads to their work: the next caller gets new ones.
 fn give_up(busy: &Arc<ThreadPool>) {
     let mut shared = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     if shared.as_ref().is_some_and(|(_, pool)| Arc::ptr_eq(pool, busy)) {
@@ -25,18 +25,19 @@ fn give_up(busy: &Arc<ThreadPool>) {
     }
 }
 
-/// Does `work` on the threads of this process; no lock may be taken in it, since a thread that waits may be given other work, which would
-/// wait for the same lock.
+/// Runs `work` on the threads of this process. `work` must not take a lock: a waiting thread may be given
+/// other work, which would wait for the same lock.
 pub fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     Ok(pool()?.install(work))
 }
 
-/// The same, or where the caller is, if what works there has `own_threads`.
+/// Runs `work` on the threads of this process, or on the calling thread if `own_threads`: `work` then has
+/// threads of its own.
 pub fn threaded<T: Send>(own_threads: bool, work: impl FnOnce() -> T + Send) -> Result<T> {
     if own_threads { Ok(work()) } else { on_threads(work) }
 }
 
-/// The threads of this process.
+/// The threads of this process, started on first use.
 fn pool() -> Result<Arc<ThreadPool>> {
     let mut shared = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let now = process::id();
@@ -44,15 +45,15 @@ fn pool() -> Result<Arc<ThreadPool>> {
         Some((owner, pool)) if *owner == now => Ok(Arc::clone(pool)),
         _ => {
             let pool = Arc::new(ThreadPoolBuilder::new().build().map_err(Raised::failed)?);
-            // Threads of the parent cannot be waited for here.
+            // The parent's threads do not exist in this process and cannot be joined.
             std::mem::forget(shared.replace((now, Arc::clone(&pool))));
             Ok(pool)
         }
     }
 }
 
-/// Does `work`, which owns all it needs, on the threads of this process while other threads of Python run. Ctrl-C is answered at
-/// once; what was begun then ends unheard.
+/// Runs `work`, which owns all its data, on the threads of this process while other Python threads run.
+/// Ctrl-C returns at once; `work` then runs to its end and its result is dropped.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -60,7 +61,7 @@ pub fn interruptible<T: Send + 'static>(
     let (sender, receiver) = channel();
     let pool = pool()?;
     pool.spawn(move || {
-        // Nobody may listen any more.
+        // The receiver is gone after Ctrl-C.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
     let receiver = Mutex::new(receiver);
@@ -78,7 +79,7 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-/// The process that made something which must not live twice.
+/// The process that made an object of which only one copy may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner(u32);
 
@@ -87,7 +88,7 @@ impl Owner {
         Self(process::id())
     }
 
-    /// Refuses a copy that a fork made of `what`.
+    /// Refuses a copy of `what` that was made by a fork.
     pub fn check(self, what: &str) -> Result<()> {
         let now = process::id();
         if self.0 == now {

@@ -1,4 +1,5 @@
-//! The steps whose noise is in use in this process: a row of noise hides one sum, and a second sum under it shows the difference of both.
+//! The steps whose noise is in use in this process. A row of noise hides one sum: two sums under the same row
+//! reveal their difference.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,39 +7,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::errors::{Raised, Result};
 
-/// What has the same noise: a run's public token, and all that its noise depends on beside the key.
+/// The identity of a run's noise: the run's public token, and the digest of everything else that the noise
+/// depends on.
 pub type Noise = (String, [u8; 32]);
 
-/// All of this process, for as long as it lives: streams come and go.
+/// The noise in use. Entries outlive their streams and last as long as the process.
 static ALL: Mutex<Option<HashMap<Noise, Shared>>> = Mutex::new(None);
 
 type Shared = Arc<Mutex<Vec<Shard>>>;
 
-/// What became of a step's row.
+/// The use of a step's row of noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It is in the release of this digest.
+    /// The row is in the release with this digest.
     Released(u64),
-    /// It was handed out: nobody knows what it is added to.
+    /// The row was handed out: what the caller adds it to is unknown.
     HandedOut,
 }
 
-/// Coordinates that are made together, and the steps in use.
+/// Coordinates of one stream, and the steps whose rows are in use.
 struct Shard {
     coordinates: Vec<Range<u64>>,
-    /// Shards that have a coordinate in common with this one, itself among them.
+    /// The places of shards that have a coordinate in common with this one, including its own.
     overlapping: Vec<usize>,
     steps: HashMap<usize, Use>,
 }
 
-/// The steps of a stream that are in use: 16 bytes each, and shared by all streams of this process that make the same noise.
+/// The steps of a stream that are in use, 16 bytes each; shared by all streams of this process with the same
+/// noise.
 pub struct Released {
     shards: Shared,
     own: usize,
 }
 
 impl Released {
-    /// Of a stream of these coordinates. Noise that is `guessable` anyway begins anew, for tests and examples that are run twice.
+    /// The record for a stream of these coordinates. The record of `guessable` noise is cleared first, for
+    /// tests and examples that are run twice.
     pub fn of(noise: Noise, mut coordinates: Vec<Range<u64>>, guessable: bool) -> Self {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let all = all.get_or_insert_default();
@@ -51,7 +55,8 @@ impl Released {
         Self { shards, own }
     }
 
-    /// Puts a step's row to this use, if it has no other: what is released again is the same, bit by bit.
+    /// Records the use of a step's row; refused if the row has another use. The same release may be repeated,
+    /// since it is the same bit by bit.
     pub fn take(&self, step: usize, now: Use) -> Result<()> {
         let mut shards = locked(&self.shards);
         for &other in &shards[self.own].overlapping {
@@ -65,7 +70,7 @@ impl Released {
         Ok(())
     }
 
-    /// Forgets what became of these coordinates' rows from `step` on.
+    /// Forgets the use of these coordinates' rows from `step` on.
     pub fn forget(&self, step: usize) {
         let mut shards = locked(&self.shards);
         for other in shards[self.own].overlapping.clone() {
@@ -78,7 +83,7 @@ fn locked(shards: &Shared) -> MutexGuard<'_, Vec<Shard>> {
     shards.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The place of these coordinates.
+/// Finds or adds the shard of these coordinates, and returns its place.
 fn enter(shards: &mut Vec<Shard>, coordinates: Vec<Range<u64>>) -> usize {
     if let Some(own) = shards.iter().position(|shard| shard.coordinates == coordinates) {
         return own;
@@ -95,7 +100,8 @@ fn enter(shards: &mut Vec<Shard>, coordinates: Vec<Range<u64>>) -> usize {
     own
 }
 
-/// Whether one of these ranges, none of which is empty or overlaps another of its list, overlaps one of those.
+/// Whether a range of `a` overlaps a range of `b`. No range is empty, and the ranges of one list are
+/// disjoint.
 fn overlap(a: &[Range<u64>], b: &[Range<u64>]) -> bool {
     let mut all: Vec<&Range<u64>> = a.iter().chain(b).collect();
     all.sort_unstable_by_key(|range| range.start);

@@ -1,4 +1,4 @@
-//! One row of numbers in memory that Python owns: an array, or several that hold it one after the other.
+//! One row of numbers in memory that Python owns: one array, or several that hold it in consecutive parts.
 
 use antinoise_input::InvalidParameter;
 use numpy::{
@@ -12,7 +12,7 @@ use crate::errors::Result;
 
 const MUST_BE: &str = "a NumPy array, a tensor in the host's memory or whatever else has the buffer protocol, or a list of such";
 
-/// The arrays that a caller passed as `name`, each of type `T`, contiguous, and none overlapping another.
+/// The arrays that a caller passed as `name`: each of type `T` and contiguous, no two overlapping.
 pub struct Arrays<'py, T: Element> {
     name: &'static str,
     arrays: Vec<Bound<'py, PyArrayDyn<T>>>,
@@ -32,12 +32,12 @@ impl<'py, T: Element> Arrays<'py, T> {
         Ok(Self { name, arrays })
     }
 
-    /// One array, to be read.
+    /// A single array, for reading.
     pub fn one(name: &'static str, given: &Bound<'py, PyAny>) -> Result<PyReadonlyArrayDyn<'py, T>> {
         Ok(Self::alone(name, given)?.readable()?.remove(0))
     }
 
-    /// One array, to be written.
+    /// A single array, for writing.
     pub fn one_to_write(
         name: &'static str,
         given: &Bound<'py, PyAny>,
@@ -49,7 +49,7 @@ impl<'py, T: Element> Arrays<'py, T> {
         Ok(Self { name, arrays: vec![typed(name, &array(name, given)?)?] })
     }
 
-    /// Where the arrays lie: first byte and the one after the last.
+    /// The address ranges of the arrays: first byte, and one past the last.
     pub fn spans(&self) -> Vec<(usize, usize)> {
         let span = |array: &Bound<'py, PyArrayDyn<T>>| {
             let start = array.data() as usize;
@@ -58,7 +58,7 @@ impl<'py, T: Element> Arrays<'py, T> {
         self.arrays.iter().map(span).collect()
     }
 
-    /// To be read.
+    /// All arrays, for reading.
     pub fn readable(&self) -> Result<Vec<PyReadonlyArrayDyn<'py, T>>> {
         let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
             array
@@ -68,7 +68,7 @@ impl<'py, T: Element> Arrays<'py, T> {
         self.arrays.iter().map(borrowed).collect()
     }
 
-    /// To be written.
+    /// All arrays, for writing.
     pub fn writable(&self) -> Result<Vec<PyReadwriteArrayDyn<'py, T>>> {
         let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
             array
@@ -79,7 +79,7 @@ impl<'py, T: Element> Arrays<'py, T> {
     }
 }
 
-/// Refuses arrays that share memory: a write to one would change the other.
+/// Refuses arrays that share memory, since a write to one would change the other.
 pub fn refuse_overlap(name: &str, mut spans: Vec<(usize, usize)>) -> Result<()> {
     spans.retain(|span| span.0 < span.1);
     spans.sort_unstable();
@@ -93,7 +93,7 @@ fn refused(name: &str, got: impl ToString, must_be: &str) -> InvalidParameter {
     InvalidParameter::new(name, got.to_string(), must_be)
 }
 
-/// The array that shares `given`'s memory; never a copy, whose changes the caller would not see.
+/// An array that shares the memory of `given`; never a copy, since the caller would not see changes to it.
 fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyUntypedArray>> {
     if let Ok(array) = given.cast::<PyUntypedArray>() {
         return Ok(array.clone());
@@ -113,7 +113,7 @@ fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyUnty
     Ok(array.cast_into().map_err(|_| not_one())?)
 }
 
-/// The array as one of `T`, with its elements one after the other.
+/// The array as one of type `T`, contiguous.
 fn typed<'py, T: Element>(
     name: &str,
     array: &Bound<'py, PyUntypedArray>,

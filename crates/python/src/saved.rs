@@ -1,4 +1,4 @@
-//! A state by coordinate that was saved, before it is known whether it is whole.
+//! A saved state by coordinate, before it is checked against its commitment.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -15,10 +15,12 @@ use crate::rows::Arrays;
 use crate::stream::{Made, NoiseStream};
 use crate::wanted::{Speed, Wanted};
 
-/// A state that `NoiseStream.state` wrote, of which `resume` makes a stream, in the same sharding or another.
+/// A state that `NoiseStream.state` wrote; `resume` restores the stream from it, in the same sharding or
+/// another.
 ///
-/// `words` are those of the coordinates in `shard`, steps and `run_key` what `state` returned and wrote; plan and `dim` must be those that the stream
-/// was made with. `run` is only a label here: the key is already the run's. `threads` and `look_ahead` change speed and no bit.
+/// `words` holds the words of the coordinates in `shard`; `steps` and `run_key` are those that `state`
+/// returned and wrote; `plan` and `dim` must be those of the original stream. `run` is only a label here:
+/// `run_key` is already specific to the run. `threads` and `look_ahead` change speed and no bit.
 #[pyclass(frozen, module = "antinoise")]
 pub struct SavedState {
     restored: Mutex<Option<Restored>>,
@@ -60,14 +62,15 @@ impl SavedState {
         Ok(Self { restored, sum, plan, run, coordinates, own_threads, owner })
     }
 
-    /// The keyed sum of these words. Processes that have parts of a state add up their sums, modulo 2^128.
+    /// The keyed sum of these words. Processes that hold parts of a state add up their sums, modulo 2^128.
     #[getter]
     fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The stream as it was, once. RuntimeError unless `commitment` is what `state_commitment` gave for this state: for the same plan, run's key
-    /// and steps, for words of this `total` over all processes (where it is left out: these words alone), and for the same `extra`.
+    /// Restores the stream; works once. RuntimeError unless `commitment` is what `state_commitment` returned
+    /// for this state: for the same plan, run key and steps, for words with this `total` over all processes
+    /// (by default the sum of these words alone), and for the same `extra`.
     #[pyo3(signature = (commitment, *, total=None, extra=b"".as_slice()))]
     fn resume(
         &self,

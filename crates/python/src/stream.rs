@@ -1,4 +1,5 @@
-//! The noise of a plan, row by row. One file, and a long one: the methods of a class of Python are one block.
+//! The noise of a plan, row by row. One long file, since PyO3 wants the methods of a Python class in one
+//! block.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -22,13 +23,14 @@ use crate::released::{Released, Use};
 use crate::rows::{Arrays, refuse_overlap};
 use crate::wanted::{Speed, Wanted};
 
-/// How long a part of a seek should take: Ctrl-C waits for its end.
+/// Intended duration of one part of a seek; Ctrl-C is handled after each part.
 const PART: Duration = Duration::from_millis(50);
 
-/// The noise of a plan's run: a row a step, of `dim` coordinates or of those in `shard`, never past the plan's last step.
+/// The noise of a plan's run: one row for each step of the plan, with `dim` coordinates, or only the
+/// coordinates of `shard`.
 ///
-/// Rows are written into the caller's memory: NumPy arrays of float32, CPU tensors, any object with the buffer protocol,
-/// or a list of these that holds a row in parts.
+/// Rows are written into the caller's memory: NumPy arrays of float32, CPU tensors, any object with the
+/// buffer protocol, or a list of such objects that hold a row in consecutive parts.
 #[pyclass(frozen, module = "antinoise")]
 pub struct NoiseStream {
     noise: Mutex<AnyStream>,
@@ -45,17 +47,17 @@ pub struct NoiseStream {
 
 type Longs<'py> = Bound<'py, PyArray1<i64>>;
 
-/// What a stream is of, apart from its noise.
+/// The properties of a stream apart from its noise.
 pub struct Made {
     pub run: RunId,
     pub coordinates: Vec<Range<u64>>,
     pub own_threads: bool,
-    /// Its key hides nothing.
+    /// Whether anyone can guess the key, so that the noise protects nothing.
     pub guessable: bool,
 }
 
 impl NoiseStream {
-    /// A stream that was made in this process.
+    /// Wraps a stream that was made in this process.
     pub fn of(
         noise: AnyStream,
         plan: &Plan,
@@ -78,7 +80,7 @@ impl NoiseStream {
         }
     }
 
-    /// Lets `work` have the stream while other threads of Python run.
+    /// Runs `work` on the stream while other Python threads run.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -91,12 +93,12 @@ impl NoiseStream {
         })
     }
 
-    /// Takes the next row, which the caller gets as it is.
+    /// Records that the next row is handed out.
     fn take_row(&self, noise: &AnyStream) -> Result<()> {
         if noise.step() == self.steps { Ok(()) } else { self.released.take(noise.step(), Use::HandedOut) }
     }
 
-    /// Refuses another plan than the one that this is the noise of.
+    /// Refuses any plan but the one that this stream was made for.
     pub fn check_plan(&self, plan: &Plan) -> Result<()> {
         if plan.digest_bytes() == self.plan {
             return Ok(());
@@ -132,7 +134,7 @@ impl NoiseStream {
             .into())
     }
 
-    /// Writes the next row in whole points, if `before` lets it.
+    /// Writes the next row in whole points, after `before` accepted it.
     fn points_into(
         &self,
         out: &Bound<'_, PyAny>,
@@ -152,7 +154,7 @@ impl NoiseStream {
         })
     }
 
-    /// Hands the caller's places for a row to `work`.
+    /// Runs `work` on the stream and on the caller's arrays for a row.
     fn fill(
         &self,
         out: &Bound<'_, PyAny>,
@@ -171,9 +173,11 @@ impl NoiseStream {
 
 #[pymethods]
 impl NoiseStream {
-    /// `run` names the run, "0" if left out; `shard` is a list of (start, stop) ranges of coordinates in the order of the output;
-    /// `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit. `state_in_memory` stores the past wherever it can be
-    /// stored, whatever memory it takes. Then every sharding has the same number of words of state per coordinate, and can continue from the state of another.
+    /// `run` names the run, by default "0"; `shard` is a list of (start, stop) ranges of coordinates in the
+    /// order of the output; `threads`, `memory` (bytes) and `look_ahead` (steps) change speed and no bit.
+    /// `state_in_memory` stores the past rows wherever the mechanism allows it, whatever the memory. All
+    /// shardings then have the same number of state words per coordinate, and each can continue from the
+    /// state of another.
     #[new]
     #[pyo3(signature = (
         plan, dim, key, *, run=None, shard=None, threads=None, memory=None, look_ahead=None, state_in_memory=false
@@ -202,7 +206,8 @@ impl NoiseStream {
         Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: key.is_guessable() }))
     }
 
-    /// The stream as it was when `save` wrote `path`, which holds its key; the other arguments must be those that it was made with.
+    /// Restores the stream that `save` wrote to `path`. The file holds the run's key; the other arguments
+    /// must be those of the saved stream.
     #[staticmethod]
     #[pyo3(signature = (path, plan, dim, *, run=None, shard=None, threads=None, memory=None, look_ahead=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -225,18 +230,20 @@ impl NoiseStream {
         Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: false }))
     }
 
-    /// Numbers of 4 bytes that `state` has for each coordinate.
+    /// Number of 4-byte words in the state of each coordinate.
     #[getter]
     fn state_words(&self, py: Python<'_>) -> Result<usize> {
         self.with(py, |noise| Ok(noise.state_words()))
     }
 
-    /// Writes the state by coordinate into the first `state_words` vectors of `words`, int32, of the shard's length one after the other, and the
-    /// run's key into `run_key`, 32 bytes. Vectors after those of the state are the caller's own, saved and checked with it.
+    /// Writes the state by coordinate into the first `state_words` vectors of `words`, and the run's key into
+    /// `run_key`, 32 bytes. `words` is int32 and holds consecutive vectors of the shard's length; vectors
+    /// after the state are the caller's own, saved and checked together with the state.
     ///
-    /// Returns the step that comes next and the one that the state was made to, as `steps`, and the keyed sum of `words` (`sum_of_words`). Streams
-    /// of other shards at the same step write the words of their coordinates. With `state_commitment` of the total of all sums, the state is
-    /// continued by `SavedState`. Words and run's key are as secret as the key.
+    /// Returns `steps`, the pair of the next step and the step that the state was made up to, and the keyed
+    /// sum of `words` (`sum_of_words`). Streams of other shards at the same step write the words of their
+    /// coordinates. `SavedState` restores the state, checked by the `state_commitment` of the total of all
+    /// sums. The words and the run's key are as secret as the key.
     fn state(&self, words: &Bound<'_, PyAny>, run_key: &Bound<'_, PyAny>) -> Result<((usize, usize), u128)> {
         let mut words = Arrays::<i32>::one_to_write("words", words)?;
         let words = words.as_slice_mut().map_err(Raised::failed)?;
@@ -249,17 +256,20 @@ impl NoiseStream {
         })
     }
 
-    /// The keyed sum of any words by coordinate, int32, vectors of the shard's length one after the other: a number below 2^128 that depends on
-    /// every word, on the run's key and on `purpose`. The sums of processes that have different coordinates, added up modulo 2^128, are the
-    /// same however coordinates are split over them. Other words have the same total with a probability below 2^-96. As secret as the key.
+    /// The keyed sum of arbitrary words by coordinate, int32, in consecutive vectors of the shard's length: a
+    /// number below 2^128 that depends on every word, on the run's key and on `purpose`. The total of the
+    /// sums of processes with different coordinates, modulo 2^128, does not depend on how the coordinates are
+    /// split. Different words have the same total with probability below 2^-96. The sum is as secret as the
+    /// key.
     fn sum_of_words(&self, py: Python<'_>, purpose: &str, words: &Bound<'_, PyAny>) -> Result<u128> {
         let words = Arrays::<i32>::one("words", words)?;
         let words = words.as_slice().map_err(Raised::failed)?;
         self.with(py, |noise| Ok(noise.sum_of_words(purpose, words)?))
     }
 
-    /// The 32 bytes by which `SavedState.resume` knows a state: a digest, keyed by the run's key, of plan, steps, the `total` of the sums of
-    /// all processes, and `extra`, what else is saved beside it, or a digest of that.
+    /// The 32 bytes by which `SavedState.resume` recognises a state: a digest, keyed by the run's key, of the
+    /// plan, the steps, the `total` of the sums of all processes, and `extra`: other data saved with the
+    /// state, or a digest of them.
     #[pyo3(signature = (steps, total, *, extra=b"".as_slice()))]
     fn state_commitment<'py>(
         &self,
@@ -273,21 +283,23 @@ impl NoiseStream {
         Ok(PyBytes::new(py, &self.locked()?.state_commitment(at, total, extra)))
     }
 
-    /// A commitment to run, plan and step: a digest keyed by the run's key, which reveals nothing about the key. Stored in another file of a
-    /// checkpoint, it shows that the noise belongs to that file. It does not cover a state's words: `state_commitment` does.
+    /// A commitment to run, plan and step: a digest keyed by the run's key, which reveals nothing about the
+    /// key. Stored in another file of a checkpoint, it shows that the noise belongs to that file. The words
+    /// of a state are covered by `state_commitment` alone.
     #[getter]
     fn commitment(&self) -> Result<String> {
         Ok(hex(&self.committed()?))
     }
 
-    /// A public token of the run that reveals nothing about its key; batches of the same run have the same token.
+    /// A public token of the run that reveals nothing about its key; batches of the same run have the same
+    /// token.
     #[getter]
     fn token(&self, py: Python<'_>) -> Result<String> {
         self.with(py, |noise| Ok(token(noise.rng(Purpose::Token, 0))))
     }
 
-    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros. What it is added to is not known here, so that
-    /// the same row is not handed out again in this process.
+    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
+    /// Since the sum that the caller adds is unknown, the same row is not handed out again in this process.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.fill(out, "out", |noise, places| {
             self.take_row(noise)?;
@@ -295,7 +307,7 @@ impl NoiseStream {
         })
     }
 
-    /// The next row, which the caller does not use before `_release_made` took its release.
+    /// Writes the next row, which the caller must not use before `_release_made` has recorded its release.
     fn _make_ahead_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         if self.with(out.py(), |noise| Ok(matches!(noise, AnyStream::Plain(_))))? {
             return self.fill(out, "out", |noise, places| Ok(noise.next_into_places(places)?));
@@ -303,33 +315,35 @@ impl NoiseStream {
         self.points_into(out, |_| Ok(()))
     }
 
-    /// Says that this is the digest of the release of a step whose row was made ahead; refused where the row is in use.
+    /// Records `digest` as the release of a step whose row was made ahead; refused if the row is in use.
     fn _release_made(&self, step: usize, digest: u64) -> Result<()> {
         self.owner.check("NoiseStream")?;
         self.released.take(step, Use::Released(digest))
     }
 
-    /// Forgets what was released from `step` on, as `seek` does where it is asked to.
+    /// Forgets the releases from `step` on, as `seek` does with `reuse_noise_unprotected`.
     fn _forget_released(&self, step: usize) {
         self.released.forget(step);
     }
 
-    /// For digests that are made elsewhere: the weight of each output of a block, and what the sums of the blocks `first` to `last` - 1 are
-    /// multiplied by.
+    /// For digests computed outside this library: the weight of each output within a block, and the factors
+    /// of the sums of the blocks `first` to `last` - 1.
     #[staticmethod]
     fn _digest_numbers(py: Python<'_>, first: usize, last: usize) -> (Longs<'_>, Longs<'_>) {
         let factors: Vec<i64> = (first..last).map(|block| block_factor(block).cast_signed()).collect();
         (BLOCK_WEIGHTS.map(i64::from).to_pyarray(py), factors.to_pyarray(py))
     }
 
-    /// Writes the next row in whole points of the plan's grid into `out`, int32: for a caller that rounds a sum to the grid, adds the points in
-    /// int64 and multiplies by `grid_spacing` itself, on another device say. `release` does the same. The same row is not handed out again in this process.
+    /// Writes the next row in whole points of the plan's grid into `out`, int32. For a caller that does the
+    /// work of `release` itself, for example on another device: rounds a sum to the grid, adds the points in
+    /// int64 and multiplies by `grid_spacing`. The same row is not handed out again in this process.
     fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.points_into(out, |noise| self.take_row(noise))
     }
 
-    /// Adds `scale` times the next row to `gradient`, float32. For plans with release `plain`; sums are released on a grid by
-    /// `release`. A gradient that is refused, since it is not finite or the step's noise is in use, is zeros then.
+    /// Adds `scale` times the next row to `gradient`, float32. Only for plans with release `plain`; on a
+    /// grid, `release` releases sums. If the gradient is refused, because it is not finite or the step's
+    /// noise is in use, it is set to zeros.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
         self.fill(gradient, "gradient", move |noise, places| match noise {
@@ -346,11 +360,13 @@ impl NoiseStream {
         })
     }
 
-    /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid sum and noise are rounded to it and added in whole
-    /// numbers; a plain sum is added in double precision. Divide the result by the expected batch size.
+    /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid, sum and noise are rounded
+    /// to the grid and added in whole numbers; a plain sum is added in double precision. Divide the result by
+    /// the expected batch size.
     ///
-    /// A step releases one sum: another one is refused in this process, by this stream or another that makes the same noise. So is a sum that is not finite, or too
-    /// large for the grid. `out` is zeros then, and the step still to come.
+    /// A step releases one sum. In this process another sum for the same step is refused, whether by this
+    /// stream or by another stream with the same noise. A sum that is not finite, or too large for the grid,
+    /// is refused too. After a refusal `out` is zeros and the step has not advanced.
     fn release(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
         let sums = Arrays::<f64>::of("sum", sum)?;
         refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
@@ -364,11 +380,13 @@ impl NoiseStream {
         })
     }
 
-    /// Makes `step` the next one. Ctrl-C stops it on the way, at the step that `step` then tells; `progress(step, of)` is called
-    /// now and then.
+    /// Makes `step` the next step. Ctrl-C stops the seek at an intermediate step, which the attribute `step`
+    /// then gives; `progress(step, of)` is called from time to time.
     ///
-    /// Seeking backwards makes noise again that was already returned. Released with another sum, it would void the privacy of both releases: that is
-    /// refused, in this process, unless `reuse_noise_unprotected` is True, which forgets what was released from `step` on. It is for releases that nobody saw.
+    /// Seeking backwards regenerates noise that was already returned. A second sum released under the same
+    /// noise would void the privacy of both releases. Such a release is refused in this process, unless
+    /// `reuse_noise_unprotected` is True, which forgets the releases from `step` on: only for releases that
+    /// nobody has seen.
     #[pyo3(signature = (step, *, progress=None, reuse_noise_unprotected=false))]
     fn seek(
         &self,
@@ -402,13 +420,13 @@ impl NoiseStream {
         }
     }
 
-    /// Saves the run's key, the step and the state to a file that only its owner can read, whole or not at all; what was there is
-    /// replaced. Whoever reads the file knows all noise of the run.
+    /// Saves the run's key, the step and the state to a file that only its owner can read, atomically;
+    /// replaces an existing file. A reader of the file can compute all noise of the run.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
         self.with(py, |noise| Ok(noise.save(path)?))
     }
 
-    /// The step that comes next, from 0; after the last it is `steps`.
+    /// The next step, from 0; after the last step it equals `steps`.
     #[getter]
     fn step(&self, py: Python<'_>) -> Result<usize> {
         self.with(py, |noise| Ok(noise.step()))
@@ -425,7 +443,8 @@ impl NoiseStream {
         self.run.as_str()
     }
 
-    /// The choice between memory and time: a dict with `state`, `look_ahead`, `vectors` and `bytes`.
+    /// The chosen trade-off between memory and time: a dict with `state`, `look_ahead`, `vectors` and
+    /// `bytes`.
     #[getter]
     fn placement<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Placement { state, look_ahead, vectors, bytes, .. } = self.placement;
@@ -442,13 +461,14 @@ impl NoiseStream {
         Ok(report)
     }
 
-    /// A digest of everything that the noise depends on apart from key and run. Processes that make parts of one stream must agree on it.
+    /// A digest of everything that the noise depends on apart from key and run. Processes that generate parts
+    /// of one stream must agree on it.
     #[getter]
     fn description(&self) -> String {
         hex(&self.description)
     }
 
-    /// Coordinates of a row.
+    /// Number of coordinates of a row.
     fn __len__(&self) -> usize {
         self.len
     }

@@ -1,4 +1,4 @@
-//! Figures on their way to Python: as a table of Arrow's, which data frames take over without a copy, or as lists.
+//! Figures for Python: as an Arrow table, which data frames take over without a copy, or as lists.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -19,10 +19,11 @@ use serde_json::Value;
 
 use crate::errors::{Raised, Result};
 
-/// What a capsule with a stream of Arrow's is called.
+/// The name of a capsule that holds an Arrow stream.
 pub const STREAM: &CStr = c"arrow_array_stream";
 
-/// A table: `pyarrow.table(t)`, `polars.DataFrame(t)`, `pandas.DataFrame.from_arrow(t)` and DuckDB read it as it is, and `t.to_dict()` is a dict of lists.
+/// A table: `pyarrow.table(t)`, `polars.DataFrame(t)`, `pandas.DataFrame.from_arrow(t)` and DuckDB read it
+/// directly, and `t.to_dict()` is a dict of lists.
 #[pyclass(frozen, module = "antinoise")]
 pub struct Table {
     batch: RecordBatch,
@@ -37,7 +38,8 @@ impl Table {
         Ok(Self { batch })
     }
 
-    /// Published figures, with periods of the type of `last`'s, which may be of an earlier table; `whole` where all queries of their release count.
+    /// Published figures. Periods have the type of the period of `last`, which may belong to an earlier
+    /// table; `whole` says whether every query publishes whole numbers.
     pub fn published(rows: &[Published], last: Option<&Published>, whole: bool) -> Result<Self> {
         let text = |cell: fn(&Published) -> &str| -> ArrayRef {
             Arc::new(rows.iter().map(|row| Some(cell(row))).collect::<StringArray>())
@@ -71,7 +73,7 @@ impl Table {
         ])
     }
 
-    /// What a SELECT found; its columns must have names of their own.
+    /// The result of a SELECT, whose columns must have different names.
     pub fn answer(answer: &Answer) -> Result<Self> {
         let mut names = HashSet::new();
         if let Some(name) = answer.columns.iter().find(|name| !names.insert(*name)) {
@@ -89,7 +91,7 @@ impl Table {
     }
 }
 
-/// Cells of one type: text where some are text.
+/// Cells as one Arrow array: text if some cells are text.
 fn array(cells: &[&Value]) -> ArrayRef {
     let given = || cells.iter().filter(|cell| !cell.is_null());
     if given().next().is_none() {
@@ -136,7 +138,7 @@ impl Table {
         Ok(columns)
     }
 
-    /// The table as a stream of Arrow's; it has one schema, whatever is requested.
+    /// Exports the table as an Arrow stream; its schema is fixed, whatever is requested.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

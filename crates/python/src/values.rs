@@ -1,4 +1,4 @@
-//! What single objects of Python mean: periods, times, names and numbers.
+//! Conversion of single Python objects: periods, times, names and numbers.
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::Period;
@@ -7,7 +7,8 @@ use pyo3::types::{PyFloat, PyString};
 
 use crate::errors::{Raised, Result};
 
-/// Text, a whole number or a date. Nothing else passes by its text: the first period of a release says what all later ones must be.
+/// A period: text, a whole number or a date. No other object is converted to text, since the first period of
+/// a release fixes the form of all later ones.
 pub fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
     if let Ok(text) = given.cast::<PyString>() {
         return Ok(text.to_cow()?.parse()?);
@@ -19,7 +20,7 @@ pub fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
     }
     if is_named(given, "datetime64") {
         let unit = given.getattr("dtype")?.str()?;
-        // A year alone would be a whole number, and a week the day on which it begins.
+        // The text of a year would be read as a whole number, and that of a week as its first day.
         if (unit == "datetime64[D]" || unit == "datetime64[M]") && given.eq(given)? {
             return Ok(given.str()?.to_cow()?.parse()?);
         }
@@ -33,7 +34,8 @@ pub fn period(given: &Bound<'_, PyAny>) -> Result<Period> {
     Err(InvalidParameter::new("period", kind(given), must_be).into())
 }
 
-/// Text, a whole number, true or false; of a time, text, a number, a date or a datetime, NumPy's and pandas's too.
+/// A cell as text. Accepted are text, a whole number, true or false; for a time: text, a number, a date or a
+/// datetime, also those of NumPy and pandas.
 pub fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     if let Ok(text) = cell.cast::<PyString>() {
         return Ok(text.to_cow()?.into_owned());
@@ -55,8 +57,8 @@ pub fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     }
 }
 
-/// A user that is a number, as `antinoise_input::table::user_name` reads it: with digits alone if it was
-/// exact.
+/// A user given as a number, as text for `antinoise_input::table::user_name`; refused if the number may have
+/// been rounded.
 fn user(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     let must_be = "text, a whole number, or true or false";
     if is_truth_or_span(cell) || is_named(cell, "datetime64") {
@@ -83,9 +85,9 @@ fn user(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     Ok(format!("{number:?}"))
 }
 
-/// A time that is no text.
+/// A time that is not text; `None` if the object is no time.
 fn time(cell: &Bound<'_, PyAny>) -> Result<Option<String>> {
-    // As a number it would be the nanoseconds since 1970, or whatever its unit is.
+    // `extract` would give the count of nanoseconds since 1970, or of the object's other unit.
     if is_named(cell, "datetime64") {
         return Ok(Some(cell.str()?.to_cow()?.into_owned()));
     }
@@ -114,27 +116,28 @@ pub fn real(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
     cell.extract::<f64>().map_err(|_| refused())
 }
 
-/// What kind of object it is.
+/// The type of an object, in words.
 pub fn kind(of: &Bound<'_, PyAny>) -> String {
     of.get_type().name().map_or("something else".into(), |name| format!("of type {name}"))
 }
 
-/// Whether it is of NumPy's type of this name.
+/// Whether the object's type has this name, as NumPy's types do.
 fn is_named(of: &Bound<'_, PyAny>, name: &str) -> bool {
     of.get_type().name().is_ok_and(|found| found == name)
 }
 
-/// Python's and NumPy's true and false, and NumPy's spans of time: they would pass as numbers.
+/// Whether the object is a truth value or NumPy's time span, of Python or NumPy: both would be read as
+/// numbers.
 fn is_truth_or_span(of: &Bound<'_, PyAny>) -> bool {
     of.extract::<bool>().is_ok() || is_named(of, "timedelta64")
 }
 
-/// What is wrong with a cell.
+/// The error for a cell.
 fn refused(what: &str, row: usize, got: String, must_be: &str) -> Raised {
     InvalidParameter::new(format!("{what} of an event (row {row})"), got, must_be).into()
 }
 
-/// None, NaN and NaT are nothing.
+/// Refuses None, NaN and NaT, which are missing values.
 fn present(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<()> {
     if cell.is_none() || cell.ne(cell).unwrap_or(true) {
         return Err(refused(what, row, "null".into(), "given"));

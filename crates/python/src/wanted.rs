@@ -8,7 +8,7 @@ use crate::errors::Result;
 use crate::key::run_named;
 use crate::plan::Plan;
 
-/// Options that change speed and no bit.
+/// Options that change the speed and no bit of the output.
 pub struct Speed {
     pub threads: Option<usize>,
     /// In bytes.
@@ -18,7 +18,7 @@ pub struct Speed {
     pub state_in_memory: bool,
 }
 
-/// What a stream makes, and how.
+/// A stream to build, and its options.
 pub struct Wanted {
     pub builder: StreamBuilder,
     pub coordinates: Vec<Range<u64>>,
@@ -27,7 +27,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The noise of a plan for a vector of `dim` coordinates, or of those in `shard`.
+    /// The noise of a plan for a vector of `dim` coordinates, or for the coordinates in `shard` alone.
     pub fn new(
         plan: &Plan,
         dim: usize,

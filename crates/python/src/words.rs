@@ -1,4 +1,4 @@
-//! What texts and lists name: the library's own names where it has them.
+//! Parsing of names and lists, by the library's own names where they exist.
 
 use std::str::FromStr;
 
@@ -10,12 +10,13 @@ use pyo3::FromPyObject;
 
 use crate::errors::Result;
 
-/// What the library reads from text itself.
+/// Parses text with the library's own parser.
 pub fn parsed<T: FromStr<Err = antinoise_mechanism::Error>>(text: &str) -> Result<T> {
     Ok(text.parse()?)
 }
 
-/// A workload: its name, Toeplitz coefficients, or rows (of a lower-triangular matrix, or queries of equal length).
+/// A workload: its name, Toeplitz coefficients, or rows (of a lower-triangular matrix, or queries of equal
+/// length).
 #[derive(FromPyObject)]
 pub enum WorkloadLike {
     Name(String),
@@ -68,7 +69,7 @@ impl Names {
     }
 }
 
-/// How batches are formed, by name; only the federated setting takes numbers.
+/// The setting of that name; only the federated setting takes numbers.
 pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<usize>) -> Result<Setting> {
     let setting = match name {
         "single" => Setting::Single,
@@ -92,7 +93,7 @@ pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<us
     }
 }
 
-/// Whose data are protected: by default users in the federated setting, examples elsewhere.
+/// The privacy unit: by default the user in the federated setting, the example elsewhere.
 pub fn unit(name: Option<&str>, setting: Setting) -> Result<PrivacyUnit> {
     match (name, setting) {
         (Some("user"), _) | (None, Setting::Federated { .. }) => Ok(PrivacyUnit::User),
