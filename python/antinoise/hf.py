@@ -28,7 +28,7 @@ from .torch.examples import clipped_sum_of_
 from .torch.loaders import HandingOut, planned_loader
 from .torch.noise import CorrelatedNoise
 from .torch.processes import all_make
-from .torch.secret import go_on, load_secret, save_secret, state_of
+from .torch.secret import check_arguments, go_on, load_secret, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
 # Arguments that make the updates; a checkpoint's optimizer and schedule would take the place of others without a word.
@@ -188,14 +188,7 @@ class PrivateTrainer(Trainer):
         if self.noise.step > 0:
             raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
         state: dict[str, Any] = load_secret(path)
-        now = self._arguments()
-        was = state.pop("arguments", now)
-        changed = [f"{name} is {now[name]} and was {was[name]}" for name in now if now[name] != was[name]]
-        if changed and not self._how["reuse_noise_unprotected"]:
-            raise RuntimeError(
-                f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise that the run before has used. Give the same "
-                "arguments, or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
-            )
+        check_arguments(state, self._arguments(), self._how["reuse_noise_unprotected"])
         return state
 
     def _arguments(self) -> dict[str, str]:

@@ -31,8 +31,9 @@ from ._sealed import check_sealed, seal
 from .torch.epochs import EpochSampler
 from .torch.loaders import planned_loader
 from .torch.noise import CorrelatedNoise
+from .torch.origin import options_of
 from .torch.processes import all_make
-from .torch.secret import go_on, state_of
+from .torch.secret import check_arguments, go_on, state_of
 
 
 class PrivateTraining(Callback):
@@ -59,6 +60,8 @@ class PrivateTraining(Callback):
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
         self._state: dict[str, Any] | None = None
+        # Of the optimizer, as the module made it.
+        self._arguments: dict[str, str] = {}
 
     @property
     def noise(self) -> CorrelatedNoise:
@@ -90,16 +93,19 @@ class PrivateTraining(Callback):
         """Makes the noise, or continues with that of a checkpoint."""
         all_make(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
+        optimizer = trainer.optimizers[0]
         if self._noise is None:
+            self._arguments = options_of(optimizer)
+            given = {} if state is None else state
+            all_make(lambda: check_arguments(given, self._arguments, self._how["reuse_noise_unprotected"]))
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.draw_from(self._sampler)
-            # Schedules by epoch move on after an epoch's checkpoint is saved; the checkpoint's rates take the place of others.
+            # Schedules by epoch move on after an epoch's checkpoint is saved: rates were compared as the module makes them.
             self._noise.compare_rates = False
             self._module = pl_module
             del self._key
             if state is not None:
                 go_on(self._noise, state)
-        optimizer = trainer.optimizers[0]
         noise = self._noise
         all_make(lambda: noise.check_optimizer(optimizer))
         noise.hook(optimizer, self._before_step)
@@ -122,7 +128,10 @@ class PrivateTraining(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """The noise in a checkpoint: as secret as the key, and empty after the plan's last step."""
-        return {} if self._noise is None else state_of(self._noise, self._plan)
+        if self._noise is None:
+            return {}
+        state = state_of(self._noise, self._plan)
+        return state if "finished" in state else state | {"arguments": self._arguments}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with this noise when the training starts."""

@@ -16,9 +16,10 @@ from corruption import refuses_all
 
 pytest.importorskip("flwr")
 
-from federated import DIM, FakeGrid, Seen, federated_plan, key, naive_means
+from federated import DIM, START, FakeGrid, Seen, arrays_of, federated_plan, key, naive_means, row_of
 from flower_run import PLAN, begun, check_schedule, path, train, wrapped  # noqa: F401
 from flwr.app import Array, ArrayRecord
+from flwr.serverapp.strategy import FedAdam
 
 import antinoise as an
 from antinoise.flower import CorrelatedNoise, Ledger
@@ -81,6 +82,42 @@ def test_a_ledger_of_something_else_is_refused(path, tmp_path):
     os.chmod(path, 0o644)
     with pytest.raises(ValueError, match="is 0644 but must be 0600"):
         wrapped(path)
+
+
+@pytest.mark.parametrize("strategy", [Seen, FedAdam])
+def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
+    first = wrapped(path, strategy())
+    before = train(first, FakeGrid(), 1).arrays
+    left = train(first, FakeGrid(), 1, before).arrays
+    first.close()
+    moved = [row_of(left) + bit for bit in 1e-5 * np.eye(DIM)]
+    for arrays in (START, *map(arrays_of, moved)):
+        later, grid = wrapped(path, key=None), FakeGrid()
+        with pytest.raises(ValueError, match="^arrays for step 2 are another model than the ledger's but must be what the round of step 1 made, or"):
+            train(later, grid, 1, arrays)
+        assert later.step == 2 and grid.asked == []
+        later.close()
+    # Strategies change precisions, and who saves a model may, too.
+    for arrays, step in ((arrays_of(row_of(left)), 3), (START, 4)):
+        later = wrapped(path, key=None, any_arrays=arrays is START)
+        train(later, FakeGrid(), 1, arrays)
+        assert later.step == step
+        later.close()
+
+
+def test_a_release_that_came_to_no_model_is_for_the_model_that_it_started_from(path, monkeypatch):
+    strategy = wrapped(path)
+    left = train(strategy, FakeGrid(), 1).arrays
+    monkeypatch.setattr(strategy, "_as_reply", lambda private: (_ for _ in ()).throw(OSError("disk is full")))
+    with pytest.raises(OSError):
+        train(strategy, FakeGrid(), 1, left)
+    strategy.close()
+    later, grid = wrapped(path, key=None), FakeGrid()
+    with pytest.raises(ValueError, match="^arrays for step 2 are another model than the ledger's"):
+        train(later, grid, 1, START)
+    train(later, grid, 1, left)
+    assert later.step == 2 and grid.asked == []
+    later.close()
 
 
 def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):

@@ -348,7 +348,7 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     params, whole = LAYOUTS[layout][1], rows(PLAIN, 5)
     noise = noise_of(params, PLAIN, key(), run="a")
     made = [flat(noise.next()) for _ in range(2)]
-    noise.save(tmp_path / "state")
+    noise.save(tmp_path / "state", params)
     made += [flat(noise.next()) for _ in range(3)]
     with pytest.raises(RuntimeError, match="the noise of step 2 was handed out in this process, to be added to something"):
         Noise.resume(tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True).next()
@@ -364,6 +364,23 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     for how in (dict(plan=PLAN, run="a"), dict(plan=PLAIN, run="b")):
         with pytest.raises(ValueError, match="not a checkpoint of this stream"):
             Noise.resume(tmp_path / "state", params, **how)
+
+
+@pytest.mark.parametrize("layout", [0, 3])
+def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
+    params, folder = LAYOUTS[layout][1], tmp_path / "state"
+    made = noise_of(params, PLAN, key(), run="a")
+    made.release(jax.tree.map(lambda p: np.zeros(p.shape), params))
+    made.save(folder, params)
+    how = dict(plan=PLAN, run="a", batches_from_elsewhere=True)
+    changed = [params | {name: leaf.at[(0,) * leaf.ndim].add(1e-6)} for name, leaf in params.items()]
+    for other in changed:
+        with pytest.raises(RuntimeError, match="^params are not as when the noise of step 1 was saved: another sum would be released"):
+            Noise.resume(folder, other, **how)
+        assert Noise.resume(folder, other, reuse_noise_unprotected=True, **how).step == 1
+    assert len(changed) == 3 and Noise.resume(folder, params, **how).step == 1
+    with pytest.raises(ValueError, match="params is a tree .* but must be the parameters'"):
+        made.save(folder, {})
 
 
 def test_it_is_not_copied_and_a_key_makes_it_once():
@@ -415,8 +432,8 @@ def test_batches_go_on_with_the_noise(tmp_path):
         if step == 2:
             break
         noise.release(zeros)
-    noise.save(tmp_path / "state")
-    noise.save(tmp_path / "state")
+    noise.save(tmp_path / "state", params)
+    noise.save(tmp_path / "state", params)
     later, found = Noise.resume(tmp_path / "state", params, PLAN), []
     for at, examples in enumerate(later.batches()):
         if at != 5:  # dropped, and the same one comes again
@@ -440,7 +457,7 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
         noise = Noise(params, PLAN, secret, run=run, batches_from_elsewhere=True)
         for _ in range(steps):
             noise.release({"w": np.zeros((8, 12)), "b": np.zeros(8)})
-        noise.save(folder)
+        noise.save(folder, params)
 
     def resumed():
         return Noise.resume(folders[0], params, PLAN, run="a")
@@ -491,7 +508,7 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
     with pytest.raises(ValueError, match="batch of step 2 is of 19 examples but must be the plan's, of 20|is of 19 examples but must be the plan's"):
         noise.release(ClippedSum(None, 19, 1.0))
     step()
-    noise.save(tmp_path / "state")
+    noise.save(tmp_path / "state", params)
     later = Noise.resume(tmp_path / "state", params, plan)
     with pytest.raises(RuntimeError, match="Step 3 has no batch of its own"):
         step(later)
@@ -524,11 +541,11 @@ except ValueError as error:
     for name, whole in (("a", want[:4]), ("b", want[4:])):
         for shard in mean[name].addressable_shards:
             assert np.array_equal(np.asarray(shard.data), whole[shard.index] / np.float32(20))
-    noise.save(folder)
+    noise.save(folder, params)
     assert Noise.resume(folder, params, plan, **how).step == 1
     if rank == 1:
         noise.release(zeros)
-        noise.save(folder)
+        noise.save(folder, params)
     try:
         Noise.resume(folder, params, plan, **how)
     except ValueError as error:

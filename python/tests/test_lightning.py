@@ -282,6 +282,23 @@ def test_mixed_precision_without_scaling(plan):
     assert torch.allclose(module.seen[0], by_hand(plan, 1)[1][0], atol=1e-2)
 
 
+def test_a_checkpoint_goes_on_with_the_options_of_its_optimizer_alone(plan, tmp_path):
+    """Lightning would take the checkpoint's in their place without a word."""
+    fit(plan, callbacks=[checkpoints(tmp_path)], enable_checkpointing=True, max_steps=3)
+    path, refused = tmp_path / "step=3.ckpt", 0
+    for message, how in (
+        ("lr of parameter group 0 is 0.25 and was 0.5", dict(lr=0.25, momentum=0.9)),
+        ("momentum of parameter group 0 is 0.8 and was 0.9", dict(lr=0.5, momentum=0.8)),
+    ):
+        modules = [Classifier(make=lambda p: torch.optim.SGD(p, **how)) for _ in range(2)]
+        with pytest.raises(RuntimeError, match=f"^{message} when the checkpoint was saved: another model would be trained"):
+            fit(plan, modules[0], path=path)
+        refused += not modules[0].seen
+        fit(plan, modules[1], PrivateTraining(plan, key(), reuse_noise_unprotected=True), path=path, max_steps=4)
+        assert len(modules[1].seen) == 1
+    assert refused == 2
+
+
 def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
     fit(plan, callbacks=[checkpoints(tmp_path / "a")], enable_checkpointing=True, max_steps=3)
     other = PrivateTraining(plan, an.Key.from_seed_insecure(6))

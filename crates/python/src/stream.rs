@@ -429,7 +429,12 @@ impl NoiseStream {
     /// The next step, from 0; after the last step it equals `steps`.
     #[getter]
     fn step(&self, py: Python<'_>) -> Result<usize> {
-        self.with(py, |noise| Ok(noise.step()))
+        self.owner.check("NoiseStream")?;
+        // Asked for several times a step: on the caller's thread, at once where the stream is free.
+        match self.noise.try_lock() {
+            Ok(noise) => Ok(noise.step()),
+            Err(_) => py.detach(|| Ok(self.locked()?.step())),
+        }
     }
 
     #[getter]

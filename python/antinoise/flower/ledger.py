@@ -146,11 +146,15 @@ class Ledger:
     def bind(self, name: str, value: str) -> None:
         """Says once for all what the ledger belongs to."""
         if (held := self.bound(name)) is None:
-            with self._change():
-                self._database.execute("INSERT INTO run VALUES (?, ?)", (name, value))
-                chain.add(self._database, "run", 0, chain.run(self._database))
+            self.rebind(name, value)
         elif held != value:
             raise ValueError(f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run")
+
+    def rebind(self, name: str, value: str) -> None:
+        """Says anew what it belongs to from now on."""
+        with self._change():
+            self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (name, value))
+            chain.add(self._database, "run", 0, chain.run(self._database))
 
     def bound(self, name: str) -> str | None:
         """What was said, if anything was."""

@@ -21,6 +21,7 @@ from .. import Key, NoiseStream, Plan
 from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms
+from .._weights import sum_of_weights
 from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
@@ -71,7 +72,8 @@ class CorrelatedNoise(NotCopied, Strategy):
     Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret
     as the key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step
     released is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
-    before, the same bits are handed on again, and nobody is asked.
+    before, the same bits are handed on again, and nobody is asked. Arrays that are neither of these two models are refused, unless `any_arrays`
+    says that a round may start from others: users are protected all the same, but later noise cancels noise that such a model lacks.
 
     `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is
     refused.
@@ -89,10 +91,12 @@ class CorrelatedNoise(NotCopied, Strategy):
         wait: float = 60.0,
         evaluation_is_public: bool = False,
         threads: int | None = None,
+        any_arrays: bool = False,
     ) -> None:
         check_terms(plan, 0, plan.batch_size)
         self._strategy, self._plan, self._key, self._run, self._threads = strategy, plan, key, run, threads
         self._users, self._wait, self._evaluate = users or AskedUsers(), wait, evaluation_is_public
+        self._any_arrays = any_arrays
         self._ledger = Ledger(ledger, plan, run)
         self._noise_file = Path(f"{os.fspath(ledger)}.noise")
         self._stream: NoiseStream | None = None
@@ -148,6 +152,7 @@ class CorrelatedNoise(NotCopied, Strategy):
             return []
         if self.step == self._plan.steps:
             raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
+        self._check_arrays(model)
         asked = self._sampled(grid)
         messages = self._messages(server_round, arrays, config, grid, asked)
         self._ledger.charge([user for users in asked.values() for user in users])
@@ -166,6 +171,7 @@ class CorrelatedNoise(NotCopied, Strategy):
             stream = NoiseStream(self._plan, model.dim, self._key, run=self._run, threads=self._threads)
             # First the noise, which another start replaces as long as the ledger has not begun.
             stream.save(self._noise_file)
+            self._ledger.rebind("model", self._model_next(model, stream))
             self._ledger.bind("layout", model.layout())
         else:
             refuse_others(self._noise_file)
@@ -178,6 +184,18 @@ class CorrelatedNoise(NotCopied, Strategy):
         # Noise of another key would not cancel what was released.
         self._ledger.bind("token", stream.token)
         self._stream, self._key = stream, None
+
+    def _model_next(self, model: Model, stream: NoiseStream) -> str:
+        """What the ledger knows the model by that the next step starts from."""
+        return f"{self.step} {sum_of_weights(stream, model.weights()):032x}"
+
+    def _check_arrays(self, model: Model) -> None:
+        """Refuses another model than the last step left."""
+        assert self._stream is not None
+        held = self._ledger.bound("model")
+        if self.step > 0 and not self._any_arrays and held not in (None, self._model_next(model, self._stream)):
+            must_be = f"what the round of step {self.step - 1} made, or what it started from; any_arrays=True takes others"
+            raise ValueError(f"arrays for step {self.step} are another model than the ledger's but must be {must_be}")
 
     def _saved(self, model: Model) -> NoiseStream:
         return NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
@@ -231,6 +249,9 @@ class CorrelatedNoise(NotCopied, Strategy):
         noisy_sum = np.frombuffer(release.noisy_sum, np.float32).astype(np.float64)
         private = now.model.moved(noisy_sum / self._plan.expected_batch_size)
         done = self._strategy.aggregate_train(server_round, [self._as_reply(private)])
+        assert self._stream is not None
+        following = now.model if done[0] is None else Model(done[0])
+        self._ledger.rebind("model", self._model_next(following, self._stream))
         self._pending = None
         return done
 

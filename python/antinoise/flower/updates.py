@@ -42,6 +42,11 @@ class Model:
             found.update(np.ascontiguousarray(array).data)
         return found.hexdigest()
 
+    def weights(self) -> NDArray[np.float32]:
+        """Its numbers, as far as single precision holds them: strategies change precisions."""
+        with np.errstate(all="ignore"):
+            return np.concatenate([array.ravel().astype(np.float32) for array in self._arrays.values()])
+
     def update(self, trained: ArrayRecord) -> NDArray[np.float64]:
         """How far a user's training moved the model, as a row in double precision."""
         if set(trained) != set(self._arrays):

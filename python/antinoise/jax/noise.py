@@ -19,6 +19,7 @@ from .._once import NotCopied
 from .._relied import relied
 from .._sealed import content_of, new_sealed
 from .._sums import IN_SINGLE, check_batch, refuse_single
+from .._weights import sum_of_weights
 from .clipping import ClippedSum, Tracer
 from .handed import HandedOut
 from .layout import Layout
@@ -168,19 +169,25 @@ class Noise(NotCopied):
             raise ValueError("batches are from elsewhere but must be the plan's, for batches() to hand them out")
         return self._handed.handed_out()
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: str | os.PathLike[str], params: Any) -> None:
         """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
-        process writes its own."""
-        folder = Path(folder)
+        process writes its own. `params` are those that the next step's gradients are taken of: the run goes on with them alone."""
+        folder, weights = Path(folder), self._weights(params)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         noise = _noise_file(folder, self._stream.commitment)
         self._stream.save(noise)
         # It names the noise: what was saved before is valid until it is there.
         with new_sealed(_layout_file(folder)) as layout:
-            layout.write(json.dumps([self._stream.commitment, self._layout.shapes()]).encode())
+            layout.write(json.dumps([self._stream.commitment, self._layout.shapes(), weights]).encode())
         for other in folder.glob(f"noise-{jax.process_index()}-*"):
             if other != noise:
                 other.unlink()
+
+    def _weights(self, params: Any) -> str:
+        """What this process's part of the parameters is known by: as secret as the key."""
+        parts = self._layout.on_host(self._layout.check("params", params))
+        dtype = np.float64 if any(part.dtype == np.float64 for part in parts) else np.float32
+        return f"{sum_of_weights(self._stream, np.concatenate([part.astype(dtype) for part in parts])):032x}"
 
     @classmethod
     def resume(
@@ -195,23 +202,31 @@ class Noise(NotCopied):
         batches_from_elsewhere: bool = False,
         reuse_noise_unprotected: bool = False,
     ) -> Noise:
-        """Continues from the folder that `save` wrote, with parameters of the same names, shapes and shardings. RuntimeError where a file of it was
-        altered, or is another checkpoint's.
+        """Continues from the folder that `save` wrote, with the same parameters, in the same shardings. RuntimeError where a file of it was altered or is
+        another checkpoint's, or the parameters are.
 
         Two processes that continue from one folder use the same noise twice, and nothing can notice it. In one process the noise of a step that was
-        used after `save` is refused to another sum, unless `reuse_noise_unprotected` says that nobody sees what it was used for.
+        used after `save` is refused to another sum, and so are other parameters, unless `reuse_noise_unprotected` says that nobody sees what it was
+        used for.
         """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
-        commitment, shapes = json.loads(content_of(_layout_file(Path(folder))))
+        commitment, shapes, weights = json.loads(content_of(_layout_file(Path(folder))))
         if shapes != noise._layout.shapes():
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
         stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
         if stream.commitment != commitment:
             raise RuntimeError(f"noise in {folder} is not what was saved with its layout: files of several checkpoints were mixed. Use another one")
+        noise._stream = stream
         if reuse_noise_unprotected:
             stream._forget_released(stream.step)
+        elif weights != noise._weights(params):
+            raise RuntimeError(
+                f"params are not as when the noise of step {stream.step} was saved: another sum would be released under the noise of the run that saved it, "
+                "and the difference of both has none. Give the parameters of the same checkpoint, or begin a run with another key or name; "
+                "reuse_noise_unprotected=True says that nobody sees what that run released since"
+            )
         noise._use(stream, batches_from_elsewhere)
         return noise
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Sampler, default_collate
 
@@ -51,12 +53,14 @@ class BatchSampler(Sampler[list[int]]):
 
     def _begin(self) -> object:
         """A new pass, the only one from now on: nothing of it is handed out."""
-        self._pass, self._handed = object(), None
+        self._pass, self._handed, self._drawn = object(), None, {}
         return self._pass
 
     _batches: Batches | None
     # The step whose batch is in the loop's hands.
     _handed: int | None
+    # Whole batches that were drawn and whose steps are not made yet: as few as workers draw ahead.
+    _drawn: dict[int, NDArray[np.int64]]
     # What they are the batches of, where a loader says it.
     dataset: Any = None
 
@@ -90,8 +94,15 @@ class BatchSampler(Sampler[list[int]]):
         if others:
             raise RuntimeError(f"The sums of step {step} are of the batch of step {others[0]}, which would be used twice: clip the batch that was handed out last.")
 
+    def at(self, step: int) -> NDArray[np.int64]:
+        """The batch of a step, of all processes together: the one that was drawn, where it was."""
+        drawn = self._drawn.get(step)
+        return self._made().at(step) if drawn is None else drawn
+
     def use(self) -> None:
         """Says that the step of the batch in the loop's hands is made."""
+        if self._handed is not None:
+            self._drawn.pop(self._handed, None)
         self._handed = None
 
     def handed_out(self, begin: Callable[[], Iterable[Any]]) -> Iterator[Any]:
@@ -132,15 +143,18 @@ class BatchSampler(Sampler[list[int]]):
         """This process's share of the batches of steps `first` to `last` - 1."""
         if self._step is None or self._by_loader:
             return map(self._share, range(first, last))
-        return self._drawn(first, last, self._begin())
+        return self._handing_out(first, last, self._begin())
 
     def _share(self, step: int) -> list[int]:
         rank, world = rank_and_world()
         batch = self._made().at(step)
+        # Without a noise no step is made.
+        if self._step is not None:
+            self._drawn[step] = batch
         mine: list[int] = batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()
         return mine
 
-    def _drawn(self, first: int, last: int, mine: object) -> Iterator[list[int]]:
+    def _handing_out(self, first: int, last: int, mine: object) -> Iterator[list[int]]:
         """Those that are handed out where they are drawn."""
         for step in range(first, last):
             self._check_turn(step, mine, "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the loader; else")

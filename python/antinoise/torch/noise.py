@@ -253,7 +253,7 @@ class CorrelatedNoise(NotCopied):
             # Nobody clipped anything.
             examples = examples or 0
         assert found is not None
-        batch = self._examples.of_step(self.step, self._batches, named)
+        batch = self._examples.of_step(self.step, self._sampler, named)
         self._check_batch(examples, found.spacing, batch)
         for part in self._parts:
             part.gather(found.sums, unreduced)
@@ -280,7 +280,7 @@ class CorrelatedNoise(NotCopied):
         if self._dataset[:2] != (id(dataset), self.token):
             self._dataset = id(dataset), self.token, digest_of_data(dataset, self.token)
         optimizer = None if self._steps_made_by is None else self._steps_made_by()
-        now = origin_of(self._parameters, self._parts, optimizer, self._dataset[2])
+        now = origin_of(self._stream, self._parameters, self._parts, optimizer, self._dataset[2])
         return now if self.compare_rates else now | {"learning rate": UNKNOWN.clone()}
 
     def _check_origin(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,20 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from .layout import Ranges, local_part
-from .processes import exchanged
+from .. import NoiseStream
+from .._weights import sum_of_weights
+from .layout import local_part
 from .release import Part
+from .state import total_of
 
 Origin = dict[str, Tensor]
 ORIGIN = ("weights", "learning rate", "optimizer", "data set")
 
 # Examples that are looked at of a data set that is not made of tensors.
 LOOKED_AT = 64
-# Of an optimizer's groups: what changes speed alone, what a scheduler keeps for itself, and the rate, which has a digest of its own.
-_APART = {"params", "foreach", "fused", "capturable", "differentiable", "initial_lr", "lr"}
-_TOGETHER = 2**20
+# Of an optimizer's groups: what changes speed alone, and what a scheduler keeps for itself.
+_APART = {"params", "foreach", "fused", "capturable", "differentiable", "initial_lr"}
+_RATE = "lr of parameter group "
 
 
 def _tensor(content: bytes) -> Tensor:
@@ -34,10 +36,14 @@ UNKNOWN = torch.zeros(32, dtype=torch.uint8)
 
 
 def origin_of(
-    parameters: Mapping[str, nn.Parameter], parts: Sequence[Part], optimizer: torch.optim.Optimizer | None, data: Tensor
+    stream: NoiseStream,
+    parameters: Mapping[str, nn.Parameter],
+    parts: Sequence[Part],
+    optimizer: torch.optim.Optimizer | None,
+    data: Tensor,
 ) -> Origin:
     """The digests now, by the words that name what they are of; all processes ask for them."""
-    found = {"weights": _weights(parameters, parts), **_settings(optimizer), "data set": data}
+    found = {"weights": _weights(stream, parameters, parts), **_settings(optimizer), "data set": data}
     # A checkpoint may be loaded into these.
     return {name: digest.clone() for name, digest in found.items()}
 
@@ -48,48 +54,27 @@ def differences(saved: Origin, now: Origin) -> list[str]:
     return [name for name in known if not torch.equal(saved[name].cpu(), now[name])]
 
 
-def _weights(parameters: Mapping[str, nn.Parameter], parts: Sequence[Part]) -> Tensor:
+def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts: Sequence[Part]) -> Tensor:
     """The same in every layout: a sum over coordinates, each of which one process adds."""
     dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
-    mine = 0
-    for part in parts:
-        flat = [local_part(parameters[name]).detach().reshape(1, -1).to(dtype) for name in part.names]
-        mine += _sum_by_coordinate(part.own_share(flat)[0], part.ranges)
-    return _tensor(f"{sum(exchanged(mine)) % 2**64}".encode())
+    shares = [part.own_share([local_part(parameters[name]).detach()[None].to(dtype) for name in part.names])[0] for part in parts]
+    total = total_of(sum_of_weights(stream, torch.cat(shares).cpu().numpy()))
+    return _tensor(f"{total}".encode())
 
 
-def _sum_by_coordinate(weights: Tensor, ranges: Ranges) -> int:
-    total, at = 0, 0
-    for places in _portions(ranges):
-        words = weights[at : at + len(places)].contiguous().view(torch.int32 if weights.dtype == torch.float32 else torch.int64)
-        # SplitMix64, whose numbers wrap around.
-        mixed = (places.to(weights.device) + 1) * -0x61C8864680B583EB
-        mixed = (mixed ^ (mixed >> 30)) * -0x40A7B892E31B1A47
-        total += int((words * ((mixed ^ (mixed >> 27)) | 1)).sum())
-        at += len(places)
-    return total
-
-
-def _portions(ranges: Ranges) -> Iterator[Tensor]:
-    """The coordinates of ranges, in their order, some at a time."""
-    held: list[Tensor] = []
-    for start, end in ranges:
-        for first in range(start, end, _TOGETHER):
-            held.append(torch.arange(first, min(first + _TOGETHER, end)))
-            if sum(map(len, held)) >= _TOGETHER or len(held) >= 1000:
-                yield torch.cat(held)
-                held = []
-    if held:
-        yield torch.cat(held)
+def options_of(optimizer: torch.optim.Optimizer) -> dict[str, str]:
+    """The options of an optimizer that its updates follow from, by names that an error can use."""
+    groups = list(enumerate(optimizer.param_groups))
+    return {f"{name} of parameter group {i}": repr(_number(group[name])) for i, group in groups for name in sorted(group) if name not in _APART}
 
 
 def _settings(optimizer: torch.optim.Optimizer | None) -> Origin:
     if optimizer is None:
         return {"learning rate": UNKNOWN, "optimizer": UNKNOWN}
-    groups = [{name: _number(value) for name, value in group.items()} for group in optimizer.param_groups]
-    others = [sorted((name, value) for name, value in group.items() if name not in _APART) for group in groups]
+    options = options_of(optimizer)
+    rates = {name: value for name, value in options.items() if name.startswith(_RATE)}
+    others = {name: value for name, value in options.items() if name not in rates}
     sizes = [[p.numel() for p in group["params"]] for group in optimizer.param_groups]
-    rates = [group.get("lr") for group in groups]
     kind = type(optimizer).__qualname__
     return {"learning rate": _tensor(repr(rates).encode()), "optimizer": _tensor(repr([kind, others, sizes]).encode())}
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import Batches, NoiseStream, Participations, Plan
+from .batches import BatchSampler
 from .processes import exchanged
 
 
@@ -32,7 +33,7 @@ class StepExamples:
         named, self._named = self._named, None
         return named
 
-    def of_step(self, step: int, batches: Batches | None, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    def of_step(self, step: int, batches: BatchSampler | None, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """The examples of this step, all processes' together, where they are known; refused where the plan does not account for them."""
         if step == self._plan.steps:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -23,6 +24,19 @@ def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
         must_be = "of one that goes on: its model can be loaded without the noise"
         raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
     noise.load_state_dict(state)
+
+
+def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_unprotected: bool) -> None:
+    """Takes the arguments that make the updates out of a state, and refuses it where they are others now: what a checkpoint holds of optimizer and
+    schedule would take their place without a word."""
+    was = state.pop("arguments", now)
+    names = sorted({*was, *now})
+    changed = [f"{name} is {now.get(name)} and was {was.get(name)}" for name in names if now.get(name) != was.get(name)]
+    if changed and not reuse_noise_unprotected:
+        raise RuntimeError(
+            f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise that the run before has used. Give the same "
+            "arguments, or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
+        )
 
 
 def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
