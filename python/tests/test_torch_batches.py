@@ -269,7 +269,7 @@ def test_the_guard_itself_refuses_what_a_sampler_gets_wrong(plan, monkeypatch):
     for _ in range(5):
         loop.step(next(loop.batches))
     wrong = type("Wrong", (), {"at": lambda self, step: an.Batches(plan, key()).at(step % 5)})()
-    monkeypatch.setattr(loop.noise, "_batches", wrong)
+    monkeypatch.setattr(loop.noise._sampler, "_batches", wrong)
     batch = next(loop.batches)
     with pytest.raises(ValueError, match="batch of step 5 is with an example that took part too often, too few steps ago or in another group's step"):
         loop.step(batch)

@@ -5,33 +5,35 @@ says.
     python scripts/python/guard_cost.py [--batch 64] [--rounds 9] [--workers 0]
 
 Run it with a Python that has antinoise and torch. A multilayer perceptron (64-64-10) trains on as many
-examples as the digits have (1,437 of 64 numbers), for four epochs a round; the calls of the guard are timed
-within the steps that they are part of, in processor time of the one thread. Printed are the median, the least
-and the greatest share of a round's time, and microseconds of a step.
+examples as the digits have (1,437 of 64 numbers), for four epochs a round, in processor time of the one
+thread. Rounds of four kinds take turns: with timers around the functions of the guard; with the same timers
+around functions that do nothing, which is the cost of the timers; with the guard alone; and without it.
+Printed are the share of a step that the timers find, less their own, and how much longer a step with the guard
+is than one without: medians and quartiles of the rounds.
 """
 
 import argparse
 import time
 from collections.abc import Callable
-from statistics import median
+from contextlib import ExitStack
+from statistics import median, quantiles
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, batches, clipped_sum_, clipping, noise, participations, sums
+from antinoise.torch import CorrelatedNoise, batches, clipped_sum_, clipping, participations
 
 EXAMPLES, EPOCHS = 1_437, 4
-# Where each part of the guard is called.
-PARTS = [
-    (batches.BatchSampler, ("_check_turn", "check_handed", "use")),
-    (participations.StepExamples, ("take_named", "of_step", "record")),
-    (batches, ("mark",)),
-    (clipping, ("clips",)),
-    (noise, ("sources_of",)),
-    (sums, ("drop_sources",)),
+# The functions of the guard, and their results where they do nothing.
+PARTS: list[tuple[Any, dict[str, Any]]] = [
+    (batches.BatchSampler, {"_check_turn": None, "check_handed": None, "use": None}),
+    (participations.StepExamples, {"take_named": None, "of_step": None, "record": None}),
+    (batches, {"mark": None}),
+    (clipping, {"sources_of": frozenset()}),
 ]
 spent = [0.0]
 
@@ -47,16 +49,36 @@ def timed(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def round_of(plan: an.Plan, data: TensorDataset, workers: int) -> tuple[float, float, int]:
-    """Processor seconds of a run, those of them in the guard, and steps."""
+def replaced(*, timers: bool, nothing: bool) -> ExitStack:
+    """Has the guard's functions timed, or replaced by ones that do nothing."""
+    stack = ExitStack()
+    for where, names in PARTS:
+        for name, result in names.items():
+            function = (lambda *args, result=result: result) if nothing else getattr(where, name)
+            stack.enter_context(patch.object(where, name, timed(function) if timers else function))
+    if nothing:
+        # It would draw the batch, which `of_step` does not say, to know its size.
+        stack.enter_context(patch.object(CorrelatedNoise, "_check_batch", lambda *args: None))
+    return stack
+
+
+def round_of(plan: an.Plan, data: TensorDataset, workers: int, **how: bool) -> tuple[float, float]:
+    """Microseconds of a step, and those of them that timers found."""
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = CorrelatedNoise(model, plan, an.Key.from_os(), threads=1).attach(optimizer)
-    spent[0], start = 0.0, time.thread_time()
-    for x, y in run.loader(data, num_workers=workers):
-        clipped_sum_(model, nn.functional.cross_entropy, x, y, plan.clip_norm)
-        optimizer.step()
-    return time.thread_time() - start, spent[0], run.step
+    with replaced(**how):
+        spent[0], start = 0.0, time.thread_time()
+        for x, y in run.loader(data, num_workers=workers):
+            clipped_sum_(model, nn.functional.cross_entropy, x, y, plan.clip_norm)
+            optimizer.step()
+        whole = time.thread_time() - start
+    return 1e6 * whole / run.step, 1e6 * spent[0] / run.step
+
+
+def shown(shares: list[float]) -> str:
+    low, _, high = quantiles(shares, n=4)
+    return f"{100 * median(shares):.2f}% ({100 * low:.2f} to {100 * high:.2f})"
 
 
 def main() -> None:
@@ -66,17 +88,18 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=0)
     how = arguments.parse_args()
     torch.set_num_threads(1)
-    for where, names in PARTS:
-        for name in names:
-            setattr(where, name, timed(getattr(where, name)))
     data = TensorDataset(torch.rand(EXAMPLES, 64), torch.randint(0, 10, (EXAMPLES,)))
     for setting in ("cyclic", "poisson"):
         plan = an.plan(EXAMPLES, how.batch, epochs=EPOCHS, epsilon=4, delta=1e-5, setting=setting, mechanism="banded-toeplitz:4", dim=4_810)
-        round_of(plan, data, how.workers)
-        rounds = [round_of(plan, data, how.workers) for _ in range(how.rounds)]
-        shares, each = [100 * guard / whole for whole, guard, _ in rounds], [1e6 * guard / steps for _, guard, steps in rounds]
-        step = median(1e6 * whole / steps for whole, _, steps in rounds)
-        print(f"{setting}: {median(shares):.2f}% of a step ({min(shares):.2f} to {max(shares):.2f}), {median(each):.0f} of {step:.0f} microseconds")
+        round_of(plan, data, how.workers, timers=False, nothing=False)
+        found = []
+        for _ in range(how.rounds):
+            kinds = [(timers, nothing) for timers in (True, False) for nothing in (False, True)]
+            guard, timers, whole, bare = (round_of(plan, data, how.workers, timers=timers, nothing=nothing) for timers, nothing in kinds)
+            found.append(((guard[1] - timers[1]) / whole[0], whole[0] / bare[0] - 1, guard[1] - timers[1], timers[1], whole[0]))
+        shares, ratios, *times = zip(*found)
+        net, own, step = map(median, times)
+        print(f"{setting}: {net:.0f} of {step:.0f} microseconds, {shown(shares)} of a step (timers: {own:.0f} more); against no guard {shown(ratios)} more")
 
 
 if __name__ == "__main__":

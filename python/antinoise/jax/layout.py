@@ -149,7 +149,11 @@ class Layout:
                 if not given.sharding.is_equivalent_to(leaf.sharding, len(leaf.shape)):
                     with enable_x64(True):
                         given = jax.device_put(given, leaf.sharding)
-                parts |= {(i, box_of(shard.index, leaf.shape)): np.asarray(shard.data) for shard in given.addressable_shards}
+                if given.is_fully_replicated:
+                    # Where processes share it, JAX may not tell its shards.
+                    parts[i, tuple((0, size) for size in leaf.shape)] = np.asarray(given.addressable_data(0))
+                else:
+                    parts |= {(i, box_of(shard.index, leaf.shape)): np.asarray(shard.data) for shard in given.addressable_shards}
             else:
                 of_leaf = [box for at, box in self.pieces if at == i]
                 parts |= {(i, box): given[tuple(slice(*part) for part in box)] for box in of_leaf}

@@ -22,7 +22,7 @@ from .layout import is_sharded
 from .models import check_clipping, unchanged_buffers
 from .processes import all_make
 from .sharded import reshard, sharded_sums
-from .sources import clips
+from .sources import sources_of
 from .sums import leave, trainable
 
 # Those of which it was said that their norms cannot be found without gradients.
@@ -96,8 +96,7 @@ def clipped_sum_(
                 sums, losses = sharded_sums(parameters, by_ghosts, len(x), micro_batch)
             else:
                 sums, losses = _ghosts_or_each(model, norms, by_ghosts, each)
-        leave(parameters, sums, len(x), clip_norm, spacing)
-    clips(parameters.values(), (x, y))
+        leave(parameters, sums, len(x), clip_norm, spacing, sources=sources_of((x, y)))
     return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
 
 

@@ -12,6 +12,7 @@ from .. import Plan
 from .._sums import refuse_single
 from .layout import is_sharded, local_part
 from .processes import Replicas, exchanged
+from .sources import Source
 from .sums import ClippedSum, held_sum
 
 
@@ -25,6 +26,8 @@ class Collected:
     """Those that are sums over this process's examples alone."""
     examples: int | None = None
     """How many of this process are in it; None where nobody says."""
+    sources: frozenset[Source] = frozenset()
+    """The steps that they are known to be of."""
     spacing: float | None = None
     """Of the grid whose whole points the sums are; None for double precision."""
 
@@ -46,6 +49,7 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
         _check_clipped(clipped, plan)
         first = next(iter(clipped.values()))
         made.examples, made.spacing = first.examples, first.spacing
+        made.sources = frozenset(source for call in first.calls for source in call.sources)
     for name, p in parameters.items():
         if name in clipped:
             total = clipped[name].total

@@ -19,7 +19,7 @@ from .models import check_clipping, unchanged_buffers
 from .processes import all_make
 from .relied import tree_leaves, tree_map
 from .sharded import reduced, reshard, whole
-from .sources import clips
+from .sources import sources_of
 from .sums import leave, trainable
 
 # Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
@@ -73,8 +73,7 @@ def clipped_sum_of_(
         with unchanged_buffers(model):
             count, grouped, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
             sums, losses = each_sums(model, loss, batch, count, grouped, micro_batch, spacing)
-        leave(parameters, sums, count, clip_norm, spacing)
-    clips(parameters.values(), batch)
+        leave(parameters, sums, count, clip_norm, spacing, sources=sources_of(batch))
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
 
 

@@ -27,7 +27,6 @@ from .processes import agree, all_make, replicas, shared_key, together
 from .release import Part
 from .rows import Rows
 from .sharded import reshard
-from .sources import sources_of
 from .state import as_tensor, extra_of, readable, total_of, words_of
 from .sums import drop_sums, trainable
 
@@ -233,7 +232,7 @@ class CorrelatedNoise(NotCopied):
 
     @torch.no_grad()
     def _add(self, error: Exception | None, optimizer: torch.optim.Optimizer | None) -> None:
-        found, named = None, self._examples.take_named()
+        found, named, step = None, self._examples.take_named(), self.step
         if optimizer is not None:
             self._steps_made_by = ref(optimizer)
         try:
@@ -241,25 +240,24 @@ class CorrelatedNoise(NotCopied):
             if error is None:
                 if optimizer is not None:
                     self.check_optimizer(optimizer)
-                found = self._found()
+                found = self._found(step)
         except (ValueError, RuntimeError) as other:
             error = other
         finally:
             # Taken, or refused: not for another step.
             self.forget()
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
-        examples, unreduced = among_processes(report(self.step, found, error, shared), error)
+        examples, unreduced = among_processes(report(step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
             # Nobody clipped anything.
             examples = examples or 0
         assert found is not None
-        batch = self._examples.of_step(self.step, self._sampler, named)
-        self._check_batch(examples, found.spacing, batch)
+        batch = self._examples.of_step(step, self._sampler, named)
+        self._check_batch(step, examples, found.spacing, batch)
         for part in self._parts:
             part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
-        step = self.step
         all_make(self._rows.release)
         if batch is not None:
             self._examples.record(step, batch)
@@ -298,16 +296,15 @@ class CorrelatedNoise(NotCopied):
         together(error)
         self._origin = None
 
-    def _found(self) -> Collected:
+    def _found(self, step: int) -> Collected:
         if self._layout_now() != self._layout:
             raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
-        clipped = sources_of(self._parameters.values())
-        if not self._from_elsewhere and self.step < self._plan.steps:
+        if not self._from_elsewhere and step < self._plan.steps:
             if self._sampler is None:
-                raise ValueError(f"batch of step {self.step} is from elsewhere but must be from loader(dataset), batch_sampler() or attach()'s batches")
-            self._sampler.check_handed(self.step, clipped)
+                raise ValueError(f"batch of step {step} is from elsewhere but must be from loader(dataset), batch_sampler() or attach()'s batches")
+            self._sampler.check_handed(step, found.sources)
         return found
 
     def _check_trained(self) -> None:
@@ -324,16 +321,16 @@ class CorrelatedNoise(NotCopied):
         for name, what in switched.items():
             raise RuntimeError(f"parameter {name} was {what} after the noise was made: freeze parameters before, or make noise for a run of its own")
 
-    def _check_batch(self, examples: int | None, spacing: float | None, batch: NDArray[np.int64] | None) -> None:
-        if examples is None or self.step == self._plan.steps:
+    def _check_batch(self, step: int, examples: int | None, spacing: float | None, batch: NDArray[np.int64] | None) -> None:
+        if examples is None or step == self._plan.steps:
             return
         if spacing is not None and examples * (self._plan.clip_norm / spacing + 1) > 2**51:
-            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be smaller, for whole points to be added exactly")
-        check_terms(self._plan, self.step, examples)
+            raise ValueError(f"batch of step {step} is of {examples} examples but must be smaller, for whole points to be added exactly")
+        check_terms(self._plan, step, examples)
         if batch is None and self._batches is not None:
-            batch = self._batches.at(self.step)
+            batch = self._batches.at(step)
         if batch is not None and examples != (wanted := len(batch)):
-            raise ValueError(f"batch of step {self.step} is of {examples} examples but must be the plan's, of {wanted}")
+            raise ValueError(f"batch of step {step} is of {examples} examples but must be the plan's, of {wanted}")
 
     def state_dict(self) -> dict[str, Any]:
         """Step and noise by coordinate, as secret as the key: store it where nobody else can read. Any number of processes, in any layout of the same

@@ -9,7 +9,7 @@ from typing import Literal
 from torch import Tensor, float64, int64, nn
 
 from .relied import WeakTensorKeyDictionary
-from .sources import drop_sources
+from .sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +22,8 @@ class Clipping:
     clip_norm: float
     spacing: float | None
     unit: Literal["example", "user"]
+    sources: frozenset[Source]
+    """The steps whose batches they are known to be of."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ def leave(
     clip_norm: float,
     spacing: float | None = None,
     unit: Literal["example", "user"] = "example",
+    sources: frozenset[Source] = frozenset(),
 ) -> None:
-    """As `leave_sums`, for the trained parameters of a model."""
+    """As `leave_sums`, for the trained parameters of a model, of batches of the steps in `sources`."""
     if set(totals) != set(parameters):
         name = min(set(totals) ^ set(parameters))
         must_be = "there for each trained parameter of the model, and for no other"
@@ -113,7 +116,7 @@ def leave(
             raise ValueError(f"grid_spacing is {spacing} but must be {held.spacing}, that of the sum so far")
         if held is not None and held.unit != unit:
             raise ValueError(f"unit is {unit} but must be {held.unit}, that of the sum so far")
-    call = Clipping(tuple(parameters), examples, float(clip_norm), spacing, unit)
+    call = Clipping(tuple(parameters), examples, float(clip_norm), spacing, unit, sources)
     for name, p in parameters.items():
         held = held_sum(p)
         _held[p] = ClippedSum(totals[name], (call,)) if held is None else ClippedSum(held.total + totals[name], (*held.calls, call))
@@ -123,4 +126,3 @@ def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
     """Takes away what was left for them: it is not for another step."""
     for p in parameters:
         _held.pop(p, None)
-        drop_sources(p)
