@@ -100,7 +100,8 @@ class PrivateTraining(Callback):
             all_make(lambda: check_arguments(given, self._arguments, self._how["reuse_noise_unprotected"]))
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.draw_from(self._sampler)
-            # Schedules by epoch move on after an epoch's checkpoint is saved: rates were compared as the module makes them.
+            # Schedules by epoch change rates after an epoch's checkpoint is saved: those of the module, before any
+            # step, were compared above.
             self._noise.compare_rates = False
             self._module = pl_module
             del self._key

@@ -60,7 +60,7 @@ def test_users_are_asked_for_once_and_belong_to_one_node():
 
 
 def test_too_few_users_are_an_error_and_not_a_wait_for_ever(path):
-    strategy, grid = wrapped(path), FakeGrid(users=10)
+    strategy, grid = wrapped(path, any_arrays=True), FakeGrid(users=10)
     with pytest.raises(
         ValueError, match="users who may take part in step 2 are 2 of 10 who are connected but must be at least the cohort, 4"
     ):

@@ -72,8 +72,9 @@ class CorrelatedNoise(NotCopied, Strategy):
     Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret
     as the key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step
     released is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
-    before, the same bits are handed on again, and nobody is asked. Arrays that are neither of these two models are refused, unless `any_arrays`
-    says that a round may start from others: users are protected all the same, but later noise cancels noise that such a model lacks.
+    before, the same bits are handed on again, and nobody is asked. Arrays that are neither of these two
+    models are refused, unless `any_arrays` says that a round may start from others: users are protected all
+    the same, but later noise cancels noise that such a model lacks.
 
     `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is
     refused.

@@ -170,8 +170,9 @@ class Noise(NotCopied):
         return self._handed.handed_out()
 
     def save(self, folder: str | os.PathLike[str], params: Any) -> None:
-        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are as secret as the key. Each
-        process writes its own. `params` are those that the next step's gradients are taken of: the run goes on with them alone."""
+        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are
+        as secret as the key. Each process writes its own. `params` are those that the next step's gradients
+        are taken of: the run goes on with them alone."""
         folder, weights = Path(folder), self._weights(params)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         noise = _noise_file(folder, self._stream.commitment)
@@ -202,12 +203,12 @@ class Noise(NotCopied):
         batches_from_elsewhere: bool = False,
         reuse_noise_unprotected: bool = False,
     ) -> Noise:
-        """Continues from the folder that `save` wrote, with the same parameters, in the same shardings. RuntimeError where a file of it was altered or is
-        another checkpoint's, or the parameters are.
+        """Continues from the folder that `save` wrote, with the same parameters, in the same shardings.
+        RuntimeError where a file of it was altered or is another checkpoint's, or the parameters are.
 
-        Two processes that continue from one folder use the same noise twice, and nothing can notice it. In one process the noise of a step that was
-        used after `save` is refused to another sum, and so are other parameters, unless `reuse_noise_unprotected` says that nobody sees what it was
-        used for.
+        Two processes that continue from one folder use the same noise twice, and nothing can notice it. In
+        one process the noise of a step that was used after `save` is refused to another sum, and so are other
+        parameters, unless `reuse_noise_unprotected` says that nobody sees what it was used for.
         """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)

@@ -27,8 +27,8 @@ def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
 
 
 def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_unprotected: bool) -> None:
-    """Takes the arguments that make the updates out of a state, and refuses it where they are others now: what a checkpoint holds of optimizer and
-    schedule would take their place without a word."""
+    """Takes the arguments that make the updates out of a state, and refuses it where they are others now:
+    what a checkpoint holds of optimizer and schedule would take their place without a word."""
     was = state.pop("arguments", now)
     names = sorted({*was, *now})
     changed = [f"{name} is {now.get(name)} and was {was.get(name)}" for name in names if now.get(name) != was.get(name)]

@@ -10,7 +10,7 @@ from torch import Tensor
 # The token of a run, and a step.
 Source = tuple[str, int]
 
-# The attribute of a tensor that was handed out. One that is handed out again is of the last step that it was handed out for.
+# The attribute of a tensor that was handed out: the last step that it was handed out for.
 _SOURCE = "antinoise_source"
 
 
