@@ -229,8 +229,8 @@ fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_no
     assert!(refused[0] > 120 && refused[1] == 200, "{refused:?} of 200 each");
 }
 
-/// A byte of the header can forbid writing. SQLite's own message, "attempt to write a readonly database", does
-/// not name the cause.
+/// A byte of the header can forbid writing. SQLite's own message, "attempt to write a readonly database",
+/// does not name the cause.
 #[test]
 fn a_header_that_forbids_writing_is_refused_in_words() {
     let root = tempfile::tempdir().unwrap();
