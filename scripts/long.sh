@@ -36,7 +36,8 @@ fuzz_target() {
     scratch=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo "$target/fuzz")/antinoise.XXXXXX")
     (
         ulimit -v 8388608
-        TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/release/fuzz" -max_total_time="$2" -timeout=30 -rss_limit_mb=2048 \
+        # By the clock: a machine that is busy with other things is no finding.
+        TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/release/fuzz" -max_total_time="$2" -timeout=120 -rss_limit_mb=2048 \
             -max_len=4096 ${words:+-dict="$words"} -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "fuzz/corpus/$1"
     ) >"$log" 2>&1 || status=$?
     rm -rf "$scratch"
