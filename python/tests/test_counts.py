@@ -260,7 +260,7 @@ def test_counts_of_a_warehouse(tmp_path):
         with pytest.raises(ValueError, match=message):
             counts.freeze_counts(0, given)
     counts.freeze_counts(0, {"a": 100_000, "c": 7})
-    assert "their maker's word" in " ".join(counts.status()["statement"].split())
+    assert "their supplier vouches" in " ".join(counts.status()["statement"].split())
     value = counts.publish().to_dict()["value"]
     assert abs(value[0] - 100_000) < 500 and abs(value[1]) < 500
 

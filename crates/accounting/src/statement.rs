@@ -7,6 +7,9 @@ use crate::Neighbours;
 
 /// A privacy claim with everything a reader needs to believe it, as text, TOML or JSON.
 ///
+/// The text opens with three sentences for readers who decide and do not compute: what is protected against whom, how
+/// strongly, and on which conditions. A table of the details follows, then assumptions and what is not covered.
+///
 /// ```
 /// use antinoise_accounting::{Neighbours, PrivacyStatement};
 /// let statement = PrivacyStatement {
@@ -24,13 +27,14 @@ use crate::Neighbours;
 ///     ..PrivacyStatement::default()
 /// };
 /// let text = statement.with_fact("key", "made by the operating system, destroyed after the run").to_string();
-/// assert!(text.starts_with("(4.0000, 1e-5)-differential privacy"));
+/// assert!(text.starts_with("The data of every single example are protected"));
+/// assert!(text.contains("(4.0000, 1e-5)-differential privacy of one example"));
 /// assert!(text.contains("delta x N = 0.60"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyStatement {
-    /// The privacy unit: an example, a user, a group of so many.
+    /// The privacy unit: "example", "user" or "group of 3 users".
     pub unit: String,
     /// How neighbouring data sets differ.
     pub adjacency: Neighbours,
@@ -40,7 +44,7 @@ pub struct PrivacyStatement {
     pub sampler: String,
     /// The clipping and the noise.
     pub mechanism: String,
-    /// By which theorem or accountant the figures follow.
+    /// The theorem or accountant that the figures follow from.
     pub accountant: String,
     /// The epsilon that is claimed, never below the truth.
     pub epsilon: f64,
@@ -54,7 +58,7 @@ pub struct PrivacyStatement {
     /// N, with which delta is compared; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<usize>,
-    /// The observer that the claim holds against.
+    /// The observer whom the claim holds against, as a noun phrase: "anyone who sees the last model".
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub observer: String,
     /// What floating-point numbers may reveal, and how the claim covers it.
@@ -95,13 +99,68 @@ impl PrivacyStatement {
         self
     }
 
-    /// How delta compares with the number of units; a warning where it permits publishing one unit's data.
-    fn delta_in_words(&self) -> Option<String> {
-        let units = self.units?;
-        Some(match delta_warning(self.delta, units, &self.unit) {
-            Some(warning) => format!("WARNING: {warning}"),
-            None => format!("{}, which should be far below 1", delta_times(self.delta, units)),
-        })
+    /// Delta, compared with the number of units; a warning if it permits publishing one unit's data.
+    fn delta_in_words(&self) -> String {
+        let Self { delta, unit, .. } = self;
+        let Some(units) = self.units else { return format!("{delta:e}") };
+        match delta_warning(*delta, units, unit) {
+            Some(warning) => format!("{delta:e}. WARNING: {warning}"),
+            None => format!(
+                "{delta:e}; {} for N = {units} units, and should be far below 1",
+                delta_times(*delta, units)
+            ),
+        }
+    }
+
+    /// Three sentences: what is protected against whom, how strongly, and on which conditions.
+    fn summary(&self) -> Vec<String> {
+        let Self { unit, adjacency, delta, observer, .. } = self;
+        let against = if observer.is_empty() { String::new() } else { format!(" against {observer}") };
+        let changed = match adjacency {
+            Neighbours::ZeroOut => format!("whether that {unit} contributes or not"),
+            Neighbours::ReplaceOne => format!("whatever the data of that {unit} are"),
+            Neighbours::AddOrRemove => format!("whether that {unit} is in the data or not"),
+        };
+        let factor = self.epsilon.exp();
+        let factor = if factor.is_finite() { format!(" = {}", two_digits_up(factor)) } else { String::new() };
+        let mut sentences = vec![
+            format!("The data of every single {unit} are protected{against}."),
+            format!(
+                "The guarantee is ({}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency: \
+                 {changed}, the probability of any outcome changes by at most a factor of e^epsilon{factor}, plus delta.",
+                digits(self.epsilon, f64::ceil)
+            ),
+        ];
+        if let Some(first) = self.assumptions.first() {
+            sentences.push(format!(
+                "It holds only if all assumptions below are true, above all this one: {first}."
+            ));
+        }
+        sentences
+    }
+
+    /// The rows of the table: a title and its text.
+    fn details(&self) -> Vec<(&'static str, String)> {
+        let (upper, lower) = (digits(self.epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
+        let by_simulation = self.failure.map_or(String::new(), |failure| {
+            format!(
+                "; a statistical bound, wrong with probability at most {failure:e}, which is included in delta"
+            )
+        });
+        let rows = [
+            ("Privacy unit", self.unit.clone()),
+            ("Adjacency", self.adjacency.to_string()),
+            ("Epsilon", format!("{upper}; this accountant cannot state less than {lower} at this delta")),
+            ("Delta", self.delta_in_words()),
+            ("Participation", self.schema.clone()),
+            ("Batches", self.sampler.clone()),
+            ("Mechanism", self.mechanism.clone()),
+            ("Accountant", format!("{}{by_simulation}", self.accountant)),
+            ("Arithmetic", self.arithmetic.clone()),
+            ("Not proved", self.checked.clone()),
+            ("Software", self.software.clone()),
+        ];
+        rows.into_iter().filter(|(_, text)| !text.is_empty()).collect()
     }
 }
 
@@ -146,16 +205,29 @@ fn two_digits_up(x: f64) -> String {
 /// The width that text is filled to.
 const WIDTH: usize = 100;
 
-/// `text` in lines of at most [`WIDTH`], those after the first indented.
+/// The column at which a row's text begins, after its title.
+const COLUMN: usize = 15;
+
+/// The text of a row, its further lines under its first.
+fn row(text: &str) -> String {
+    filled_from(COLUMN, text, &" ".repeat(COLUMN))
+}
+
+/// `text` in lines of at most [`WIDTH`]; lines after the first are indented.
 fn filled(text: &str, indent: &str) -> String {
-    let (mut out, mut column) = (String::new(), 0);
+    filled_from(0, text, indent)
+}
+
+/// As [`filled`], where the first line begins at column `start`.
+fn filled_from(start: usize, text: &str, indent: &str) -> String {
+    let (mut out, mut column) = (String::new(), start);
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
+        if column > start && column + 1 + length > WIDTH {
             out.push('\n');
             out.push_str(indent);
             column = indent.len();
-        } else if column > 0 {
+        } else if column > start {
             out.push(' ');
             column += 1;
         }
@@ -165,33 +237,20 @@ fn filled(text: &str, indent: &str) -> String {
     out
 }
 
-/// In lines of a terminal's width; with `{:#}`, a paragraph or an item a line.
+/// Lines of a terminal's width; with `{:#}`, one line for each paragraph, row and item.
 impl fmt::Display for PrivacyStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unit, adjacency, delta, .. } = self;
         let whole = f.alternate();
         let filled = |text: &str, indent| if whole { text.to_string() } else { filled(text, indent) };
-        let (upper, lower) = (digits(self.epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
-        writeln!(f, "({upper}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency.")?;
-        let tight = format!("This accountant cannot state an epsilon below {lower} at this delta.");
-        let delta = self.delta_in_words().map(|text| format!(" {text}.")).unwrap_or_default();
-        writeln!(f, "{}\n", filled(&format!("{tight}{delta}"), ""))?;
-        let statistical = self.failure.map_or(String::new(), |failure| {
-            format!("; statistical: it errs with probability {failure:e} at most, which delta contains")
-        });
-        let paragraphs = [
-            ("Participation", &self.schema),
-            ("Batches", &self.sampler),
-            ("Observer", &self.observer),
-            ("Mechanism", &self.mechanism),
-            ("Accountant", &format!("{}{statistical}", self.accountant)),
-            ("Arithmetic", &self.arithmetic),
-            ("Checked, not proved", &self.checked),
-        ];
-        for (title, text) in paragraphs.iter().filter(|(_, text)| !text.is_empty()) {
-            writeln!(f, "{}", filled(&format!("{title}: {text}."), "  "))?;
+        self.summary().iter().try_for_each(|sentence| writeln!(f, "{}", filled(sentence, "")))?;
+        writeln!(f)?;
+        for (title, text) in self.details() {
+            match whole {
+                true => writeln!(f, "{title}: {text}.")?,
+                false => writeln!(f, "{title:<COLUMN$}{}", row(&text))?,
+            }
         }
-        for (title, items) in [("Assumed", &self.assumptions), ("Not covered", &self.not_covered)] {
+        for (title, items) in [("Assumptions", &self.assumptions), ("Not covered", &self.not_covered)] {
             if !items.is_empty() {
                 writeln!(f, "\n{title}:")?;
             }
@@ -203,6 +262,6 @@ impl fmt::Display for PrivacyStatement {
         for Fact { about, text } in &self.facts {
             writeln!(f, "{}", filled(&format!("- {about}: {text}."), "  "))?;
         }
-        if self.software.is_empty() { Ok(()) } else { writeln!(f, "\nComputed by {}.", self.software) }
+        Ok(())
     }
 }

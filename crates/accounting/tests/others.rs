@@ -142,11 +142,31 @@ fn statements_survive_toml_and_json() {
     let toml: PrivacyStatement = toml::from_str(&toml::to_string(&statement).unwrap()).unwrap();
     let json: PrivacyStatement = serde_json::from_str(&serde_json::to_string(&statement).unwrap()).unwrap();
     assert_eq!((&toml, &json), (&statement, &statement));
-    let text = statement.to_string();
+    // The summary, a row of the table with its second line, the assumptions and the facts.
+    for (text, row) in [
+        (
+            statement.to_string(),
+            "\nAccountant     Monte Carlo on the dominating pair; a statistical bound, wrong with probability at\n",
+        ),
+        (format!("{statement:#}"), "\nAccountant: Monte Carlo on the dominating pair; a statistical bound"),
+    ] {
+        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.starts_with("The data of every single user are protected."), "{text}");
+        for part in [
+            "(2.5000, 1e-6)-differential privacy of one user under add-or-remove adjacency: whether that user is in",
+            "by at most a factor of e^epsilon = 13, plus delta.",
+            "above all this one: C is non-negative, which was checked.",
+            "wrong with probability at most 1e-20, which is included in delta",
+            "Assumptions: - C is non-negative",
+            "This run: - data: made up.",
+        ] {
+            assert!(said.contains(part), "{part} in {text}");
+        }
+        assert!(text.contains(row) && !text.contains("Not covered"), "{text}");
+    }
+    let table = statement.to_string();
     assert!(
-        text.contains("one user under add-or-remove")
-            && text.contains("statistical")
-            && text.contains("Assumed")
-            && text.contains("data: made up")
+        table.lines().all(|line| line.len() <= 100) && table.contains("\n               most 1e-20, which"),
+        "{table}"
     );
 }

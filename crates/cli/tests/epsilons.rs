@@ -53,7 +53,7 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
         "Accuracy against privacy",
         "epsilon-0.5/report.html",
         "epsilon-8/report.html",
-        "whoever sees models of several",
+        "Publishing models of several epsilons",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -62,7 +62,10 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
         // What one page states is not what both sets of models tell together.
         let uncovered = format!("the models at epsilon {other}, and a choice between epsilons");
-        assert!(page.contains("Not covered, and of the same data:") && page.contains(&uncovered), "{page}");
+        assert!(
+            page.contains("Not covered, though from the same data:") && page.contains(&uncovered),
+            "{page}"
+        );
     }
 
     let mut child = train("8,0.5", &killed).stdout(std::process::Stdio::null()).spawn().unwrap();

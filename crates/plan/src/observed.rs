@@ -135,28 +135,28 @@ impl VerifiedPlan {
             observed.min_sep.map_or(String::new(), |steps| format!(", any two at least {steps} apart"));
         let mut assumptions = planned.assumptions.clone();
         assumptions.extend([
-            "who took part in which step depended neither on anybody's private data nor on what was released, and may be \
-             known"
+            "which units took part in which step depended neither on anybody's private data nor on what was released, \
+             and may be public"
                 .into(),
-            "the ledger is whole: whoever was used in a step is in it, by the same name each time".into(),
+            "the ledger is complete: every unit that was used in a step is recorded, under the same name each time".into(),
         ]);
         let mut not_covered = planned.not_covered.clone();
         not_covered.push(
-            "it is a statement after the fact, given the participation that happened: a choice made because of it (which \
-             of several runs to publish, when to stop, which figure to report) is not covered. What was promised before \
-             the run is the plan's own statement"
+            "choices made because of the observed participation (which of several runs to publish, when to stop, which \
+             figure to report): this is a statement after the fact, given the participation that happened. What was \
+             promised before the run is the plan's own statement"
                 .into(),
         );
         Ok(PrivacyStatement {
             schema: format!(
-                "as the run's ledger recorded it over {released} of {} steps: a unit took part in at most {} of \
+                "as recorded in the run's ledger, over {released} of {} steps: a unit took part in at most {} of \
                  them{apart}",
                 self.steps, observed.max_participations
             ),
-            sampler: "whoever ran the plan; the ledger charged participants before their gradients were used"
+            sampler: "formed by the operator of the run; the ledger recorded participants before their gradients were used"
                 .into(),
             mechanism: format!(
-                "{}. Of the participation that was observed the sensitivity is {value:.7} ({kind}: {source})",
+                "{}. For the observed participation the sensitivity is {value:.7} ({kind}: {source})",
                 planned.mechanism,
                 kind = match kind {
                     antinoise_mechanism::sensitivity::Kind::Exact => "exact",
@@ -164,8 +164,9 @@ impl VerifiedPlan {
                 }
             ),
             accountant: format!(
-                "noise over that sensitivity, as it runs, is {:.7}; no amplification by sampling is claimed; the plan \
-                 promised epsilon {:.4} for every participation that it allows",
+                "Gaussian differential privacy at noise multiplier {:.7}, the noise over that sensitivity with rounding \
+                 errors included; no amplification by sampling is claimed; the plan promised epsilon {:.4} for every \
+                 participation that it allows",
                 observed.noise_multiplier, self.privacy.epsilon
             ),
             epsilon: upper,

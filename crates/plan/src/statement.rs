@@ -8,9 +8,9 @@ use crate::plan::replaced;
 use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
 use crate::{Result, Scheme, VerifiedPlan};
 
-/// The epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same data, with keys of
-/// its own, in any order, each chosen with knowledge of the releases before. Of models whose claims are shown by sampling, in bins and b-min-sep, it counts none of the
-/// amplification.
+/// The epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same
+/// data, with a key for each release, in any order, and each may be chosen knowing all earlier releases. Models
+/// accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their unamplified epsilon.
 ///
 /// If you train several models and publish the best one by its results on the private data, count all of them.
 ///
@@ -64,8 +64,8 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket>
 }
 
 impl VerifiedPlan {
-    /// The claim in words: unit, adjacency, schema, sampler, epsilon, delta, sigma, sensitivity and sources, whom it
-    /// holds against, what floating point adds, what is assumed and what is not covered.
+    /// The claim in words: a summary in three sentences, the details (unit, adjacency, schema, sampler, epsilon, delta,
+    /// sigma, sensitivity and sources, floating point), assumptions, and what is not covered.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
@@ -91,14 +91,16 @@ impl VerifiedPlan {
             delta: privacy.delta,
             failure: privacy.failure,
             units: Some(self.examples),
-            observer: "it holds against whoever sees the noisy sum of every step, and so every model on the way, not only \
-                       the last one, and knows all data but one unit's"
+            observer: "anyone who sees the noisy sum of every step, and so every model along the way as well as the \
+                       last, and who may know all the other data"
                 .into(),
             arithmetic: arithmetic(self),
             checked: checked(self),
             assumptions: assumptions(self),
-            not_covered: not_covered("any other model trained from the same data: choosing the best of several, or their \
-                                      settings, by results on the private data costs more"),
+            not_covered: not_covered(
+                "any other model trained on the same data: choosing the best of several, or their settings, by results \
+                 on the private data costs more privacy",
+            ),
             software: concat!("antinoise ", env!("CARGO_PKG_VERSION")).into(),
             facts: Vec::new(),
         }
@@ -134,14 +136,14 @@ impl VerifiedPlan {
         }
         let Bracket { lower, upper } = compose(models, self.privacy.delta)?;
         let accountant = format!(
-            "{}. The figures are those of {count} models from the same data, all counted as if they were released; one \
+            "{}. Epsilon is that of {count} models from the same data together, all counted as published; one of them \
              alone, by this plan, has epsilon {:.4}",
             alone.accountant,
             four_decimals(self.privacy.epsilon, f64::ceil)
         );
         let not_covered = not_covered(&format!(
-            "models beyond these {count} from the same data; which of the {count} is published may be chosen by results \
-             on the private data"
+            "models trained on the same data beyond these {count}; which of the {count} is published may be chosen by \
+             results on the private data"
         ));
         let (epsilon, epsilon_lower) = (upper, lower);
         Ok(PrivacyStatement { epsilon, epsilon_lower, accountant, not_covered, failure: None, ..alone })

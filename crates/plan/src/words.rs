@@ -42,7 +42,7 @@ pub(crate) fn schema(plan: &VerifiedPlan) -> String {
             "a unit takes part in at most {max_participations} steps, any two at least {min_sep} apart"
         ),
         Participation::Patterns { patterns } => {
-            format!("a unit takes part in the steps of one of {} listed patterns at most", patterns.len())
+            format!("a unit takes part only in steps of one of {} listed patterns", patterns.len())
         }
     }
 }
@@ -71,33 +71,37 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
             )
         }
         Sampler::BallsInBins { bins } => format!(
-            "each of {examples} examples is put in one of {bins} bins, uniformly and on its own, once for the whole run; \
-             bins take turns (balls in bins)"
+            "each of {examples} examples is put in one of {bins} bins, uniformly and independently, once for the whole \
+             run; the bins are used as batches in turn (balls in bins)"
         ),
         Sampler::BMinSep { min_sep } => {
             let rate = *batch_size as f64 / *examples as f64;
             let free = *examples - (min_sep - 1) * *batch_size;
             format!(
-                "each of {examples} examples that took part in none of the last {} steps joins a batch independently with probability \
-                 {}; at first it sits out each number of steps below {min_sep} but 0 with probability {} (b-min-sep)",
+                "each of {examples} examples that took part in none of the last {} steps joins a batch independently \
+                 with probability {}; at the start it sits out the first j steps with \
+                 probability {} for each j from 1 to {0} (b-min-sep)",
                 min_sep - 1,
                 figure(*batch_size as f64 / free as f64),
                 figure(rate)
             )
         }
         Sampler::Stream => format!(
-            "the first {} of {examples} examples are taken once, {batch_size} a step, in their given order, which may be \
-             known: nothing is shuffled or sampled, and no amplification is claimed",
+            "the first {} of {examples} examples are used once, {batch_size} per step, in their given order, which may \
+             be public: nothing is shuffled or sampled, and no amplification is claimed",
             plan.steps * batch_size
         ),
-        Sampler::External => "external: the user of the plan must enforce this schema".into(),
+        Sampler::External => {
+            "formed outside antinoise, by a program that must enforce the participation above".into()
+        }
     }
 }
 
 pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
     format!(
         "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
-         {} for coefficients and sums as they are rounded, rounded up) is correlated by the strategy {} over {} steps; the sensitivity is {} ({})",
+         {} as an allowance for rounded coefficients and sums; rounded up) is correlated over time by the strategy {} \
+         for {} steps; the sensitivity is {} ({})",
         figure(plan.noise_std()),
         figure(plan.noise_multiplier),
         figure(plan.sensitivity.value),
@@ -116,31 +120,37 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
 pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
     match plan.privacy.accountant {
         Accountant::Gdp => {
-            format!("the release is {}-GDP (rounded up); no amplification by sampling is claimed", mu(plan))
+            format!(
+                "{}-GDP (Gaussian differential privacy, rounded up); no amplification by sampling is claimed",
+                mu(plan)
+            )
         }
         Accountant::SampledGaussian => format!(
-            "amplified by sampling: at least as private as DP-SGD with as many steps as a unit's group is sampled in, at that \
-             probability and noise multiplier (theorem 3.21 of the monograph on correlated noise, arXiv 2506.08201), \
-             whose privacy is computed by privacy loss distributions with upper and lower bounds{}",
+            "amplification by sampling: at least as private as DP-SGD with one step for each step in which a unit's group \
+             is sampled, at the same sampling probability and noise multiplier (theorem 3.21 of the monograph on \
+             correlated noise, arXiv 2506.08201); that DP-SGD's privacy is computed by privacy loss distributions with \
+             upper and lower bounds{}",
             match plan.privacy.adjacency {
                 Adjacency::ZeroOut => "",
                 Adjacency::ReplaceOne =>
-                    ". That is for an example that is zeroed out, with twice the noise over its sensitivity; to replace one is \
-                     to zero it out and then another, so that (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta)",
+                    ". This holds for zero-out adjacency, where the noise is twice as large compared with the sensitivity; \
+                     replacing an example means to zero it out and then another, so that (epsilon, delta) becomes \
+                     (2 epsilon, (1 + e^epsilon) delta)",
             }
         ),
         Accountant::BallsInBins => format!(
-            "amplified by sampling: nobody knows an example's bin. For a C without negative entries the mixture of noise around \
-             the bins' columns against noise alone is the worst case (arXiv 2410.06266); its delta is bounded by importance \
-             sampling, on samples that follow from the plan's own numbers. Without sampling, as it counts among several models, \
-             the release is {}-GDP",
+            "amplification by sampling, since the bin of each example stays secret. For a strategy matrix without negative \
+             entries, the worst case is the mixture of Gaussians centred at the bins' columns, compared with noise alone \
+             (arXiv 2410.06266); its delta is bounded by importance sampling, with random numbers derived from the plan \
+             itself. Several models together are counted without amplification: this one is then {}-GDP",
             mu(plan)
         ),
         Accountant::BMinSep => format!(
-            "amplified by sampling: nobody knows in which steps an example takes part. For a C without negative entries the mixture of \
-             noise around the columns of all its patterns against noise alone is the worst case (arXiv 2602.09338, docs/accounting.md); its delta \
-             is bounded by importance sampling, on samples that follow from the plan's own numbers. Without sampling, as it counts \
-             among several models, the release is {}-GDP",
+            "amplification by sampling, since the steps in which an example takes part stay secret. For a strategy matrix \
+             without negative entries, the worst case is the mixture of Gaussians centred at the sums of columns of all \
+             participation patterns, compared with noise alone (arXiv 2602.09338, docs/accounting.md); its delta is \
+             bounded by importance sampling, with random numbers derived from the plan itself. Several models together \
+             are counted without amplification: this one is then {}-GDP",
             mu(plan)
         ),
     }
@@ -155,16 +165,18 @@ pub(crate) fn arithmetic(plan: &VerifiedPlan) -> String {
     let clip = plan.clip_norm;
     match plan.release {
         Release::Grid { spacing, dim } => format!(
-            "sums and noise are rounded to multiples of 2^{} and added in whole numbers, and the rounding of the noise is \
-             fed back, so that all releases are a function of the exact noisy sums (docs/noise.md). Rounding {dim} coordinates at \
-             most, and floating point in the sum, widen the clip norm {clip} to {}, which the noise is scaled to",
+            "sums and noise are rounded to multiples of 2^{} and added as whole numbers, and rounding errors of the noise \
+             are carried into later steps, so that everything released is a function of the exact noisy sums \
+             (docs/noise.md). Rounding of at most {dim} coordinates and floating-point errors of the sum widen the clip \
+             norm from {clip} to {}; the noise is scaled to the widened norm",
             spacing.log2(),
             figure(plan.widened_clip_norm())
         ),
         Release::PlainFloatingPoint => format!(
-            "plain: floating-point noise is added to floating-point sums. Which numbers can come out then depends on the \
-             data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of what is released. Floating \
-             point in the sum widens the clip norm {clip} to {}, which the noise is scaled to",
+            "plain floating point: floating-point noise is added to floating-point sums. Which numbers can come out then \
+             depends on the data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of the released \
+             numbers. Floating-point errors of the sum widen the clip norm from {clip} to {}; the noise is scaled to the \
+             widened norm",
             figure(plan.widened_clip_norm())
         ),
     }
@@ -173,27 +185,27 @@ pub(crate) fn arithmetic(plan: &VerifiedPlan) -> String {
 pub(crate) fn checked(plan: &VerifiedPlan) -> String {
     let curve = match plan.privacy.accountant {
         Accountant::Gdp => {
-            "that the Gaussian curve errs less in double precision than its bounds allow (against 60 digits)"
+            "that errors of the Gaussian privacy curve in double precision are within their bounds (compared with 60 digits)"
         }
         Accountant::SampledGaussian => {
-            "the constants that bound rounding in the bracket of privacy loss distributions, and that the mathematical \
-             library is good to an ulp"
+            "that the constants which bound rounding errors of privacy loss distributions are large enough, and that the \
+             mathematical library is accurate to one ulp"
         }
         Accountant::BallsInBins | Accountant::BMinSep => {
-            "that rounding moves simulated losses by less than a part in 10^9, and that the bits of ChaCha20, which simulated \
-             normals are made of, cannot be told from random ones"
+            "that rounding changes simulated losses by less than one part in 10^9, and that ChaCha20, which drives the \
+             simulation, is a secure pseudorandom generator"
         }
     };
     format!(
-        "{curve}; that the generated normals are as close to exact ones as docs/noise.md says; and that their bits, from a \
-         cipher, cannot be distinguished from random ones"
+        "{curve}; that generated normals are as close to exact ones as docs/noise.md states; and that the cipher they \
+         come from is a secure pseudorandom generator. All of these are tested"
     )
 }
 
 pub(crate) fn not_covered(models: &str) -> Vec<String> {
     vec![
-        "everything that is computed from the private data without noise: losses, accuracies, fractions of clipped \
-         examples, the choice of clip norm, learning rate, batch size or steps by looking at them"
+        "everything computed from the private data without noise: losses, accuracies, fractions of clipped examples, and \
+         every choice made by looking at them, such as that of the clip norm, learning rate, batch size or number of steps"
             .into(),
         models.into(),
     ]
@@ -207,18 +219,18 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
             "data sets are neighbours when one unit's gradients are replaced by another's"
         }
     };
-    let key = "the key that noise and batches come from is random, is used for this run alone, stays secret and is \
-               destroyed: whoever has it can subtract the noise";
-    let mut all = vec![clip, neighbours.to_string(), key.to_string()];
+    let key = "the key that noise and batches are generated from is random, is used for this run only, stays secret and \
+               is destroyed afterwards; anyone who has it can subtract the noise";
+    let mut all = vec![key.to_string(), clip, neighbours.to_string()];
     if plan.release == Release::PlainFloatingPoint {
         all.push("nobody uses the last bits of what is released".into());
     }
     if plan.scheme().is_amplified() {
-        all.push("who takes part in which step stays secret".into());
+        all.push("which units take part in which step stays secret".into());
         if plan.release != Release::PlainFloatingPoint {
             all.push(format!(
-                "what double precision adds to the past's share of the noise, over all steps less than {:.1e} of the \
-                 sensitivity, is counted as if it were in a unit's own steps",
+                "rounding errors in the part of the noise that earlier steps contribute, over all steps less than {:.1e} \
+                 of the sensitivity, may be counted as if they fell into a unit's own steps",
                 // Two digits, rounded up.
                 (plan.rounding_factor - 1.0) * 1.05
             ));

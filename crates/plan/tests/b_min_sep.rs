@@ -39,7 +39,7 @@ fn a_claim_is_shown_again_whenever_it_is_read_and_says_how() {
     let said = format!("{:#}", plan.statement());
     for words in [
         "none of the last 3 steps",
-        "errs with probability 1e-20",
+        "wrong with probability at most 1e-20",
         "stays secret",
         "at least 4 apart",
         "0.0588",

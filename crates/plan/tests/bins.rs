@@ -33,9 +33,12 @@ fn a_claim_in_bins_is_shown_again_whenever_it_is_read_and_says_how() {
     assert_eq!(plan.privacy.failure, Some(1e-20));
     assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
     let said = format!("{:#}", plan.statement());
-    for words in
-        ["one of 8 bins, uniformly", "errs with probability 1e-20", "stays secret", "exactly 8 apart"]
-    {
+    for words in [
+        "one of 8 bins, uniformly",
+        "wrong with probability at most 1e-20",
+        "stays secret",
+        "exactly 8 apart",
+    ] {
         assert!(said.contains(words), "{words} in {said}");
     }
     // Several models are counted without sampling.

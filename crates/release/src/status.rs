@@ -60,47 +60,57 @@ impl Status {
     /// The privacy claim in words, with the bounds that this crate enforces.
     pub fn statement(&self) -> PrivacyStatement {
         let Settings { unit, max_periods, max_rows, periods, links, keep, .. } = &self.settings;
-        let which = if *keep == Keep::Sample { "a random sample of" } else { "the first" };
+        let which = if *keep == Keep::Sample { "a random sample" } else { "the first" };
         let periods = match links {
-            None => format!("{periods} at most, all covered together"),
+            None => format!("at most {periods}, all covered together"),
             Some(links) => {
                 let lengths: Vec<_> = (0..3).map(|link| links.length(link).to_string()).collect();
                 format!(
-                    "without an end, in links of {}, ... periods, each with noise of its own, all covered together: a unit \
-                     is counted in as many periods of all links together as it may be counted in of one",
+                    "without an end, in links of {}, ... periods, each with its own noise, all covered together: the \
+                     maximum number of periods in which a unit is counted holds over all links",
                     lengths.join(", ")
                 )
             }
         };
         let (rows, named) = match unit {
             Unit::User => (
-                format!("{which} {max_rows} rows of a user in a period, in {max_periods} periods at most"),
-                "every row names the user whose data it is; who has two names is two users",
+                format!(
+                    "at most {max_rows} rows of a user in a period ({which} if there are more), in at most {max_periods} \
+                     periods"
+                ),
+                "every row names the user whose data it is; a person with two names counts as two users",
             ),
             Unit::Event => (
-                "each row by itself".into(),
-                "every row is an event of its own, and is given to one period: one that is given again is counted again",
+                "each row once".into(),
+                "every row is an event of its own and is submitted in one period only; an event that is submitted twice is \
+                 counted twice",
             ),
         };
-        let neighbours = "data sets are neighbours when one has all rows of the other but those of one unit";
+        let neighbours =
+            "data sets are neighbours when one contains all rows of the other except those of one unit";
         let public = "keys, queries and the ends of periods do not depend on the data";
-        let key = "the secret file stays secret, and no copy of it makes noise for other data: whoever has it can subtract the noise";
-        let mut assumptions: Vec<String> = [named, neighbours, public, key].map(String::from).into();
+        let key = "the file with the secret key stays secret, and no copy of it generates noise for other data; anyone who \
+                   has it can subtract the noise";
+        let mut assumptions: Vec<String> = [key, named, neighbours, public].map(String::from).into();
         if self.given {
             assumptions.push(
-                "counts that came in as they were keep the same bounds: that is their maker's word".into(),
+                "counts that were computed elsewhere respect the same bounds: their supplier vouches for this, and it \
+                 cannot be checked here"
+                    .into(),
             );
         }
         let stated = self.plan.statement();
         PrivacyStatement {
             epsilon: self.epsilon(),
-            sampler: "none: events are counted as they come, and the release itself keeps to this schema".into(),
-            observer: "it holds against whoever sees all that is published, period by period, and knows all data but one \
-                       unit's"
+            sampler: "no sampling: events are counted as they arrive, and the release itself enforces the participation \
+                      above"
+                .into(),
+            observer: "anyone who sees everything that is published, period by period, and who may know all the other data"
                 .into(),
             assumptions,
             not_covered: vec![
-                "the exact tallies and messages that freezing tells its operator, and every other use of the same data".into(),
+                "the exact tallies and messages that freezing reports to its operator, and every other use of the same data"
+                    .into(),
             ],
             // The number of units is unknown, and nothing depends on it.
             units: None,

@@ -61,8 +61,8 @@ proptest! {
             second.freeze_counts(&name.parse().unwrap(), &counts).unwrap();
         }
         prop_assert_eq!(frozen(own.path()), frozen(given.path()));
-        prop_assert!(!Status::of(own.path()).unwrap().statement().to_string().contains("their maker's word"));
-        prop_assert!(Status::of(given.path()).unwrap().statement().to_string().contains("their maker's word"));
+        prop_assert!(!Status::of(own.path()).unwrap().statement().to_string().contains("their supplier vouches"));
+        prop_assert!(Status::of(given.path()).unwrap().statement().to_string().contains("their supplier vouches"));
     }
 }
 

@@ -43,7 +43,7 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     body += &table(published);
     body += &format!(
         "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\"><p>{}</p></div>\n</section>\n",
-        escaped(&status.statement().to_string())
+        escaped(&format!("{:#}", status.statement()))
     );
     let frame = Frame {
         kind: "continual release",

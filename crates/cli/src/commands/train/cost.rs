@@ -8,7 +8,8 @@ use super::study::Study;
 use crate::failure::Result;
 
 impl Released {
-    /// The least and the largest epsilon of the models that are released with those of `plan`, and their number.
+    /// The least and the largest epsilon of the models that are released with those of `plan`, and their
+    /// number.
     pub fn cost(self, study: &Study, plan: &VerifiedPlan) -> Result<Cost> {
         let each = study.models_of_a_mechanism();
         let models: Vec<(&VerifiedPlan, usize)> = match self {
@@ -29,8 +30,8 @@ impl Released {
         let (trained, mechanisms) = (results.finished.len(), study.plans().len());
         let rates = (0..mechanisms).map(|index| by_rate(&results.of_plan(index)).len()).max().unwrap_or(0);
         let what = format!(
-            "{trained} private models were trained on these data: {mechanisms} mechanisms, at most {rates} learning rates of each and \
-             {} repeats of each rate",
+            "{trained} private models were trained on these data: {mechanisms} mechanisms, at most {rates} learning rates \
+             of each and {} repeats of each rate",
             study.repeats()
         );
         let covers = match self {
@@ -38,13 +39,13 @@ impl Released {
                 "one private model was trained on these data; this statement covers it".into()
             }
             Self::All => format!(
-                "{what}. This statement covers all of them together, and so any choice among them, that of the best \
-                 learning rate too"
+                "{what}. This statement covers all of them together, and therefore any choice among them, including \
+                 that of the best learning rate"
             ),
             Self::Some(count) => format!(
-                "{what}. This statement covers {count} of this mechanism, chosen without a look at any result. It does \
-                 not cover the choice of the best learning rate, or of any model, by results of the others: that \
-                 releases something of all of them (--released-models all accounts for it)"
+                "{what}. This statement covers {count} of this mechanism, chosen without looking at any result. It does \
+                 not cover choosing the best learning rate, or any model, by results of the others: such a choice \
+                 reveals something about all of them (--released-models all accounts for it)"
             ),
         };
         match study.uncovered() {

@@ -1,4 +1,4 @@
-//! What a report says of the privacy of a mechanism's models.
+//! The privacy statement of a mechanism's models in a report.
 
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
@@ -11,9 +11,11 @@ use super::results::Results;
 use super::study::Study;
 use crate::numbers::short_up;
 
-/// What the trainer holds every batch to. Numbers are left out: where sampling amplifies, who took part is a secret.
-const PARTICIPATION: &str = "as the schema has it: before the gradients of a batch were used, each of its examples was found to have had fewer turns than are \
-                             accounted for, the last of them long enough ago; a run that had found another would have stopped";
+/// What the trainer checks of every batch. Without numbers: with amplification by sampling, participation is
+/// secret.
+const PARTICIPATION: &str = "within the plan: before the gradients of a batch were used, each of its examples was checked \
+                             against the maximum number of participations and the steps between them; a violation would \
+                             have stopped the run";
 
 /// The claim of the plan of this index for the models that are released, and the facts of the runs.
 pub fn statement(
@@ -29,10 +31,10 @@ pub fn statement(
     let day = runs.map(|run| run.results.day.as_str()).max().unwrap_or_default();
     let digest = hex(&dataset.train.sha256());
     let key = if study.insecure_seed() {
-        "made from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: whoever knows the seed can take the noise away"
+        "derived from a seed. THE CLAIM DOES NOT HOLD FOR THESE RUNS: anyone who knows the seed can subtract the noise"
     } else {
-        "one for each model, fresh from the operating system, wiped and removed when its run was finished; file systems \
-         may keep copies of what is removed"
+        "one for each model, drawn from the operating system, overwritten and deleted when its run was finished; file \
+         systems may keep copies of deleted files"
     };
     let statement = statement
         .with_fact("models", study.released().covers(study, results))
@@ -55,15 +57,15 @@ fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
     match rule.needs() {
         Needs::Gradients => None,
         Needs::Scaled => Some(
-            "Adam, scale-then-privatize: before it was clipped, each was multiplied entry by entry by numbers that follow from \
-             earlier releases alone; what an example added was at most the clip norm long"
+            "Adam, scale-then-privatize: before clipping, each gradient was multiplied entry by entry by numbers computed \
+             from earlier releases only; the contribution of an example had at most the clip norm"
                 .into(),
         ),
         Needs::Squares { ratio } => {
             let norm = Contribution::WithSquares { ratio }.gradient_norm(plan.clip_norm);
             Some(format!(
-                "Adam, joint moment estimation: each was clipped to {}, and the squares of its entries were released beside it; \
-                 what an example added, both together, was at most the clip norm long",
+                "Adam, joint moment estimation: each gradient was clipped to {}, and the squares of its entries were \
+                 released with it; the contribution of an example, both together, had at most the clip norm",
                 short_up(norm, 5)
             ))
         }
