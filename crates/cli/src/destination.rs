@@ -44,8 +44,8 @@ pub struct Destination {
 impl Destination {
     /// The file that `flag` names, its links followed.
     ///
-    /// Refused are folders that are absent, what is there and no regular file (a device, a folder, a pipe), and, without
-    /// `--force`, a file that exists.
+    /// Refused are folders that are absent, what is there and no regular file (a device, a folder, a pipe),
+    /// and, without `--force`, a file that exists.
     pub fn new(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
         let refused =
             |must_be: &str| Failure::input(format!("{flag} is {} but must be {must_be}", path.display()));

@@ -163,8 +163,8 @@ fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a cl
     inner.map_or(command, |(command, matches)| running(command, matches))
 }
 
-/// Runs the command that `arguments` name, the program's own name first, prints its output, and returns the exit status: 0 done,
-/// 2 bad input, 130 or 143 stopped by a signal, 1 any other failure.
+/// Runs the command that `arguments` name, the program's own name first, prints its output, and returns the
+/// exit status: 0 done, 2 bad input, 130 or 143 stopped by a signal, 1 any other failure.
 ///
 /// Commands that a signal may stop listen for it from then on, in the whole process.
 pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
@@ -175,7 +175,7 @@ pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Whoever cannot be told learns it by the status.
+            // If stderr is closed, the exit status still reports the error.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(1);
         }

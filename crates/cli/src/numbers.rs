@@ -77,7 +77,7 @@ pub fn short_down(x: f64, digits: usize) -> String {
     written(x, digits, |text| text <= x)
 }
 
-/// The nearest text of so many digits whose number `holds`: the nearest of all, or a neighbour.
+/// The nearest text of `digits` digits whose number `holds`: the nearest of all, or a neighbour.
 fn written(x: f64, digits: usize, holds: impl Fn(f64) -> bool) -> String {
     if x == 0.0 || !x.is_finite() {
         return x.to_string();

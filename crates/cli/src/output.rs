@@ -16,7 +16,7 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
         report.to_string().trim_end().to_string()
     };
     match writeln!(std::io::stdout().lock(), "{text}") {
-        // Whoever reads us has read enough.
+        // The reader of the pipe has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::other(format!("stdout: {error}"))),
     }

@@ -16,7 +16,7 @@ pub fn file(rows: Vec<Vec<Panel>>) -> Result<String> {
     Ok(Figure { width: WIDTH, plot_height: PLOT_HEIGHT, paper: true, rows }.svg()?)
 }
 
-/// The same, with a row for each of so many names.
+/// The same, with a row for each name.
 pub fn file_of_names(names: usize, panels: impl IntoIterator<Item = Panel>) -> Result<String> {
     let plot_height = NAME_HEIGHT * names.max(2) as u32;
     let rows = panels.into_iter().map(|panel| vec![panel]).collect();

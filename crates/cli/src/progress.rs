@@ -70,12 +70,12 @@ impl Progress {
         progress(bar, Some((end, writer)))
     }
 
-    /// So many parts more are done.
+    /// Counts `parts` more parts as done.
     pub fn advance(&self, parts: u64) {
         self.bar.inc(parts);
     }
 
-    /// So many parts were done before.
+    /// Counts `parts` parts as done earlier.
     #[cfg(feature = "train")]
     pub fn skip(&self, parts: u64) {
         self.skipped.fetch_add(parts, Ordering::Relaxed);
@@ -83,13 +83,13 @@ impl Progress {
         self.bar.reset_eta();
     }
 
-    /// So many parts more are to be done than was thought.
+    /// Adds `parts` to the expected total.
     #[cfg(feature = "train")]
     pub fn expect(&self, parts: u64) {
         self.bar.inc_length(parts);
     }
 
-    /// What is said beside the bar.
+    /// Shows a message next to the bar.
     #[cfg(feature = "train")]
     pub fn say(&self, message: String) {
         self.bar.set_message(message);

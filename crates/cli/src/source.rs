@@ -21,7 +21,8 @@ use crate::failure::Result;
     })
 )]
 pub struct SourceOptions {
-    /// Take the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so on.
+    /// Take the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so
+    /// on.
     #[arg(long, value_name = "FILE", conflicts_with_all = STATED_BY_A_PLAN)]
     plan: Option<PathBuf>,
     #[command(flatten)]

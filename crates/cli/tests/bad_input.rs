@@ -330,7 +330,7 @@ fn names(flag: &str) -> Vec<String> {
         "plan" => &["plan.toml"],
         "participation" => &["min_sep", "max_participations"],
         "workload" => &["momentum", "gamma", "width", "last"],
-        // It is a budget for so many parameters.
+        // It is a budget for a given number of parameters.
         "noise-time" => &["dim"],
         _ => &[],
     };

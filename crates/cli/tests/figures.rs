@@ -115,7 +115,8 @@ fn compare_draws_the_bounds_where_they_hold() {
     }
 }
 
-/// Steps are where they are, one number of steps has a row for each strategy, and axes have ticks within a decade.
+/// Steps are where they are, one number of steps has a row for each strategy, and axes have ticks within a
+/// decade.
 #[test]
 fn every_figure_has_ticks_a_unit_and_a_legend() {
     let (_, svg) = drawn("compare --strategies identity,toeplitz --steps 48,64,96 --plot");

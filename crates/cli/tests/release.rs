@@ -199,7 +199,7 @@ fn centres_are_told_by_column() {
     }
 }
 
-/// Names that are nearly the same are told of on both outputs, and the page of help says who is one user.
+/// Names that are nearly the same are reported on both outputs, and the help says which names are one user.
 #[test]
 fn similar_users_are_warned_of() {
     let root = tempfile::tempdir().unwrap();
@@ -300,15 +300,16 @@ fn killed(folder: &Path, arguments: &[&str], after: Duration) -> bool {
     is_alive
 }
 
-/// `kill -9` at moments spread over freezing and publishing: whatever was done, the same figures are published bit for bit, every
-/// user is within the bounds, and no period is published twice.
+/// `kill -9` at moments spread over freezing and publishing: whatever was done, the same figures are
+/// published bit for bit, every user is within the bounds, and no period is published twice.
 #[cfg(unix)]
 #[test]
 fn a_killed_release_publishes_the_same_bits() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path();
     init_with(folder, "whole", &ALL_QUERIES);
-    // A copy from before anything was frozen, with the same key: what it publishes may not differ. It is adopted.
+    // A copy from before anything was frozen, with the same key: what it publishes may not differ. It is
+    // adopted.
     copy(&folder.join("whole"), &folder.join("killed"));
     json(folder, &["release", "adopt", "killed"]);
     let mut took = Duration::MAX;
@@ -345,7 +346,8 @@ fn a_killed_release_publishes_the_same_bits() {
     assert_eq!(all("killed"), wanted);
     let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
     let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
-    // Of each period and key: a count, a window, three centres with a coordinate each of two columns and their rows, and a quantile.
+    // Of each period and key: a count, a window, three centres with a coordinate each of two columns and
+    // their rows, and a quantile.
     assert_eq!(number("SELECT COUNT(*) FROM published"), 6 * 3 * (1 + 1 + 9 + 1));
     let mut periods = std::collections::HashMap::<String, usize>::new();
     let release = antinoise_release::Release::open(&folder.join("killed")).unwrap();
@@ -358,7 +360,8 @@ fn a_killed_release_publishes_the_same_bits() {
     assert!(periods.len() == 23 && periods.values().all(|periods| *periods <= 3));
 }
 
-/// Runs a command whose files may not grow beyond so many blocks of 512 bytes: what writes beyond is refused, as on a disk that is full.
+/// Runs a command whose files may not grow beyond `blocks` blocks of 512 bytes: what writes beyond is
+/// refused, as on a disk that is full.
 #[cfg(unix)]
 fn limited(folder: &Path, blocks: usize, arguments: &[&str]) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -367,8 +370,8 @@ fn limited(folder: &Path, blocks: usize, arguments: &[&str]) -> Output {
     Command::new("sh").args(arguments).current_dir(folder).output().expect("there is a shell")
 }
 
-/// No room at any point of freezing and publishing: it is told, nothing is lost, and once there is room the same bits are published as
-/// by a release that never met it.
+/// No room at any point of freezing and publishing: it is reported, nothing is lost, and once there is room
+/// the same bits are published as by a release that never met it.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_loses_nothing() {
@@ -421,7 +424,8 @@ fn a_full_disk_loses_nothing() {
     assert_eq!(counted("full"), counted("whole"));
 }
 
-/// After the last period, the secret is gone, wherever the publication was stopped; what was published is still read.
+/// After the last period, the secret is gone, wherever the publication was stopped; what was published is
+/// still read.
 #[test]
 fn the_secret_is_wiped_after_the_last_period() {
     let root = tempfile::tempdir().unwrap();

@@ -62,7 +62,8 @@ fn a_model_learns_from_a_table_by_options_and_by_a_schema() {
     };
     let learned = ["--epochs", "5", "--batch-size", "100", "--seed", "1", "--setting", "cyclic"];
     let first = accuracy(table(&[&learned[..], &["--out", "first"]].concat(), folder.path()));
-    // Nine tenths can be known; with a different name of the class of the last ones the model would be no better than a coin.
+    // Nine tenths can be known; with a different name of the class of the last ones the model would be no
+    // better than a coin.
     assert!(first > 0.82 && first <= 0.92, "{first}");
     accuracy(table(
         &[&learned[..], &["--out", "mlp", "--model", "mlp", "--test", "other.csv"]].concat(),
@@ -100,7 +101,7 @@ columns = [
     );
 }
 
-/// Each text says its class in words of which no list is told.
+/// Each text contains words that decide its class; no list of them is given.
 #[test]
 fn a_model_learns_from_texts() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ fn metrics_are_not_written_into_a_pipe() {
     }
 }
 
-/// A step is told once, however often its run was cut; what was told of steps that are done again goes.
+/// Each step is reported once, however often its run was interrupted; records of repeated steps are deleted.
 #[test]
 fn metrics_go_on_through_resumes_without_doubled_lines() {
     let folder = tempfile::tempdir().unwrap();

@@ -179,7 +179,8 @@ fn a_finished_run_tells_the_same_again_without_a_key() {
     }
 }
 
-/// How many models were released is read from `run.toml`: altered by hand, it would make a stated epsilon untrue.
+/// How many models were released is read from `run.toml`: altered by hand, it would make a stated epsilon
+/// untrue.
 #[test]
 fn a_run_whose_description_was_altered_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +207,7 @@ fn a_run_whose_description_was_altered_is_refused() {
     json(&resume(&out));
 }
 
-/// A resumed run is what it was: an option that is not heeded would mislead whoever gives it.
+/// A resumed run keeps its options: an option that is ignored would mislead its user.
 #[test]
 fn options_beside_resume_are_refused() {
     let options = [
@@ -329,7 +330,8 @@ fn a_model_without_its_checkpoint_is_not_trained_anew() {
     assert_eq!(model(&out), before);
 }
 
-/// With other models beside the new ones, the number that the statement tells would be untrue; other files would be lost.
+/// With other models next to the new ones, the number that the statement states would be untrue; other files
+/// would be lost.
 #[test]
 fn a_folder_with_what_a_run_would_write_is_refused_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -426,7 +428,8 @@ fn several_released_models_cost_more_than_one() {
     assert!(stderr(&too_many).contains("--released-models"), "{}", stderr(&too_many));
 }
 
-/// A statement that covers every choice must not depend on one: results decided how many learning rates were tried.
+/// A statement that covers every choice must not depend on one: results decided how many learning rates were
+/// tried.
 #[test]
 fn all_models_are_not_released_after_results_chose_their_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -485,5 +488,5 @@ fn measurements_without_privacy_that_cannot_be_are_refused() {
     }
     fs::remove_file(&file).unwrap();
     fs::remove_dir_all(out.join("models")).unwrap();
-    assert!(resume().status.success(), "what was removed is made again");
+    assert!(resume().status.success(), "removed models are written again");
 }

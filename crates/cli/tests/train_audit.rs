@@ -1,4 +1,5 @@
-//! `antinoise train --audit`: what canaries show stands beside what is stated, once, and is told again.
+//! `antinoise train --audit`: the bound from canaries is reported next to the stated epsilon, once, and again
+//! on resuming.
 
 use std::fs;
 use std::path::Path;
@@ -31,8 +32,8 @@ fn what_an_audit_shows_is_found_once_and_told_again() {
     for audit in private {
         assert_eq!((&audit["canaries"], &audit["alpha"]), (&400.into(), &0.05.into()));
         let [shown, stated] = ["epsilon_lower", "epsilon_stated"].map(|name| audit[name].as_f64().unwrap());
-        // Keys are the system's, so that no two runs are alike, but none fails by chance: even if all of 400 guesses are right, no epsilon
-        // above 4.42 is shown, at which that has probability 0.05 / 6.
+        // Keys are the system's, so that no two runs are alike, but none fails by chance: even if all of 400
+        // guesses are right, no epsilon above 4.42 is shown, at which that has probability 0.05 / 6.
         assert!(stated > 4.42 && (0.0..4.42).contains(&shown), "{shown} of {stated}");
     }
     let page = fs::read_to_string(out.join("report.html")).unwrap();

@@ -24,12 +24,12 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
 pub struct ReleaseOptions {
     /// How noisy sums are released: grid or plain [default: grid].
     ///
-    /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no bit of a
-    /// release reveals more than the privacy statement says. This needs about 1/2000 more noise.
+    /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no
+    /// bit of a release reveals more than the privacy statement says. This needs about 1/2000 more noise.
     ///
-    /// plain: floating-point noise is added to floating-point sums. It is faster, and needs no memory for sums of seeds
-    /// (trees, dense and Fourier mechanisms), but the set of possible releases then depends on the data: the statement
-    /// holds only for an observer who does not use the last bits of the release, and says so.
+    /// plain: floating-point noise is added to floating-point sums. It is faster, and some mechanisms (trees,
+    /// dense, Fourier) need less memory, but the set of possible releases then depends on the data: the
+    /// statement holds only for an observer who does not use the last bits of the release, and says so.
     #[arg(long, value_enum)]
     pub release: Option<ReleaseName>,
 }
@@ -56,13 +56,14 @@ impl ReleaseOptions {
 /// What is released and how units are compared.
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
-    /// What is released: prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH,
-    /// cooldown:START_STEP,FINAL, schedule:PATH[,MOMENTUM] (a learning rate a step) or file:PATH (one number a line:
-    /// Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix; rows of equal length: a batch of
-    /// queries on all steps).
+    /// Workload A, the linear map from gradients to released results: prefix (sums of all gradients so far),
+    /// momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH, cooldown:START_STEP,FINAL,
+    /// schedule:PATH[,MOMENTUM] (a file with the learning rate of each step) or file:PATH (one number per
+    /// line: Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix; rows of equal
+    /// length: a batch of queries on all steps).
     #[arg(long, default_value = "prefix", value_parser = workload)]
     pub workload: Workload,
-    /// Which datasets the sensitivity compares: zero-out or replace-one.
+    /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     pub adjacency: Adjacency,
 }
@@ -70,7 +71,7 @@ pub struct ProblemOptions {
 /// What a mechanism is designed for and measured under.
 #[derive(Debug, Args)]
 pub struct DesignOptions {
-    /// Number of training steps.
+    /// Number of steps.
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: usize,
     #[command(flatten)]
@@ -78,8 +79,9 @@ pub struct DesignOptions {
     /// What an optimised strategy minimises: max or rms loss.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     pub objective: Objective,
-    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
-    /// (one pattern of steps a line).
+    /// Participation schema, the steps in which one unit may take part: single, full-batch, cyclic:B,K (K
+    /// times, exactly B steps apart), min-sep:B,K (at most K times, at least B steps apart) or file:PATH (one
+    /// pattern of steps per line).
     #[arg(long, default_value = "single", value_parser = participation)]
     pub participation: Participation,
 }
@@ -100,10 +102,10 @@ impl DesignOptions {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct LengthOptions {
-    /// Passes over the data.
+    /// Number of passes over the data.
     #[arg(long, value_name = "K", value_parser = count)]
     epochs: Option<usize>,
-    /// Steps.
+    /// Number of steps.
     #[arg(long, value_name = "n", value_parser = count)]
     steps: Option<usize>,
 }

@@ -34,24 +34,25 @@ impl std::str::FromStr for StrategySource {
 /// The mechanism and its size.
 #[derive(Debug, Args)]
 pub struct StrategyOptions {
-    /// Class of mechanism, with an optional size and form (banded-toeplitz:16, blt:4, toeplitz+damped:0.01), or
-    /// file:PATH for one that --out saved. A wrong name lists the classes; docs/strategies.md explains them.
+    /// Strategy C: a class with an optional size and form (banded-toeplitz:16, blt:4, toeplitz+damped:0.01),
+    /// or file:PATH for a strategy that --out saved. A wrong name lists the classes; docs/strategies.md
+    /// explains them.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
     #[arg(long, value_name = "N", value_parser = count)]
     pub bands: Option<usize>,
-    /// Number of buffers of a BLT [default: add buffers while each lowers the loss by a
+    /// Number of buffers of a BLT [default: the fewest beyond which one more lowers the loss by less than a
     /// thousandth].
     #[arg(long, value_name = "D", value_parser = count)]
     pub order: Option<usize>,
-    /// Use square-root coefficients as they are instead of optimising.
+    /// Use the coefficients of the square root of the workload, without optimising them.
     #[arg(long)]
     pub fixed: bool,
     /// Scale the strategy's columns to norm 1.
     #[arg(long)]
     pub column_normalize: bool,
-    /// Cut the steps into this many runs of the same strategy, and restart it for each.
+    /// Cut the steps into S runs and restart the same strategy in each.
     #[arg(long, value_name = "S", value_parser = count)]
     pub restarts: Option<usize>,
 }

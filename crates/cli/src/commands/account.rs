@@ -49,16 +49,17 @@ pub struct Arguments {
     point: PointOptions,
     #[command(flatten)]
     sampling: SamplingOptions,
-    /// Units that differ together, or examples of one user.
+    /// Group privacy: the number of units that are protected together, for example the examples of one user.
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
     group_size: Option<usize>,
-    /// With --plan of a federated setting: account for the participation that the run's ledger recorded, over the steps
-    /// that were released. The statement holds after the fact, if participation depends on nobody's data.
+    /// With --plan of a federated setting: account for the participation recorded in the run's ledger, over
+    /// the released steps. The result holds after the fact, if nobody's data influenced who took part.
     #[arg(long, value_name = "LEDGER", requires = "plan", conflicts_with_all = ["noise_multiplier", "mu"])]
     observed: Option<PathBuf>,
     #[command(flatten)]
     bins: BinsOptions,
-    /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
+    /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
+    /// replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }
@@ -67,14 +68,14 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct NoiseOptions {
-    /// Noise standard deviation over sensitivity.
+    /// Noise multiplier: the standard deviation of the noise divided by the sensitivity.
     #[arg(long, value_name = "S", value_parser = real)]
     noise_multiplier: Option<f64>,
-    /// Gaussian differential privacy parameter, the noise multiplier's reciprocal.
+    /// Parameter of Gaussian differential privacy: 1 / noise multiplier.
     #[arg(long, value_name = "MU", value_parser = real)]
     mu: Option<f64>,
-    /// The noise, sampling and adjacency of this plan, made by `antinoise plan --out`; at its delta, or at --delta or
-    /// --epsilon.
+    /// Use noise, sampling and adjacency of this plan, made by `antinoise plan --out`, at its delta, or
+    /// at --delta or --epsilon.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "balls_in_bins", "strategy", "adjacency"])]
     plan: Option<PathBuf>,
 }
@@ -135,8 +136,8 @@ impl PointOptions {
 /// Balls-in-bins sampling of any non-negative correlated noise.
 #[derive(Debug, Args)]
 struct BinsOptions {
-    /// Assign every example at random to one of this many bins, which are used as batches in cyclic order (statistical: by
-    /// Monte Carlo); the noise multiplier is over the largest column norm of C.
+    /// Assign every example at random to one of this many bins, which are used as batches in cyclic order
+    /// (statistical: by Monte Carlo); the noise multiplier is over the largest column norm of C.
     #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
@@ -209,8 +210,7 @@ impl Arguments {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
         if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
-            let must_be =
-                "left out: of a plan with balls in bins or b-min-sep, epsilon at --delta is what is told";
+            let must_be = "left out: for a plan with balls in bins or b-min-sep, only epsilon at --delta can be computed";
             return Err(InvalidParameter::new(name, got, must_be).into());
         }
         let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;

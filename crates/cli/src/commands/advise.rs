@@ -14,8 +14,8 @@ use crate::progress::Progress;
 
 /// Propose delta, batch size, passes over the data and sampling, for a compute budget.
 ///
-/// All proposals have 1000 steps, or fewer for small data. A larger budget gives larger batches, over which the same noise is averaged.
-/// Delta is the power of ten at or below 0.1 / N.
+/// All proposals have 1000 steps, or fewer for small data. A larger budget gives larger batches, over which
+/// the same noise is averaged. Delta is the power of ten at or below 0.1 / N.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -31,16 +31,16 @@ pub struct Arguments {
     /// Target epsilon.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
-    /// Model parameters, for the size of the noise's state.
+    /// Number of model parameters, which decides the size of the noise's state.
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
-    /// Most bytes of noise state; needs --dim.
+    /// Maximum size of the noise's state, in bytes; needs --dim.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<usize>,
-    /// Seconds that a training may take [default: 16 passes over the data].
+    /// Maximum duration of a training, in seconds [default: that of 16 passes over the data].
     #[arg(long, value_name = "SECONDS", value_parser = real, requires = "examples_per_second")]
     time: Option<f64>,
-    /// Clipped gradients that are computed in a second; Opacus and antinoise print them.
+    /// Number of clipped gradients computed per second; Opacus and antinoise print it.
     #[arg(long, value_name = "R", value_parser = real, requires = "time")]
     examples_per_second: Option<f64>,
 }

@@ -17,13 +17,13 @@ use crate::source::{Source, SourceOptions};
 
 /// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
-/// The sequences of gradients that come nearest to breaking the claim, and their neighbours, go through the
-/// real clipping, summing and release, until the stated mu is shown to nine tenths, which takes seconds, or
-/// minutes of a long plan with much noise. The releases are tested against the stated law and the stated mu;
-/// processes and interruptions must not change a bit. Of a plan the training is audited too: its batches,
-/// what the optimizer is given, its resumption. A correct mechanism is rejected with probability alpha at
-/// most. Acceptance is no proof of privacy: docs/audit.md says what an audit can show. How sampling amplifies
-/// is not audited.
+/// The gradients that come nearest to breaking the claim, and their neighbours, go through the real clipping,
+/// summing and release. Runs are repeated until a correct mechanism would show nine tenths of the stated mu:
+/// this takes seconds, or minutes for a long plan with much noise. The releases are tested against the stated
+/// distribution and the stated mu; the number of processes and interruptions must not change a bit. For a
+/// plan, the training is audited too: its batches, the input of the optimizer, and resuming. A correct
+/// mechanism is rejected with probability at most alpha. Acceptance does not prove privacy: docs/audit.md
+/// says what an audit can show. Amplification by sampling is not audited.
 ///
 /// Exit status 0: accepted. 1: rejected, with the tests printed as usual. 2: bad input.
 #[derive(Debug, Args)]
@@ -43,10 +43,10 @@ pub struct Arguments {
     source: SourceOptions,
     #[command(flatten)]
     release: ReleaseOptions,
-    /// Seed noise over sensitivity, of a strategy without a plan.
+    /// Without a plan: the noise multiplier, standard deviation of the seed noise over sensitivity.
     #[arg(long, value_name = "S", default_value = "1", value_parser = real, conflicts_with = "plan")]
     noise_multiplier: f64,
-    /// Most probability that a correct mechanism is rejected.
+    /// Maximum probability that a correct mechanism is rejected.
     #[arg(long, value_name = "A", default_value = "1e-3", value_parser = real)]
     alpha: f64,
 }

@@ -18,13 +18,13 @@ use crate::output;
 
 /// Train once with canaries and guess which of them took part: a lower bound on epsilon.
 ///
-/// Canaries stand in the places of as many examples, and each takes part with probability 1/2. What the auditor guesses right about
-/// them is more than chance by what the run leaks; Steinke, Nasr and Jagielski (2023) turn it into a bound that holds with probability
-/// 1 - alpha, without repeating the training. The plan's sampler, clipping, noise and optimizer are those of `antinoise train`. The model
-/// is thrown away.
+/// M examples are replaced by canaries, and each canary takes part with probability 1/2. The auditor guesses
+/// better than chance only if the run leaks; Steinke, Nasr and Jagielski (2023) turn correct guesses into a
+/// lower bound on epsilon that holds with probability 1 - alpha, without repeating the training. Sampler,
+/// clipping, noise and optimizer are those of `antinoise train`. The model is discarded.
 ///
-/// Exit status 0: the bound is below what the plan states. 1: it is above, and the plan's statement is refuted at confidence 1 - alpha.
-/// 2: bad input.
+/// Exit status 0: the bound is below the plan's epsilon. 1: it is above, and the plan's statement is refuted
+/// at confidence 1 - alpha. 2: bad input.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -38,19 +38,19 @@ pub struct Arguments {
     /// The plan that is run, made by `antinoise plan --out` for as many examples as the data have.
     #[arg(long, value_name = "FILE")]
     plan: PathBuf,
-    /// What is trained on, as for `antinoise train`.
+    /// Data to train on, as for `antinoise train`.
     #[arg(long, default_value = "digits")]
     data: String,
-    /// What is trained.
+    /// Model to train.
     #[arg(long, value_enum, default_value = "mlp")]
     model: ModelName,
-    /// What canaries are.
+    /// Kind of canary.
     #[arg(long, value_enum, default_value = "gradient")]
     canary: CanaryName,
-    /// How many of the examples are canaries; gradients need as many parameters.
+    /// Number of examples that are canaries; gradient canaries need at least as many model parameters.
     #[arg(long, value_name = "M", value_parser = count, default_value = "1000")]
     canaries: usize,
-    /// Most probability that the bound is above the truth.
+    /// Maximum probability that the bound is above the truth.
     #[arg(long, value_name = "A", default_value = "0.05", value_parser = real)]
     alpha: f64,
     /// Learning rate of SGD.
@@ -64,7 +64,8 @@ pub struct Arguments {
 /// The kinds of canaries.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum CanaryName {
-    /// Gradients of the clip norm's length, each along a parameter of its own; the auditor sees every release.
+    /// Gradients of the clip norm's length, each along a parameter of its own; the auditor sees every
+    /// release.
     Gradient,
     /// Examples with a wrong label; the auditor sees the last model.
     Input,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::numbers::count;
 
-/// Print the examples of a run's steps, as its trainer forms them.
+/// Print which examples each step of a run uses, as its trainer forms the batches.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -32,16 +32,16 @@ pub struct Arguments {
     /// Plan whose sampler forms the batches.
     #[arg(long, value_name = "FILE")]
     plan: PathBuf,
-    /// File with the run's key, readable by its owner alone: 32 random bytes, or 64 hexadecimal digits.
+    /// File with the run's key, readable only by its owner: 32 random bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
     /// Name of the run.
     #[arg(long, value_name = "NAME", default_value_t)]
     run: RunId,
-    /// First step that is printed.
+    /// First step to print.
     #[arg(long, value_name = "T", value_parser = count, default_value = "0")]
     from: usize,
-    /// Steps that are printed [default: all from there].
+    /// Number of steps to print [default: all following ones].
     #[arg(long, value_name = "K", value_parser = count)]
     count: Option<usize>,
 }

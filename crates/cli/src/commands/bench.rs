@@ -1,4 +1,4 @@
-//! `antinoise bench noise`: nanoseconds a coordinate beside the memory's speed.
+//! `antinoise bench noise`: nanoseconds a coordinate, compared with the memory's speed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ enum What {
     Noise(NoiseArguments),
 }
 
-/// Time a warm step of noise by mechanism, beside the memory bandwidth measured in the same run.
+/// Time one step of noise for each mechanism, and the memory bandwidth in the same run for comparison.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,

@@ -11,7 +11,8 @@ use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::real;
 
-/// Print the least noise multiplier that meets a privacy target, or the most steps or sampling.
+/// Print the smallest noise multiplier that meets a privacy target, or the largest number of steps or
+/// sampling rate.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -33,12 +34,14 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// Find the most --steps, or the highest --sampling-rate, for this noise instead: give the other one.
+    /// Find the largest number of steps or the highest sampling rate for this noise instead; give the other
+    /// of the two.
     #[arg(long, value_name = "S", value_parser = real)]
     noise_multiplier: Option<f64>,
     #[command(flatten)]
     sampling: SamplingOptions,
-    /// Which datasets are compared: zero-out, or replace-one for a sensitivity that was computed under it.
+    /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
+    /// replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
-/// Print a script with which a shell completes commands and options.
+/// Print a script that lets a shell complete commands and options.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   source <(antinoise completions bash)

@@ -12,14 +12,15 @@ use serde::Serialize;
 use crate::destination::{Destination, Overwriting};
 use crate::failure::{Failure, Result};
 
-/// Print the manual page, or write those of all commands into a folder.
+/// Print the manual page, or write the pages of all commands into a folder.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   antinoise man | head -n 20
   antinoise man --out man1
   antinoise man man1 --force --json")]
 pub struct Arguments {
-    /// Folder that gets a page for each command, made if need be [default: print the first page].
+    /// Folder to write a page for each command to; created if it does not exist [default: print the first
+    /// page].
     #[arg(value_name = "DIR", conflicts_with = "out")]
     folder: Option<PathBuf>,
     /// The same folder.
@@ -85,7 +86,8 @@ fn page(command: &clap::Command) -> Result<String> {
     // Examples are lines of shell: the generator would fill them as it does prose.
     Man::new(command.clone().after_help(Resettable::Reset)).render(&mut text).map_err(Failure::other)?;
     let text = String::from_utf8(text).map_err(Failure::other)?;
-    // The generator first defines an apostrophe for each system: one that all of today's know lets pages start with their title.
+    // The generator first defines an apostrophe for each system: one that all of today's know lets pages
+    // start with their title.
     let mut text = text[text.find(".TH ").unwrap_or(0)..].replace(r"\*(Aq", r"\(aq");
     if let Some(after) = command.get_after_help() {
         text.push_str(&examples(&after.to_string()));

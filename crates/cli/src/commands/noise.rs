@@ -47,27 +47,27 @@ Processes that make parts of one stream should read one saved strategy (file:PAT
 and print the same description: a strategy designed on another machine may differ
 in its last bits.
 
-Only the owner can read OUT: whoever knows the noise can subtract it."
+Only the owner can read OUT: anyone who knows the noise can subtract it."
 )]
 pub struct Arguments {
     #[command(flatten)]
     source: SourceOptions,
-    /// Coordinates of the whole stream: model parameters.
+    /// Number of coordinates of the whole stream: the model's parameters.
     #[arg(long, value_name = "M", value_parser = count)]
     dim: usize,
-    /// First step that is written.
+    /// First step to write.
     #[arg(long, value_name = "T", value_parser = count, default_value = "0")]
     from: usize,
-    /// Steps that are written [default: all from there].
+    /// Number of steps to write [default: all following ones].
     #[arg(long, value_name = "K", value_parser = count)]
     count: Option<usize>,
-    /// Write only part I of J of the coordinates, I from 0.
+    /// Write only part I of J of the coordinates, counting I from 0.
     #[arg(long, value_name = "I/J", default_value = "0/1", allow_hyphen_values = true)]
     shard: String,
     /// Standard deviation of the seed noise.
     #[arg(long, value_name = "NU", default_value = "1", value_parser = real, conflicts_with = "plan")]
     noise_std: f64,
-    /// File with the key, readable by its owner alone: 32 random bytes, or 64 hexadecimal digits.
+    /// File with the key, readable only by its owner: 32 random bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
     /// Name of the run: under one key, two runs share no bit.
@@ -89,7 +89,7 @@ pub struct Report {
     out: PathBuf,
     strategy: &'static str,
     run: String,
-    /// A digest of what the bits are a function of beside key and run.
+    /// A digest of everything that the bits depend on except key and run.
     description: String,
     rows: usize,
     columns: usize,
@@ -154,7 +154,7 @@ fn shard(text: &str) -> Result<(usize, usize)> {
     }
 }
 
-/// Rows go to a temporary file beside `out`, which takes its name once it is whole; a signal removes it.
+/// Writes rows to a temporary file next to `out` and renames it when it is complete; a signal removes it.
 fn write(stream: &mut AnyStream, rows: usize, out: &Destination) -> Result<()> {
     let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
     let stop = Stop::on_signals()?;

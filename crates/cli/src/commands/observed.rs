@@ -1,4 +1,4 @@
-//! What a ledger recorded, beside the figures that follow from it.
+//! The participation that a ledger recorded, and the figures that follow from it.
 
 use std::fmt;
 

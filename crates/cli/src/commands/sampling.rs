@@ -1,4 +1,4 @@
-//! The sampling that `account` and `calibrate` are told of, and what it amplifies.
+//! The sampling options of `account` and `calibrate`, and the mechanism that they describe.
 
 use antinoise_accounting::{
     BlockCyclicPoisson, Composition, SampledGaussian, banded_to_sampled_upper, calibrate,
@@ -14,14 +14,15 @@ use crate::numbers::{count, real};
 /// Poisson sampling, which amplifies.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
-    /// Probability that an example joins a step's batch, on its own (Poisson): batch size over examples.
+    /// Poisson sampling: the probability that an example joins a step's batch, independently of others (batch
+    /// size over examples).
     #[arg(long, value_name = "Q", value_parser = real)]
     pub sampling_rate: Option<f64>,
-    /// Steps.
+    /// Number of steps.
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: Option<usize>,
-    /// Bands of correlated noise, under block-cyclic Poisson sampling; the noise multiplier is then over the largest
-    /// column norm of C.
+    /// Number of bands of C, under block-cyclic Poisson sampling; the noise multiplier is then relative to
+    /// the largest column norm of C.
     #[arg(long, value_name = "B", value_parser = count, requires = "sampling_rate")]
     pub bands: Option<usize>,
 }
@@ -31,14 +32,14 @@ pub struct SamplingOptions {
 pub enum Sampling {
     /// No amplification: one Gaussian mechanism.
     None,
-    /// Each step of C with so many bands is on a block-cyclic Poisson sample; one band is plain Poisson sampling.
+    /// Block-cyclic Poisson sampling for a C with `bands` bands; one band is plain Poisson sampling.
     Poisson { rate: f64, steps: usize, bands: usize },
 }
 
-/// Amplification is a theorem for zero-out alone; plans carry it to replace-one.
+/// Amplification is a theorem only for zero-out; plans carry it over to replace-one.
 pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
     if adjacency == Adjacency::ReplaceOne {
-        let must_be = "zero-out with sampling: amplification is accounted for examples that are there or not";
+        let must_be = "zero-out with sampling, because amplification is proved for zero-out only; plans convert it to replace-one";
         return Err(InvalidParameter::new("adjacency", adjacency, must_be).into());
     }
     Ok(())

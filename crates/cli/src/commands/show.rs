@@ -14,8 +14,8 @@ use crate::numbers::short;
 use crate::plot;
 use crate::source::{Source, SourceOptions};
 
-/// Draw C and C^-1 as heat maps, the entries of their first columns, and the noise of the query of each step, for at most
-/// 2048 steps.
+/// Draw C and C^-1 as heat maps, the entries of their first columns, and the noise of the query of each step,
+/// for at most 2048 steps.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -46,8 +46,8 @@ pub struct Report {
     strategy_column: Vec<f64>,
     /// First column of C^-1.
     noise_correlating_column: Vec<f64>,
-    /// Standard deviation of the noise in the query of each step, at clip norm 1 and noise multiplier 1: row norms of
-    /// B = A C^-1 times sensitivity.
+    /// Standard deviation of the noise in the query of each step, at clip norm 1 and noise multiplier 1: row
+    /// norms of B = A C^-1 times sensitivity.
     query_errors: Vec<f64>,
 }
 
@@ -59,7 +59,8 @@ const MOST_STEPS: usize = 2048;
 /// Draws.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let (problem, plan) = arguments.source.problem()?;
-    let steps = antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the most that are drawn")?;
+    let steps =
+        antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the maximum that can be drawn")?;
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
     let source = arguments.source.solve_for(problem, plan)?;
     let strategy = &source.solution.value;

@@ -30,7 +30,8 @@ pub struct Run {
     pub epsilon: f64,
     /// What an audit shows of one model's epsilon, from below.
     pub audit: Option<f64>,
-    /// epsilon of the first steps alone, at some of them: nothing where it was not found or nothing is private.
+    /// epsilon of the first steps alone, at some of them: nothing where it was not found or nothing is
+    /// private.
     pub spent: Vec<(usize, f64)>,
     /// Privacy parameter.
     pub delta: f64,
@@ -38,7 +39,8 @@ pub struct Run {
     pub noise_multiplier: f64,
     /// sens(C, Pi) under the adjacency.
     pub sensitivity: f64,
-    /// The privacy claim in words: unit, adjacency, schema, epsilon, delta, sigma, sensitivity and its source.
+    /// The privacy claim in words: unit, adjacency, schema, epsilon, delta, sigma, sensitivity and its
+    /// source.
     pub statement: String,
     /// The optimiser's.
     pub learning_rate: f64,

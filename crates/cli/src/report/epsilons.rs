@@ -8,9 +8,9 @@ use super::page::{document, with_error};
 use crate::failure::Result;
 use crate::numbers::{short, short_up};
 
-/// What nobody may overlook who sees models of several epsilons.
-pub const TOGETHER: &str = "Each epsilon is that of its own models alone: whoever sees models of several is told more than either says \
-                            (in Rust, antinoise_plan::compose adds them).";
+/// The warning for readers who see models of several epsilons.
+pub const TOGETHER: &str = "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
+                            of them (in Rust, antinoise_plan::compose gives the total).";
 
 pub(super) fn html(report: &Epsilons) -> Result<String> {
     let lead = format!(

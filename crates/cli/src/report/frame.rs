@@ -33,8 +33,8 @@ pub fn document(frame: &Frame<'_>, head: &str, body: &str) -> String {
     )
 }
 
-/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for narrow ones, where
-/// text that is scaled down with its figure could not be read.
+/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for
+/// narrow ones, where text that is scaled down with its figure could not be read.
 pub type Sizes = [(u32, u32); 2];
 /// Of a figure that is as wide as the page.
 pub const WHOLE: Sizes = [(720, 240), (340, 220)];

@@ -198,7 +198,7 @@ fn privacy(report: &Report) -> String {
     format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
 }
 
-/// The square in a run's colour beside its name.
+/// The square in a run's colour next to its name.
 fn chip(index: usize) -> String {
     format!("<span class=\"chip run-{}\"></span>", index % SERIES)
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use antinoise_ledger::Ledger;
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 
-/// Writes `federated.toml` and `ledger.db` into `folder`: 6 of 8 steps were released, users were to take part 3 times at most, 3 steps
-/// apart; one did twice, 5 steps apart.
+/// Writes `federated.toml` and `ledger.db` into `folder`: 6 of 8 steps were released, users were to take part
+/// 3 times at most, 3 steps apart; one did twice, 5 steps apart.
 pub fn write_federated(folder: &Path) -> VerifiedPlan {
     let setting = Setting::Federated { min_sep: 3, max_participations: Some(3) };
     let mut request = Request::new(40, 2, Length::Steps(8), setting);

@@ -196,7 +196,8 @@ fn a_plan_takes_the_place_of_its_options() {
     }
 }
 
-/// Independent noise is told with amplification by sampling and without, and the choice is explained by both.
+/// Independent noise is listed with and without amplification by sampling, and the choice is explained by
+/// both.
 #[test]
 fn a_plan_tells_independent_noise_with_sampling_and_without() {
     for (setting, amplified) in

@@ -22,9 +22,9 @@ use report::{Report, Target};
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
 ///
-/// Few bands allow more amplification (one band is DP-SGD), many allow more correlation (as many as examples / batch
-/// size are the multi-epoch mechanism). Strategies are banded Toeplitz. Amplified batches are block-cyclic Poisson
-/// samples; the others are cyclic batches.
+/// Few bands allow more amplification (one band is DP-SGD); many bands allow more correlation (examples /
+/// batch size bands are the multi-epoch mechanism). Strategies are banded Toeplitz. Amplified batches are
+/// block-cyclic Poisson samples; the others are cyclic batches.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -54,13 +54,13 @@ pub struct Arguments {
     /// Numbers of bands, separated by commas [default: powers of 2 up to examples / batch size or 4096].
     #[arg(long, value_name = "LIST", value_parser = count, value_delimiter = ',')]
     bands: Vec<usize>,
-    /// Mechanisms to compare them with, without amplification, separated by commas (blt:4, tree, dense+x4).
+    /// Other mechanisms to compare with, without amplification, separated by commas (blt:4, tree, dense+x4).
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parsed::<StrategySpec>)]
     against: Vec<StrategySpec>,
-    /// What is released, as for `antinoise loss`.
+    /// Workload, as for `antinoise loss`.
     #[arg(long, default_value = "prefix", value_parser = workload)]
     workload: Workload,
-    /// The loss that is optimised and compared: max or rms.
+    /// Loss to minimise and compare: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
     /// Draw the losses to this SVG file.

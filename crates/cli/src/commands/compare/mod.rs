@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Numbers of steps, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true, value_parser = count)]
     steps: Vec<usize>,
-    /// The loss that is optimised and printed: max or rms.
+    /// Loss to minimise and print: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
     /// Print the total loss, sens^2 ||B||_F^2, instead.
@@ -52,15 +52,15 @@ pub struct Arguments {
     /// How the table is printed.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or one row for each strategy
-    /// if there is one number of steps.
+    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or one row for
+    /// each strategy if there is one number of steps.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     overwriting: Overwriting,
 }
 
-/// Measures every pair; a pair that cannot be made is left out and told about.
+/// Measures every pair; a pair that cannot be designed is left out, and reported.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     for &steps in &arguments.steps {

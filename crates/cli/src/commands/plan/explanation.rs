@@ -5,8 +5,8 @@ use antinoise_plan::{Candidate, Choice, Request};
 
 use crate::{output, plot};
 
-/// What the choice is worth, against the same noise in the same batches and against what could be run instead, and what was
-/// given up for a smaller state.
+/// What the choice is worth, against the same noise in the same batches and against what could be run
+/// instead, and what was given up for a smaller state.
 pub fn explanation(choice: &Choice, request: &Request) -> String {
     let sentences =
         [Some(worth(choice, request.objective)), turns(choice, request.objective), given_up(choice, request)];

@@ -25,7 +25,7 @@ use crate::progress::Progress;
 use report::Report;
 use sweep::{Sweep, Swept};
 
-/// Compare mechanisms for a setting at one privacy target, and choose the best.
+/// Compare mechanisms for a setting at one privacy target, and choose the one of smallest loss.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Number of examples, or of users in a federated setting.
     #[arg(long, value_name = "N", value_parser = count)]
     examples: usize,
-    /// Expected number of examples in a batch.
+    /// Expected number of examples in a batch (of users, in a federated setting).
     #[arg(long, value_name = "B", value_parser = count)]
     batch_size: usize,
     #[command(flatten)]
@@ -58,47 +58,50 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// How batches are formed: which privacy units take part in which step.
+    /// How batches are formed, which decides which privacy units take part in which step.
     #[arg(long, value_enum)]
     setting: SettingName,
-    /// Federated: fewest steps between two participations of a user.
+    /// Federated: minimum separation, the smallest number of steps from one participation of a user to the
+    /// next.
     #[arg(long, value_name = "B", value_parser = count)]
     min_sep: Option<usize>,
-    /// Federated: most participations of a user [default: as many as fit].
+    /// Federated: maximum number of participations of a user [default: as many as fit].
     #[arg(long, value_name = "K", value_parser = count)]
     max_participations: Option<usize>,
-    /// Model parameters, for the size of the noise's state and the spacing of the grid [default: a grid for up to
-    /// 2^30].
+    /// Number of model parameters, which decides the size of the noise's state and the spacing of the grid
+    /// [default: a grid for up to 2^30 parameters].
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
-    /// Most bytes of noise state; needs --dim.
+    /// Maximum size of the noise's state, in bytes; needs --dim.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<usize>,
-    /// Most seconds of one core for a step's noise, as estimated; needs --dim.
+    /// Maximum estimated time for the noise of one step, in seconds of one core; needs --dim.
     #[arg(long, value_name = "SECONDS", value_parser = real)]
     noise_time: Option<f64>,
-    /// How much more than the least loss is accepted for a smaller state, as a fraction; 0 chooses the least loss. States up
-    /// to 256 MiB count as equal.
+    /// Accepted loss above the smallest, as a fraction, in exchange for a smaller noise state; 0 chooses the
+    /// smallest loss. States up to 256 MiB count as equal.
     #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = real)]
     tolerance: f64,
-    /// Leave out what takes seconds to optimise or to account for: dense strategies, bands with every entry free, balls in bins.
+    /// Skip candidates that take seconds to optimise or to account for: dense strategies, banded strategies
+    /// with every entry free, balls-in-bins sampling.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     release: ReleaseOptions,
     #[command(flatten)]
     problem: ProblemOptions,
-    /// The loss that is compared: max or rms.
+    /// Loss to minimise and compare: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     objective: Objective,
-    /// Most l2 norm of one example's gradient.
+    /// Clip norm: the maximum l2 norm of one example's gradient.
     #[arg(long, value_name = "NORM", default_value = "1", value_parser = real)]
     clip_norm: f64,
-    /// Consider only this mechanism beside independent noise; may be repeated (blt:4, banded-toeplitz:16).
+    /// Consider only this mechanism (blt:4, banded-toeplitz:16), compared with independent noise; may be
+    /// repeated.
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>)]
     strategy: Vec<StrategySpec>,
-    /// Plan again for other batch sizes (with as many steps) or epsilons, from an eighth to eight times the one given, and
-    /// print the loss of each choice and the gradients to compute.
+    /// Also plan for other batch sizes (with the same number of steps) or epsilons, from an eighth to eight
+    /// times the given one, and print the loss of each choice and the number of gradients to compute.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "out")]
     sweep: Option<Sweep>,
     /// Draw loss against noise state, or the sweep, to this SVG file.
@@ -114,12 +117,14 @@ pub struct Arguments {
 /// The names of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SettingName {
-    /// Batches that are sampled, which amplifies privacy, as is best for each mechanism: Poisson sampling (for C with several
-    /// bands, data are split into as many groups, and each step samples from one, in cyclic order), balls in bins (each
-    /// example in one of N/B bins at random, once for the run), or cyclic batches where sampling gains nothing. "Batches:" of
-    /// the statement says which: they must be formed so.
+    /// Sampled batches, which amplify privacy, as is best for each mechanism: Poisson sampling (for C with b
+    /// bands, the data are split into b groups, and each step samples from one of them, in cyclic order),
+    /// balls in bins (each example in one of N/B bins at random, once for the run), or cyclic batches if
+    /// sampling gains nothing. The row "Batches" of the privacy statement says which one was chosen: batches
+    /// must be formed in that way.
     Poisson,
-    /// Poisson sampling from all examples but those of the last batches, as many as C has bands but one, which amplifies privacy more.
+    /// Poisson sampling from all examples that are not in the last b - 1 batches, for C with b bands, which
+    /// amplifies privacy more.
     BMinSep,
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
@@ -137,7 +142,7 @@ impl Arguments {
             let given = [("min_sep", self.min_sep), ("max_participations", self.max_participations)];
             if let Some((name, Some(got))) = given.into_iter().find(|(_, got)| got.is_some()) {
                 return Err(
-                    InvalidParameter::new(name, got, "left out: only --setting federated takes it").into()
+                    InvalidParameter::new(name, got, "left out: only --setting federated uses it").into()
                 );
             }
         }

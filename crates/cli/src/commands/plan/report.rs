@@ -15,7 +15,8 @@ use crate::output;
 /// What the command prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Independent noise first. The last ones may be independent noise in batches that are formed otherwise, to compare with.
+    /// Independent noise first. The last ones may be independent noise in batches that are formed otherwise,
+    /// to compare with.
     pub candidates: Vec<Row>,
     pub chosen: usize,
     pub explanation: String,
@@ -63,7 +64,7 @@ pub struct LeftOut {
 }
 
 impl Report {
-    /// What is told of a choice for the request.
+    /// The report of a choice for the request.
     pub fn new(choice: Choice, request: &Request) -> Self {
         let sampled = choice.candidates[0].is_amplified();
         let mut candidates: Vec<Row> = choice.candidates.iter().map(|c| Row::among(c, sampled)).collect();
@@ -88,7 +89,8 @@ impl Report {
     }
 }
 
-/// A candidate's name, which says so where its batches are not Poisson's and those of others are, as `sampled` says.
+/// A candidate's name, which says so where its batches are not Poisson's and those of others are, as
+/// `sampled` says.
 pub fn named(candidate: &Candidate, sampled: bool) -> String {
     let how = match candidate.schedule.scheme {
         Scheme::Unamplified { .. } if sampled => ", cyclic",
@@ -134,8 +136,8 @@ impl Row {
         Self { name: format!("{}, {how}", candidate.spec), ..Self::new(candidate) }
     }
 
-    /// What the last column says: the choice, those that none beats in loss and state, and a design that is not the best of
-    /// its class for sure.
+    /// What the last column says: the choice, those that none beats in loss and state, and a design that is
+    /// not the best of its class for sure.
     fn mark(&self, chosen: bool, has_dim: bool) -> String {
         let marks = [
             chosen.then_some("<- chosen"),

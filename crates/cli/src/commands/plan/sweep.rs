@@ -88,7 +88,8 @@ impl Sweep {
         })
     }
 
-    /// The requests of the points; batch sizes above the number of examples, or for which the steps do not fit, are left out.
+    /// The requests of the points; batch sizes above the number of examples, or for which the steps do not
+    /// fit, are left out.
     fn requests(self, request: &Request, steps: usize) -> Vec<Request> {
         let mut points: Vec<Request> = Vec::new();
         for factor in FACTORS {

@@ -8,7 +8,7 @@ use clap::Args;
 use super::status::Report;
 use crate::failure::Result;
 
-/// Go on with a release in a folder that was copied or restored.
+/// Continue a release in a folder that was copied, moved between machines, or restored from a backup.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   antinoise release init shops --keys north,south --periods 365 \\
@@ -16,10 +16,10 @@ use crate::failure::Result;
   cp -r shops moved && rm -r shops
   antinoise release adopt moved
 
-Only where the original will never be used again, and published nothing since this
-copy was made: two folders that go on with one
-release publish different data under the same noise, and the difference of what they
-publish has no noise at all.")]
+Use it only if the original will never be used again and has published nothing since
+this copy was made. If two folders continue one release, they publish different data
+under the same noise, and the difference of their figures has no noise at all. This
+cannot be detected.")]
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,

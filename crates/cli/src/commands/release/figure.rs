@@ -3,8 +3,8 @@
 use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
 use antinoise_release::{Period, Published, Query};
 
-/// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and Q after the last period; of k-means, its
-/// centres.
+/// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and
+/// Q after the last period; of k-means, its centres.
 pub fn chart(query: &str, published: &[Published]) -> Chart {
     let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
     if let Ok(Query::Kmeans { axes, .. }) = query.parse() {

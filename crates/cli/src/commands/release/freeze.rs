@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 
-/// Count the events of a period, within the bounds of the release, once and for all.
+/// Count the events of a period, within the bounds of the release; a frozen period cannot be changed.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -39,40 +39,43 @@ A user is a name, or a whole number however it is written: 7, 7.0 and 7e0 are on
 fractions, and numbers with a point or an exponent from 2^53 on, are refused. Names that
 differ only in case, spaces or Unicode form are users of their own, and warned of.
 
-What is printed is exact, and not private: it is for whoever runs the release."
+What is printed is exact and not private: it is only for the operator of the release."
 )]
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,
-    /// The period, or several, each a pass over the events.
+    /// The period. Several are frozen in their order, each with one pass over the events.
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
-    /// CSV with a header, one JSON object a line (.jsonl, .ndjson), or Parquet (.parquet); - for standard input, which cannot be Parquet.
+    /// File of events: CSV with a header, one JSON object per line (.jsonl, .ndjson), or Parquet
+    /// (.parquet); - for standard input, which cannot be Parquet.
     #[arg(long, value_name = "FILE", required_unless_present = "counts")]
     events: Option<PathBuf>,
-    /// Instead of events, counts that were bounded and made elsewhere: CSV with the columns key and count; - for standard input. That no
-    /// user is in them more often than the release says is then your word, and the statement says so.
+    /// Instead of events, counts that were computed elsewhere: CSV with the columns key and count; - for
+    /// standard input. You vouch for it that no user is in them more often than the release allows, and the
+    /// privacy statement says so.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown"])]
     counts: Option<PathBuf>,
-    /// How the events are written [default: by the file's name, else csv].
+    /// Format of the events [default: by the file's name, else csv].
     #[arg(long, value_enum)]
     format: Option<FormatName>,
     /// Column of the time.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     time: Option<String>,
-    /// Column of the user; needed where users are protected.
+    /// Column of the user; required if users are the privacy unit.
     #[arg(long, value_name = "COL")]
     user: Option<String>,
     /// Column of the key.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     key: Option<String>,
-    /// Column of the value; needed for all queries but counts, window, decay and kmeans, which names its columns itself.
+    /// Column of the value; required by all queries except counts, window, decay and kmeans (which names its
+    /// columns).
     #[arg(long, value_name = "COL")]
     value: Option<String>,
-    /// What is done with rows of a time before the period.
+    /// What to do with rows whose time is before the period.
     #[arg(long, value_enum, default_value = "leave")]
     late: LateName,
-    /// What is done with rows whose key is none of the release's.
+    /// What to do with rows whose key is not a key of the release.
     #[arg(long, value_enum, default_value = "refuse")]
     unknown: UnknownName,
 }
@@ -81,17 +84,18 @@ pub struct Arguments {
 enum FormatName {
     /// Comma-separated, with a header.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// Parquet; read by a program built with the feature parquet.
+    /// Parquet (if built with the feature parquet).
     Parquet,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LateName {
-    /// Leave them out, and tell how many there were.
+    /// Leave them out, and report their number.
     Leave,
-    /// Count them in this period. Give each row once: one that is given again, for another period, is counted again.
+    /// Count them in this period. Submit each row once: a row that is submitted again for another period is
+    /// counted again.
     Next,
     /// Refuse the file.
     Refuse,
@@ -101,7 +105,7 @@ enum LateName {
 enum UnknownName {
     /// Refuse the file.
     Refuse,
-    /// Leave them out, and tell how many there were.
+    /// Leave them out, and report their number.
     Leave,
 }
 

@@ -10,7 +10,7 @@ use super::status::Report;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// Begin a release: choose its mechanism, take a key, and write both into a folder.
+/// Begin a release: choose its mechanism, draw a secret key, and write both into a new folder.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -32,59 +32,61 @@ use crate::numbers::{count, real};
   antinoise release init ever --keys north,south --periods open \\
       --epsilon 1 --delta 1e-6 --unit user --max-periods 60
 
-Keys are public: they are the same whatever the data are. With --unit user, at most
-MAX_ROWS rows of a user are counted in a period (--keep says which), and a user is
-counted in at most MAX_PERIODS periods; all of it is protected together. With --unit
-event, each row is protected by itself.
+Keys are public: they must not depend on the data. With --unit user, at most MAX_ROWS
+rows of a user are counted in a period (--keep says which), and a user is counted in at
+most MAX_PERIODS periods; (epsilon, delta) protects all of these rows together. With
+--unit event, it protects each row.
 
-Queries that count (counts, window, decay) share their noisy increments, with the
-number that a mean divides by; so do histogram, cdf, quantiles and range of the same
-edges, and kmeans of any K whose columns, ranges and cells are the same. Otherwise
-each further kind has its share of the budget: of Q kinds with equal weights, each has
-sqrt(Q) times the noise that it would have alone. A mean is of two kinds: counts, and
-its own. The columns of kmeans are read from the events by the names in the query."
+Some queries share their noise, at no further cost: counts, window, decay and the number
+that a mean divides by; histogram, cdf, quantiles and range of the same edges; kmeans of
+any K with the same columns, ranges and cells. Each further group of queries takes a
+share of the budget: with Q groups of equal weight, each has sqrt(Q) times the noise of
+a release with only that group. A mean belongs to two groups: counts, and its own. The
+columns of kmeans are read from the events by the names in the query."
 )]
 pub struct Arguments {
-    /// Folder of the release, which is made.
+    /// Folder of the release, which must not exist yet.
     dir: PathBuf,
-    /// The public categories: a file with one a line, or a list with commas.
+    /// Public categories that figures are published for: a file with one per line, or a list separated by
+    /// commas.
     #[arg(long, value_name = "FILE|LIST")]
     keys: String,
-    /// The most periods that are ever published; or open, for a release without an end, whose first figures are less accurate.
+    /// Maximum number of periods that will be published; or open, for a release without an end, whose first
+    /// figures are less accurate.
     #[arg(long, value_name = "N|open", value_parser = periods)]
     periods: Periods,
-    /// Privacy of all periods together.
+    /// Target epsilon of all periods and queries together.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
-    /// The same.
+    /// Target delta of all periods and queries together.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// Whose data are protected: user or event.
+    /// Privacy unit: user (all counted rows of a user are protected together) or event (each row).
     #[arg(long, default_value = "user")]
     unit: Unit,
-    /// The most periods in which a user is counted [default: 1 for events].
+    /// Maximum number of periods in which a user is counted [default: 1 for events].
     #[arg(long, value_name = "K", value_parser = count, required_if_eq("unit", "user"))]
     max_periods: Option<usize>,
-    /// The most rows of a user that are counted in a period.
+    /// Maximum number of rows of a user that are counted in a period.
     #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
     max_rows: usize,
-    /// Which rows of a user are counted in a period that has more: the first ones, or a random sample (first or sample).
+    /// Which rows of a user to count if a period has more than MAX_ROWS: first, or sample (a random sample).
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
-    /// What is published of each key, several times if several are: counts, sum:LO,HI, mean:LO,HI, window:W, decay:G,
-    /// histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or kmeans:K@COLUMN:LO,HI,CELLS@... (one to three columns)
-    /// [default: counts].
+    /// Query that is published for each key; may be repeated: counts, sum:LO,HI, mean:LO,HI, window:W,
+    /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or
+    /// kmeans:K@COLUMN:LO,HI,CELLS@... with one to three columns [default: counts].
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
-    /// The weights of the queries, in their order: twice the weight, half the noise [default: 1 each].
+    /// Weights of the queries, in their order: twice the weight gives half the noise [default: 1 each].
     #[arg(long, value_name = "W,W,...", value_delimiter = ',', value_parser = real)]
     weights: Vec<f64>,
-    /// Raise negative figures of what cannot be negative to 0. Of a count that is 0, this adds 0.4 standard deviations
-    /// on average.
+    /// Replace negative figures of quantities that cannot be negative by 0. For a true count of 0, this adds
+    /// 0.4 standard deviations on average.
     #[arg(long)]
     non_negative: bool,
-    /// Raise figures of what cannot fall to the largest of before. They are then above the truth on average, by up to
-    /// a few standard deviations over many periods in which nothing happens.
+    /// Replace figures of running counts by their running maximum, so that they never fall. They are then
+    /// above the truth on average, by up to a few standard deviations after many periods without events.
     #[arg(long)]
     monotone: bool,
 }

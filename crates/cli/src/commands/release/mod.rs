@@ -17,8 +17,8 @@ use crate::output;
 
 /// Publish private counts, sums, means, histograms, quantiles and clusters over a stream, period by period.
 ///
-/// One (epsilon, delta) covers all periods together. Noise is correlated: each period cancels part of the noise of the
-/// periods before, so that running counts stay accurate.
+/// One (epsilon, delta) covers all periods together. The noise is correlated: each period cancels part of the
+/// noise of earlier periods, so that running counts stay accurate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   antinoise release init visits --keys north,south --periods 52 \\

@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::numbers::short;
 use crate::output;
 
-/// Publish every period that was frozen: the figures of each key, with their 95% intervals.
+/// Publish every frozen period: the figures of each key, with their 95% intervals.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   printf 'time,user,shop\\n2026-03-01,ada,north\\n' > day.csv
@@ -21,9 +21,9 @@ use crate::output;
       --time time --user user --key shop
   antinoise release publish shops
 
-A period's figures are made once. A publication that is killed is made again with the
+A period's figures are computed once: if a publication is killed, the next one gives the
 same figures. They are added to the table published of DIR/release.db. After the last
-period, the secret is wiped.")]
+period, the secret is overwritten and deleted.")]
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,

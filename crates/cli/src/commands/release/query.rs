@@ -22,8 +22,8 @@ use crate::output;
   antinoise release query shops \\
       'SELECT key, value FROM published ORDER BY value DESC'
 
-It runs on a copy of that table in memory: nothing else of DIR/release.db is in its
-reach.")]
+It runs on a copy of that table in memory, and cannot read anything else in
+DIR/release.db.")]
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,
@@ -38,7 +38,7 @@ pub struct Report {
     rows: Vec<Map<String, Value>>,
 }
 
-/// Runs the statement.
+/// Runs the SELECT.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let answer = antinoise_release::query(&arguments.dir, &arguments.sql)?;
     let named = |row: Vec<Value>| answer.columns.iter().cloned().zip(row).collect();

@@ -12,7 +12,7 @@ use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
 use crate::plot;
 
-/// Write a page of what was published, with its curves and their 95% intervals.
+/// Write an HTML page of everything published, with curves and their 95% intervals.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   printf 'time,user,shop\\n2026-03-01,ada,north\\n' > day.csv
@@ -28,7 +28,7 @@ pub struct Arguments {
     /// HTML file to write; it needs no network.
     #[arg(long, value_name = "FILE.html")]
     out: PathBuf,
-    /// Write the curves alone, as SVG.
+    /// Also write only the curves, as SVG.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::numbers::{short, short_up};
 
-/// Print what a release promises and how far it is.
+/// Print the progress of a release, its errors and its privacy statement.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   antinoise release init shops --keys north,south --periods 365 \\

@@ -71,8 +71,8 @@ pub fn audits(
             }
         };
         if (found.canaries, found.epsilon_stated.to_bits()) != (canaries, stated.to_bits()) {
-            let must_be = "of this run: remove the file to make it anew";
-            return Err(InvalidParameter::new("audit in the folder", "another", must_be).into());
+            let must_be = "of this run's canaries and epsilon: remove its file to repeat the audit";
+            return Err(InvalidParameter::new("audit in the folder", "of another run", must_be).into());
         }
         let OneRunReport { canaries, epsilon_lower, epsilon_stated, alpha, .. } = found;
         Ok(Some(Audited { canaries, epsilon_lower, epsilon_stated, alpha }))
@@ -92,7 +92,8 @@ fn audit(
     trained_with_canaries(setup, model, (key, id), (Canary::Gradient, canaries, ALPHA))
 }
 
-/// What one training of `setup` tells of so many canaries, at most alpha the probability that its bound is above the truth.
+/// Trains `setup` once with canaries and bounds epsilon from below; the bound is wrong with probability at
+/// most alpha.
 pub fn trained_with_canaries(
     setup: Setup,
     model: &Model,

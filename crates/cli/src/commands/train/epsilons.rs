@@ -171,8 +171,8 @@ impl Epsilons {
         }
     }
 
-    /// What a row is called in a figure over all epsilons: its mechanism if it is there at each of them; else, being what was
-    /// chosen at each, so.
+    /// What a row is called in a figure over all epsilons: its mechanism if it is there at each of them;
+    /// else, being what was chosen at each, so.
     fn series(&self, row: &Row) -> String {
         let names = |of: &Compared| of.report.runs.iter().any(|other| other.mechanism == row.mechanism);
         if row.baseline.is_some() || self.epsilons.iter().all(names) {

@@ -1,4 +1,4 @@
-//! The folder of a training run: what is needed to go on with it, and what came out.
+//! The folder of a training run: the files that resuming needs, and the results.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,8 @@ const REFERENCES: &str = "without-privacy";
 const AUDITS: &str = "audits";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
-/// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this lives.
+/// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this
+/// lives.
 pub struct Folder {
     path: PathBuf,
     /// What `--resume` is to name: this folder, or the one that it is a part of.
@@ -53,8 +54,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Models and checkpoints without a run may have been released: with new ones beside them, their number would be
-    /// untrue.
+    /// Refuses a folder with models and checkpoints but without a run: they may have been published, and with
+    /// new ones next to them the stated number of models would be untrue.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
         if is_of_a_run(path) {
             return Err(has_a_run(path));
@@ -123,8 +124,8 @@ impl Folder {
         let (first, rest) = text.split_at(text.find('\n').map_or(0, |end| end + 1));
         if first != seal(rest) {
             return Err(refused(
-                &"its first line is not the seal of the rest: it was altered, and would say of the \
-                                 models that were trained what is not so",
+                &"it was modified, since the checksum in its first line does not match: what it states may not \
+                                 hold for the trained models",
             ));
         }
         let study: Study = toml::from_str(rest).map_err(|error| refused(&error))?;
@@ -237,8 +238,7 @@ pub fn is_of_a_run(path: &Path) -> bool {
 /// Refuses to begin where a run was begun.
 pub fn has_a_run(path: &Path) -> Failure {
     Failure::input(format!(
-        "out is {path} but must be a folder without a run: go on with its run by --resume {path}, or name \
-         another folder",
+        "out: {path} already holds a run. Resume it with --resume {path}, or name another folder",
         path = path.display()
     ))
 }

@@ -1,4 +1,4 @@
-//! Lines of JSON while a run goes on.
+//! Metrics: one line of JSON for each step of a running training.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -23,7 +23,8 @@ struct Line {
     run: String,
     /// Steps done.
     step: usize,
-    /// Mean over the step's batch, without noise: of private data, and not covered by the statement; null of an empty batch.
+    /// Mean over the step's batch, without noise: of private data, and not covered by the statement; null of
+    /// an empty batch.
     loss: Option<f64>,
     /// Share of the batch that was clipped: not covered either.
     clipped_share: Option<f64>,
@@ -38,12 +39,13 @@ struct Line {
 }
 
 impl Metrics {
-    /// Opens the file at `path`. A new study wants one that is absent or empty; a resumed one goes on in it.
+    /// Opens the file at `path`. For a new study it must be absent or empty; a resumed study appends to it.
     pub fn open(path: &Path, resumed: bool) -> Result<Self> {
         // A pipe would be waited for until somebody reads it.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(Failure::input(format!(
-                "metrics is {} but must be a regular file, or absent: a pipe, a device or a folder cannot be gone on with",
+                "metrics is {} but must be a regular file, or absent: a resumed run could not append to a pipe, a device \
+                 or a folder",
                 path.display()
             )));
         }
@@ -57,7 +59,7 @@ impl Metrics {
         Ok(Self { path: path.to_owned(), file: Mutex::new(write(path, &lines)?) })
     }
 
-    /// Drops what was told of steps of `run` beyond `step`: they are done again.
+    /// Deletes the records of `run` after `step`: those steps will be repeated.
     pub fn resume(&self, run: &str, step: usize) -> Result<()> {
         let mut lines = read(&self.path)?;
         let before = lines.len();

@@ -9,35 +9,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::numbers::{count, real};
 
-/// What follows from a noisy gradient.
+/// How a model learns from noisy gradients.
 #[derive(Debug, Clone, Args)]
 pub struct OptimizerOptions {
-    /// What follows from a noisy gradient.
+    /// Optimizer that is given the noisy gradients.
     #[arg(long = "optimizer", value_enum, default_value = "sgd", conflicts_with = "resume")]
     name: OptimizerName,
     /// Momentum of sgd and nesterov [default: 0.9].
     #[arg(long, value_name = "BETA", value_parser = real, conflicts_with = "resume")]
     momentum: Option<f64>,
-    /// Where adam's second moments come from, and what of them clipping knows [default: released].
+    /// How adam estimates second moments, and whether clipping uses them [default: released].
     #[arg(long, value_enum, conflicts_with = "resume")]
     second_moment: Option<SecondMoment>,
-    /// With scaled and joint second moments: what is added to their roots, in units of their root mean square [default: 1].
+    /// With scaled and joint second moments: the number that is added to their square roots, in units of
+    /// their root mean square [default: 1].
     #[arg(long, value_name = "D", value_parser = real, conflicts_with = "resume")]
     damping: Option<f64>,
-    /// How far parameters may be from their start, in l2 norm, with ftrl.
+    /// With ftrl: the maximum l2 distance of the parameters from their start.
     #[arg(long, value_name = "R", required_if_eq("name", "ftrl"), value_parser = real, conflicts_with = "resume")]
     radius: Option<f64>,
-    /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]. LAST is the last step's
-    /// share of it, SHARE how many of the steps are the cooldown.
+    /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]. LAST is
+    /// the rate of the last step as a fraction of the full one, SHARE the fraction of steps in the cooldown.
     #[arg(long, default_value = "constant", value_parser = Decay::from_str, conflicts_with = "resume")]
     schedule: Decay,
-    /// Steps over which the learning rate rises to the full one.
+    /// Number of first steps over which the learning rate rises to the full one.
     #[arg(long, value_name = "N", default_value = "0", value_parser = count, conflicts_with = "resume")]
     warm_up: usize,
-    /// What parameters shrink by at each step, in learning rates: decoupled weight decay (AdamW).
+    /// Decoupled weight decay, as in AdamW: each step shrinks parameters by LAMBDA times the learning rate.
     #[arg(long, value_name = "LAMBDA", default_value = "0", value_parser = real, conflicts_with = "resume")]
     weight_decay: f64,
-    /// A noisy mean gradient with an entry beyond this counts as 0, which costs no privacy [default: none does].
+    /// Skip the update of a step whose noisy mean gradient has an entry larger than this in absolute value.
+    /// This costs no privacy [default: no step is skipped].
     #[arg(long, value_name = "BOUND", value_parser = real)]
     pub zero_beyond: Option<f64>,
 }
@@ -49,7 +51,7 @@ enum OptimizerName {
     Sgd,
     /// The same with Nesterov's momentum.
     Nesterov,
-    /// Follow the regularized leader: as sgd without momentum, kept within --radius of the start.
+    /// Follow the regularized leader: sgd without momentum, within --radius of the start.
     Ftrl,
     /// Adam; with --weight-decay it is AdamW.
     Adam,
@@ -58,16 +60,17 @@ enum OptimizerName {
 /// Where Adam's second moments come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SecondMoment {
-    /// Squares of the noisy mean gradients, which have the noise's squares in them.
+    /// From squares of the noisy mean gradients, which include squares of the noise.
     Released,
-    /// The same, and every gradient is divided by the roots of those so far before it is clipped: scale-then-privatize.
+    /// As released, and every gradient is divided by the square roots of the current second moments before it
+    /// is clipped: scale-then-privatize.
     Scaled,
-    /// Noisy means of the squares of gradients, released beside them from the same budget: joint moment estimation. Noise grows
-    /// by 12%.
+    /// From noisy means of squared gradients, released together with the gradients under the same budget:
+    /// joint moment estimation. Noise grows by 12%.
     Joint,
 }
 
-/// How long squares are beside gradients in joint releases.
+/// The norm of squares relative to that of gradients in joint releases.
 const RATIO: f64 = 0.5;
 
 /// What the recipes of several learning rates share.
@@ -80,7 +83,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Whether a recipe is its rule alone.
+    /// Whether a recipe is only its rule.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -123,7 +126,7 @@ impl OptimizerOptions {
         }
     }
 
-    /// Refuses an option that the optimizer would not heed.
+    /// Refuses an option that the optimizer would ignore.
     pub fn check(&self) -> Result<(), InvalidParameter> {
         if self.second_moment.is_some() && !self.is_adam() {
             let must_be = "left out without --optimizer adam";

@@ -19,9 +19,9 @@ use crate::numbers::{count, real};
 
 /// Train a model with private gradients, and compare mechanisms at the same privacy.
 ///
-/// Without options: a model of the embedded handwritten digits, once with DP-SGD (independent noise, every example
-/// sampled anew at each step) and once with the mechanism of least loss in the batches that suit it best, at the same
-/// (epsilon, delta); once without privacy; and a report to look at.
+/// Without options, trains a small network on the embedded handwritten digits three times: with DP-SGD
+/// (independent noise, every step samples its batch), with the mechanism of smallest loss in the batches that
+/// suit it best, at the same (epsilon, delta), and without privacy. A report compares the three.
 #[derive(Debug, Clone, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -33,49 +33,49 @@ use crate::numbers::{count, real};
   antinoise train --data idx:images --batch-size 50 --epochs 1 --out cnn
   antinoise train --model logistic --mechanism blt:2 --epsilon 1,4 \\
       --out epsilons
-
-  antinoise train --data csv:flights.csv --label late=no,yes \
-      --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \
+  antinoise train --data csv:flights.csv --label late=no,yes \\
+      --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \\
       --epsilon 1 --epochs 1 --setting single --out flights
 
-images is a folder with four files in the format of MNIST. --data fashion-mnist reads 60,000 images
-(apt install dataset-fashion-mnist); its comparison takes some ten minutes."
+images is a folder with four files in the format of MNIST. --data fashion-mnist reads
+60,000 images (apt install dataset-fashion-mnist); its comparison takes about ten minutes."
 )]
 pub struct Arguments {
-    /// digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (MNIST-format files), images:DIR (train/CLASS/*.png and
-    /// test/CLASS/*.png), csv:PATH (a table with a first line of names) or parquet:PATH (by a program built with the feature
-    /// parquet); files of bytes and CSV may be gzipped.
+    /// The data: digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (files in the format of MNIST),
+    /// images:DIR (train/CLASS/*.png and test/CLASS/*.png), csv:PATH (a table whose first line names the
+    /// columns) or parquet:PATH (if built with the feature parquet). MNIST and CSV files may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]
     pub table: TableOptions,
-    /// What is trained [default: mlp for digits, logistic for tables, cnn for the rest].
+    /// Model to train [default: mlp for digits, logistic for tables, cnn for images].
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
     pub plan: Option<PathBuf>,
-    /// Target epsilon of one model, or several (what --released-models covers together costs more, which is told): the comparison is made at each, in a folder of its own, and accuracy is shown against
-    /// epsilon [default: 4].
+    /// Target epsilon of one model. With several values, separated by commas, the comparison is repeated for
+    /// each, in subfolders, and accuracy is plotted against epsilon. With --released-models, the epsilon of
+    /// all released models together is larger, and is reported [default: 4].
     #[arg(long, value_name = "E", value_delimiter = ',', value_parser = real)]
     pub epsilon: Vec<f64>,
     /// Target delta [default: 1e-5].
     #[arg(long, value_name = "D", value_parser = real)]
     pub delta: Option<f64>,
-    /// Passes over the data [default: 20 for digits, 4 for the rest].
+    /// Passes over the data [default: 20 for digits, 4 for other data].
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "steps")]
     pub epochs: Option<usize>,
     /// Steps, instead of epochs.
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: Option<usize>,
-    /// Expected number of examples in a batch [default: 96 for digits, 500 for the rest].
+    /// Expected number of examples in a batch [default: 96 for digits, 500 for other data].
     #[arg(long, value_name = "B", value_parser = count)]
     pub batch_size: Option<usize>,
     /// How batches are formed.
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "resume")]
     pub setting: TrainSetting,
-    /// auto compares DP-SGD and the setting's independent noise with the mechanism of least loss; or one mechanism:
-    /// identity, blt:4, banded-toeplitz:16, ... May be repeated.
+    /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... May be repeated. auto compares
+    /// DP-SGD, independent noise in the setting's batches, and the mechanism of smallest loss.
     #[arg(long, visible_alias = "strategy", default_value = "auto", conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
@@ -83,51 +83,52 @@ pub struct Arguments {
     pub objective: Objective,
     #[command(flatten)]
     pub release: ReleaseOptions,
-    /// What the mechanism is designed for, as for `antinoise loss` [default: what the optimizer's weight decay and
-    /// schedule make of the noise; momentum is left out, since a strategy that counts on it trains worse models].
+    /// Workload that the mechanism is designed for, as for `antinoise loss` [default: that of the optimizer's
+    /// weight decay and schedule, without momentum, because designing for momentum trains worse models].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
     /// Which datasets the sensitivity compares: zero-out or replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>, conflicts_with = "resume")]
     pub adjacency: Adjacency,
-    /// Most l2 norm of one example's gradient [default: 1].
+    /// Clip norm: the maximum l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
-    /// Learning rate, or several: each mechanism keeps its best [default: three, by model, and further ones while the best
-    /// of a mechanism is the least or the largest, and no repeats of one that is far behind; exactly the three with
-    /// --released-models all].
+    /// Learning rate, or several separated by commas: each mechanism keeps the best of its own [default:
+    /// three that depend on the model; if a mechanism's best is the smallest or the largest, further ones are
+    /// tried, and rates that are far behind are not repeated; with --released-models all, exactly the three].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
     pub optimizer: OptimizerOptions,
-    /// Runs with different keys that a result is averaged over.
+    /// Number of runs, each with its own key, that every result is averaged over.
     #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
     pub repeats: usize,
-    /// How many of the models others will see: epsilon then covers so many of each mechanism. With all it covers every
-    /// model that is trained, and so the choice of the best among them; with several --epsilon, those of one [default: 1].
+    /// Number of models of each mechanism that will be published: the stated epsilon covers them together.
+    /// With all, it covers every trained model, and so the choice of the best. With several --epsilon, it
+    /// covers the models of one epsilon only [default: 1].
     #[arg(long, value_name = "R|all")]
     pub released_models: Option<Released>,
-    /// Train without clipping and noise too, to compare with. NOT PRIVATE: what comes of it is for the eyes of whoever may
-    /// see the data [default: only for digits and fashion-mnist without a folder, which are public].
+    /// Also train a baseline without clipping and noise. NOT PRIVATE: do not show its results to anyone who
+    /// may not see the data [default: only for digits and fashion-mnist without a folder, which are public].
     #[arg(long)]
     pub without_noise: bool,
-    /// Train each mechanism once more with M canaries, of which half take part, and guess which: what is right about the
-    /// guesses shows a lower bound on epsilon, beside the one that is stated. It is found from gradients without noise: no
-    /// privacy statement covers it.
+    /// Train each mechanism once more with M canaries, half of which take part, and guess which: correct
+    /// guesses give a lower bound on epsilon, reported next to the stated one. The bound depends on gradients
+    /// without noise, and no privacy statement covers it.
     #[arg(long, value_name = "M", value_parser = count)]
     pub audit: Option<usize>,
-    /// Make the noise from this number so that a run can be repeated. NOT PRIVATE: whoever knows the number can
-    /// take the noise away. For experiments on public data only.
+    /// Derive all noise from this number, so that a run can be repeated. NOT PRIVATE: anyone who knows the
+    /// number can subtract the noise. For experiments on public data only.
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
     /// Folder for the report, the plans, the models and the checkpoints.
     #[arg(long, value_name = "DIR", default_value = "antinoise-run", conflicts_with = "resume")]
     pub out: PathBuf,
-    /// Write a line of JSON a step into this file while runs go on; with --resume it is gone on with. Its losses are those of
-    /// private examples, and no privacy statement covers them.
+    /// Append one line of JSON per step to this file; with --resume, continue it. It contains losses of
+    /// private examples, which no privacy statement covers.
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-    /// Go on with the run in this folder, which was stopped or killed; of a finished one, tell the results again.
+    /// Resume the run in this folder that was stopped or killed; if it is finished, print its results again.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 }
@@ -147,14 +148,16 @@ pub enum ModelName {
 /// The settings in which this command can form batches itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrainSetting {
-    /// Cyclic or sampled, whichever gives a mechanism the least loss.
+    /// Cyclic or sampled batches, whichever give a mechanism the smaller loss.
     Auto,
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic,
-    /// Sampled, as is best for the mechanism: Poisson sampling (with several bands, from one group of examples after the
-    /// other), or balls in bins (each example in one of N/B bins at random, once for the run).
+    /// Sampled batches, as is best for the mechanism: Poisson sampling (for C with several bands, from groups
+    /// of examples that take turns), or balls in bins (each example in one of N/B bins at random, once for
+    /// the run).
     Poisson,
-    /// Poisson sampling of all examples but those of the last batches, as many as the mechanism has bands but one.
+    /// Poisson sampling from all examples that are not in the last b - 1 batches, for a mechanism with b
+    /// bands.
     BMinSep,
     /// Each example at most once, in batches of shuffled data.
     Single,
@@ -235,8 +238,8 @@ impl Arguments {
         Ok(Request { workload, ..request })
     }
 
-    /// The linear map from noisy gradients to models, that of the middle learning rate where weight decay makes it
-    /// depend on it.
+    /// The linear map from noisy gradients to models, that of the middle learning rate where weight decay
+    /// makes it depend on it.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());
@@ -286,7 +289,7 @@ impl Arguments {
         let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
         match given.or_else(|| self.table.given()) {
             Some(name) => {
-                let must_be = "left out with --resume: the folder says how its run goes on";
+                let must_be = "left out with --resume: a resumed run keeps the options it was started with";
                 Err(InvalidParameter::new(name, "given", must_be).into())
             }
             None => Ok(()),

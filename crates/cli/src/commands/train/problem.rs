@@ -14,8 +14,8 @@ use super::options::{Arguments, ModelName, TrainSetting};
 use super::table::{Table, table_file};
 use crate::failure::Result;
 
-/// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of least loss; or
-/// the mechanisms that are named.
+/// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of
+/// least loss; or the mechanisms that are named.
 pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<NamedPlan>> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
@@ -93,7 +93,7 @@ impl Tried<'_> {
         if self.choice.candidates[0].is_amplified() { Ok(None) } else { self.candidate(0).map(Some) }
     }
 
-    /// Independent noise that sampling amplifies, in this setting or beside it.
+    /// Independent noise with amplification by sampling: of this setting, or as a reference to it.
     fn dp_sgd(&self) -> Option<Result<NamedPlan>> {
         if self.choice.candidates[0].is_amplified() {
             return Some(self.candidate(0));

@@ -12,7 +12,7 @@ use crate::failure::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Released {
-    /// So many of each mechanism, chosen without a look at the data.
+    /// This number of models of each mechanism, chosen without looking at the data.
     Some(usize),
     /// Every model that is trained, whereby any choice among them is covered too.
     All,

@@ -62,8 +62,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// The difference to another row, repeat by repeat: they share the seed's number or nothing, but always the model and
-    /// the data.
+    /// The difference to another row, repeat by repeat: they share the seed's number or nothing, but always
+    /// the model and the data.
     fn compared_with(&self, other: &Self) -> String {
         let differences: Vec<f64> =
             self.test_accuracies.iter().zip(&other.test_accuracies).map(|(x, y)| 100.0 * (x - y)).collect();
@@ -160,10 +160,13 @@ impl fmt::Display for Report {
             row.audit.as_ref().map_or(Ok(()), |audit| writeln!(f, "{}", audit.sentence(&row.mechanism)))?;
         }
         if self.runs.iter().any(|row| row.insecure_seed) {
-            writeln!(f, "The noise came from a seed: whoever knows it can remove it. Not for private data.")?;
+            writeln!(
+                f,
+                "The noise came from a seed: anyone who knows it can subtract the noise. Not for private data."
+            )?;
         }
         if self.runs.iter().any(|row| row.epsilon.is_infinite()) {
-            writeln!(f, "\"{WITHOUT_NOISE}\" is not private: for whoever may see the data.")?;
+            writeln!(f, "\"{WITHOUT_NOISE}\" is not private: only for readers who may see the data.")?;
         }
         let private = self.runs.iter().filter(|row| row.epsilon.is_finite());
         let trained: usize = private.map(|row| row.models_trained).sum();

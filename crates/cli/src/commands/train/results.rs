@@ -69,8 +69,8 @@ pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
 }
 
-/// The learning rate of the highest mean accuracy among those that were run most often, and the mean at each, of runs by
-/// learning rate and accuracy.
+/// The learning rate of the highest mean accuracy among those that were run most often, and the mean at each,
+/// of runs by learning rate and accuracy.
 pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
     let rates = by_rate(runs);
     let most = rates.iter().map(|rate| rate.runs).max();
@@ -99,7 +99,8 @@ pub fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
     rates.into_iter().map(of).collect()
 }
 
-/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of several.
+/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of
+/// several.
 pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
     let (best, means) = best_rate(runs);
     match (means.first()?.0, means.last()?.0) {

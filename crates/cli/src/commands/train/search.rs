@@ -18,9 +18,10 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Calls `run`, which gives the accuracy of a repeat at a learning rate. Rates that are far behind after their first run are
-    /// not repeated, unless all are. While the best is the least or the largest, one further out is tried, if `further` allows
-    /// it after so many rates. All is a function of the accuracies, so that what was stopped finds its way again.
+    /// Calls `run`, which gives the accuracy of a repeat at a learning rate. Rates that are far behind after
+    /// their first run are not repeated, unless all are. While the best is the least or the largest, one
+    /// further out is tried, if `further` allows it after this number of rates. Everything follows from the
+    /// accuracies, so a stopped search can be resumed.
     ///
     /// Gives learning rate and accuracy of each run, and how many rates there were.
     pub fn all<E>(
@@ -50,8 +51,8 @@ impl Search<'_> {
         }
     }
 
-    /// A learning rate that was run less than `repeats` times and may be the best: the best so far, or one that is behind it by
-    /// no more than four standard deviations of an accuracy on so many tests.
+    /// A learning rate that was run less than `repeats` times and may be the best: the best so far, or one
+    /// that is behind it by at most four standard deviations of an accuracy on this number of test examples.
     fn may_be_best(&self, runs: &[(f64, f64)]) -> Option<f64> {
         let rates = by_rate(runs);
         let best = rates.iter().find(|of| of.rate == best_rate(runs).0)?;

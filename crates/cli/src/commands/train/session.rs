@@ -18,7 +18,7 @@ use crate::signals::Stop;
 pub struct Session {
     pub study: Study,
     pub folder: Folder,
-    /// Lines while it goes on, where they are wanted.
+    /// The file of metrics, if one is wanted.
     pub metrics: Option<Metrics>,
 }
 

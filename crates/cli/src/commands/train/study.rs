@@ -42,17 +42,17 @@ pub struct Study {
     released: Released,
     /// One a learning rate that every mechanism is trained at.
     rules: Vec<Rule>,
-    /// What the recipes of all rules share; folders of before know none.
+    /// The options that the recipes of all rules share; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Around::is_none")]
     around: Around,
     /// Whether further learning rates are tried while a best one is the least or the largest.
     widens: bool,
     /// Whether the same is trained without clipping and noise.
     without_noise: bool,
-    /// Canaries of an audit of each mechanism, if one is wanted; folders of before know none.
+    /// The number of canaries of an audit of each mechanism; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     audit: Option<usize>,
-    /// Other epsilons at which models of the same data are trained, in folders beside this one.
+    /// Other epsilons at which models of the same data are trained, in folders next to this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     beside: Vec<f64>,
     plans: Vec<NamedPlan>,
@@ -77,7 +77,7 @@ impl Study {
             released: arguments.released_models.unwrap_or_default(),
             rules,
             around: arguments.optimizer.around(),
-            // Who releases all models has accounted for so many.
+            // If all models are released, their number was accounted for and must not grow.
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
@@ -164,7 +164,8 @@ impl Study {
 
     /// Lets the statements cover other models.
     ///
-    /// Not all of those whose number results have decided: a statement that covers every choice must not depend on one.
+    /// Not all of those whose number results have decided: a statement that covers every choice must not
+    /// depend on one.
     pub fn release(&mut self, released: Released) -> Result<()> {
         if self.widens && released == Released::All {
             let must_be =
@@ -207,7 +208,8 @@ impl Study {
         self.beside = epsilons;
     }
 
-    /// What is trained on the same data and not covered by this study's statements: a sentence without its full stop.
+    /// What is trained on the same data and not covered by this study's statements: a sentence without its
+    /// full stop.
     pub fn uncovered(&self) -> Option<String> {
         let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
         let beside =
@@ -220,7 +222,7 @@ impl Study {
         .into_iter()
         .flatten()
         .collect();
-        (!found.is_empty()).then(|| format!("Not covered, and of the same data: {}", found.join("; ")))
+        (!found.is_empty()).then(|| format!("Not covered, though from the same data: {}", found.join("; ")))
     }
 
     /// The rule of a learning rate.
@@ -228,7 +230,7 @@ impl Study {
         self.rules[0].with_learning_rate(learning_rate)
     }
 
-    /// Whether a learning rate that results ask for may be tried after so many others.
+    /// Whether a learning rate that results ask for may be tried after `tried` others.
     pub fn may_try(&self, learning_rate: f64, tried: usize) -> bool {
         let rule = self.rule(learning_rate);
         // A rate that weight decay does not go with is no further one.

@@ -123,8 +123,8 @@ fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
         delta: 0.0,
         noise_multiplier: 0.0,
         sensitivity: f64::INFINITY,
-        statement: "Not private: neither clipping nor noise. It is here to compare with, for the eyes of whoever may see \
-                    the data; its models were not kept."
+        statement: "Not private: neither clipping nor noise. This run is a baseline for readers who may see the data; its \
+                    models were not kept."
             .into(),
         learning_rate: rate,
         steps,
@@ -148,7 +148,7 @@ fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
     plan.epsilon_by_step(&after).map_or_else(|_| Vec::new(), |spent| after.into_iter().zip(spent).collect())
 }
 
-/// What a report says of a mechanism beside its plan and its runs.
+/// The parts of a mechanism's report that do not follow from its plan and its runs.
 struct Told {
     accuracies: Vec<Accuracy>,
     epsilon: f64,
@@ -192,8 +192,8 @@ fn mean(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> f64 {
     runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
 }
 
-/// The mean over repeats after each step that was tested, with its standard error; all repeats are tested after the same
-/// steps.
+/// The mean over repeats after each step that was tested, with its standard error; all repeats are tested
+/// after the same steps.
 fn by_step(repeats: &[&[(usize, f64)]]) -> Vec<Accuracy> {
     let at = |(i, &(step, _)): (usize, &(usize, f64))| {
         let (mean, standard_error) = mean_and_error(&repeats.iter().map(|run| run[i].1).collect::<Vec<_>>());

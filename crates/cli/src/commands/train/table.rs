@@ -1,4 +1,5 @@
-//! What `--data csv:` and `parquet:` need to know of a table: the options that say it, and what a run's folder keeps of them.
+//! The schema of a table for `--data csv:` and `parquet:`: its options, and the part that a run's folder
+//! stores.
 
 use std::path::{Path, PathBuf};
 
@@ -13,29 +14,32 @@ use crate::numbers::real;
 /// What is publicly known of a table.
 #[derive(Debug, Clone, Args)]
 pub struct TableOptions {
-    /// Of a table: the column of classes and the words that stand for them, as late=no,yes.
+    /// For tables: the column of classes and the words for them (late=no,yes).
     #[arg(long, value_name = "COLUMN=CLASS,CLASS")]
     label: Option<String>,
-    /// Of a table: a column of numbers and its public range, to which it is scaled; numbers beyond count as the range's end. May
-    /// be repeated.
+    /// For tables: a column of numbers and its public range, which it is scaled by. Numbers outside are set
+    /// to the nearer end. May be repeated.
     #[arg(long, value_name = "COLUMN=LOW:HIGH")]
     range: Vec<String>,
-    /// Of a table: a column of words and a public list of them; * stands for all that are not there. May be repeated.
+    /// For tables: a column of words and a public list of them; * stands for all words not in the list. May
+    /// be repeated.
     #[arg(long, value_name = "COLUMN=WORD,WORD")]
     category: Vec<String>,
-    /// Of a table: a column of texts and how many features their words are hashed to, as note=1024. May be repeated.
+    /// For tables: a column of texts and the number of features that their words are hashed to (note=1024).
+    /// May be repeated.
     #[arg(long, value_name = "COLUMN=FEATURES")]
     text: Vec<String>,
-    /// Of a table: what becomes of cells that are empty, NA, null, NaN or infinite [default: refuse].
+    /// For tables: what to do with cells that are empty, NA, null, NaN or infinite [default: refuse].
     #[arg(long, value_enum)]
     missing: Option<MissingName>,
-    /// Of a table: a TOML file that says all of this, instead.
+    /// For tables: a TOML file with the label, ranges, categories, texts and missing, instead of these
+    /// options.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "text", "missing"])]
     schema: Option<PathBuf>,
-    /// Of a table: a file of the same kind with the rows to test with.
+    /// For tables: a file of the same format with the rows to test on.
     #[arg(long, value_name = "PATH", conflicts_with = "test_share")]
     test: Option<PathBuf>,
-    /// Of a table: the last share of its rows, to test with [default: 0.2].
+    /// For tables: the fraction of rows to test on, taken from the end [default: 0.2].
     #[arg(long, value_name = "SHARE", value_parser = real)]
     test_share: Option<f64>,
 }
@@ -43,9 +47,9 @@ pub struct TableOptions {
 /// What becomes of missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MissingName {
-    /// The file is refused.
+    /// Refuse the file.
     Refuse,
-    /// The middle of a range, no category.
+    /// Use the middle of the range, or no category.
     Zero,
 }
 

@@ -45,7 +45,7 @@ pub struct Around<'a> {
     pub folder: &'a Folder,
     /// Signals.
     pub stop: &'a Stop,
-    /// Lines while runs go on, where they are wanted.
+    /// The file of metrics, if one is wanted.
     pub metrics: Option<&'a Metrics>,
 }
 
@@ -98,7 +98,8 @@ impl Training<'_> {
         Ok(found)
     }
 
-    /// Calls `run`, which gives an accuracy after so many steps, for every learning rate, as often as its results ask for.
+    /// Calls `run`, which returns the accuracy after `steps` steps, for every learning rate, as often as its
+    /// results ask for.
     fn search(&self, steps: usize, mut run: impl FnMut(Rule, usize) -> Result<f64>) -> Result<()> {
         let Self { study, progress, .. } = self;
         let rates: Vec<f64> = study.rules().iter().map(Rule::learning_rate).collect();
@@ -132,7 +133,7 @@ impl Training<'_> {
         let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
         let Some(measured) = measured else {
             let message =
-                format!("stopped within {name}; go on with --resume {}", folder.resumed_as().display());
+                format!("stopped within {name}; resume with --resume {}", folder.resumed_as().display());
             return Err(Failure::stopped(message, stop.status()));
         };
         folder.save_reference(&name, &measured)?;
@@ -175,7 +176,7 @@ impl Training<'_> {
         told?;
         if outcome == Outcome::Stopped {
             let (at, folder) = (trainer.step_count(), folder.resumed_as().display());
-            let message = format!("stopped at step {at} of {steps} of {name}; go on with --resume {folder}");
+            let message = format!("stopped at step {at} of {steps} of {name}; resume with --resume {folder}");
             return Err(Failure::stopped(message, stop.status()));
         }
         Ok(trainer::Finished::read(setup, &checkpoints)?)
