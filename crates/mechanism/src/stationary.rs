@@ -79,8 +79,8 @@ pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
         None if most == steps => divide(&vec![1.0; steps], c, steps),
         None => {
             return Err(Error::Numerical(format!(
-                "the prefix sums' weights have not settled at {limit} after {most} steps, so that their error over \
-                 {steps} steps cannot be told"
+                "the weights of prefix sums have not converged to {limit} within {most} steps, so the error over \
+                 {steps} steps cannot be computed"
             )));
         }
     };

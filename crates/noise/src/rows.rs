@@ -181,7 +181,7 @@ impl Stream<OnGrid> {
     /// standard deviation exceeds about 2^31 / 14 points.
     pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
         if !self.engine.points_fit(&self.spec) {
-            let must_be = "so coarse that any row of noise fits in 4 bytes of whole points";
+            let must_be = "so coarse that all noise, in multiples of the spacing, fits in 32-bit integers";
             let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
             return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
         }

@@ -33,7 +33,7 @@ pub(crate) fn lower_columns(encoder: &Encoder, needed: &str) -> Result<Vec<Vec<f
         (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
     };
     (0..dense.ncols()).map(lower).collect::<Option<_>>().ok_or_else(|| {
-        let must_be = format!("one whose C is square and lower triangular, which {needed}");
-        InvalidParameter::new("strategy", "another", must_be).into()
+        let must_be = format!("one with a square and lower-triangular C, which {needed}");
+        InvalidParameter::new("strategy", "one whose C is not square or not lower triangular", must_be).into()
     })
 }

@@ -121,9 +121,10 @@ impl Plan {
         let past = self.accounted_noise() * self.past_share(stated, noise, column_norm)?;
         let left = (1.0 - past).next_down();
         if !(0.5..=1.0).contains(&left) {
-            let must_be = "one whose noise double precision can add up for so many parameters and steps: fewer bands, \
-                           or a smaller --dim, the number of model parameters";
-            let got = format!("one whose past's share may add {:.1e} of the sensitivity", 1.0 - left);
+            let must_be = "one whose noise double precision can add up for this number of parameters and steps: use fewer \
+                           bands, or a smaller --dim, the number of model parameters";
+            let got =
+                format!("one whose noise may have rounding errors of {:.1e} of the sensitivity", 1.0 - left);
             return Err(InvalidParameter::new("strategy", got, must_be).into());
         }
         let running = (running / stated).next_up().max(1.0);

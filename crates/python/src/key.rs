@@ -88,7 +88,7 @@ impl Key {
 
 fn twice<T: From<InvalidParameter>>(run: &RunId, why: &str) -> T {
     let must_be = format!(
-        "a name that is new to this key, or the key another one: {why}, and noise that is used twice hides nothing"
+        "a name that is new to this key, or use a new key: {why}, and reusing noise voids the privacy guarantee"
     );
     InvalidParameter::new("run", format!("{:?}", run.as_str()), must_be).into()
 }

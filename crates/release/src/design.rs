@@ -55,8 +55,8 @@ impl Design {
             && privacy.epsilon <= settings.epsilon * (1.0 + 1e-6)
             && privacy.delta <= settings.delta;
         if !covers {
-            let must_be = "one whose periods, schema, bound and privacy are those of the release";
-            return Err(Error::invalid("plan of the release", "another", must_be));
+            let must_be = "one with the periods, schema, bound and privacy of the release's settings";
+            return Err(Error::invalid("plan of the release", "one of other settings", must_be));
         }
         plan.check_dim(layout.cells())?;
         let Some(grid) = plan.release.grid()? else {

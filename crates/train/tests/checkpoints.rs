@@ -324,7 +324,7 @@ fn keys_are_gone_after_success_and_the_results_stay() {
     assert_eq!((&finished.parameters[..], &finished.history), (trainer.parameters(), trainer.history()));
     assert!(finished.day.starts_with("20") && finished.day.len() == 10, "{}", finished.day);
     trainer.save(&checkpoints).unwrap();
-    assert!(refusal_of_finished(&case, &checkpoints).contains("no run that goes on"));
+    assert!(refusal_of_finished(&case, &checkpoints).contains("no run that can be resumed"));
 }
 
 fn refusal_of_finished(case: &Case, checkpoints: &Checkpoints) -> String {

@@ -243,7 +243,10 @@ fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
         (Fault::Vector, "loss of an example is [64] of F32 but must be one number"),
         (Fault::Double, "loss of an example is [] of F64"),
         (Fault::WrongGradient, "shape mismatch"),
-        (Fault::Counts(AtomicUsize::new(0)), "gradient of an example is another one at the second time"),
+        (
+            Fault::Counts(AtomicUsize::new(0)),
+            "gradient of an example is different when it was computed a second time",
+        ),
         (
             Fault::TwoDevices,
             "device of a network's tensor is Cpu beside Cuda { gpu_id: 0 } in mul but must be that",

@@ -253,5 +253,5 @@ pub(crate) fn noise_factor(
         }
         works = fails;
     }
-    Err(Error::OutOfReach { parameter: "noise", reason: "next to no noise would do".into() })
+    Err(Error::OutOfReach { parameter: "noise", reason: "the target is met even with e^-10 of the noise that it needs without sampling; choose a smaller epsilon or delta".into() })
 }

@@ -147,7 +147,7 @@ impl Strategy for Blt {
             return Ok(());
         }
         let got = format!("{:?} and {:?}", self.decay_complement, self.inverse_decay_complement);
-        let must_be = "interlaced in [0, 1], the first list's first number the least";
+        let must_be = "interlaced: 0 <= decay_complement[0] < inverse_decay_complement[0] < decay_complement[1] < ... <= 1";
         Err(InvalidParameter::new("decay_complement and inverse_decay_complement", got, must_be).into())
     }
 

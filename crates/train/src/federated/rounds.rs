@@ -192,8 +192,8 @@ impl<P: Population> Federation<'_, P> {
 
 /// The error of a repeated step that differs from its first run.
 fn another(step: usize, got: String) -> InvalidParameter {
-    let must_be = "what this run makes of it: ledger and checkpoint are not of one run, users were added to the ledger, or \
-                   the data are others; this step's noise must not hide another sum";
+    let must_be = "the same as this run computes: ledger and checkpoint belong to different runs, users were added to the \
+                   ledger, or the data changed. It is refused because the same noise would hide two different sums";
     InvalidParameter::new(format!("release of step {step} in the ledger"), got, must_be)
 }
 

@@ -153,11 +153,10 @@ impl<N: Network> Learner for Own<N> {
             let first = bits(0)?;
             bits(last)?;
             if bits(0)? != first {
-                let must_be =
-                    "the same whenever it is made: a function of the parameters and the one example";
+                let must_be = "the same each time: a function of only the parameters and that example";
                 return Err(InvalidParameter::new(
                     "gradient of an example",
-                    "another one at the second time",
+                    "different when it was computed a second time",
                     must_be,
                 )
                 .into());

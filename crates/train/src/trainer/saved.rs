@@ -86,7 +86,7 @@ impl Restored {
     ) -> Result<Self, Error> {
         let manifest = checkpoints.manifest()?.filter(|manifest| manifest.noise.is_some());
         let manifest =
-            manifest.ok_or_else(|| refuse(&checkpoints.training_file(0), "of no run that goes on"))?;
+            manifest.ok_or_else(|| refuse(&checkpoints.training_file(0), "of no run that can be resumed"))?;
         let Training { parameters, moments, history, .. } = read_training(&identity, checkpoints, &manifest)?;
         check(&parameters)?;
         let path = checkpoints.noise_file(manifest.save);

@@ -145,5 +145,5 @@ fn a_finished_run_keeps_no_key_and_does_not_begin_again() {
     let names = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
     assert!(!names.into_iter().any(|name| name.to_string_lossy().contains("noise")));
     refused(begin(setup(&plan, &population), folder.path()), "begun");
-    refused(resume(setup(&plan, &population), folder.path()), "no run that goes on");
+    refused(resume(setup(&plan, &population), folder.path()), "no run that can be resumed");
 }

@@ -81,7 +81,7 @@ impl Manifest {
             return Err(format!("of version {}, where this program writes {VERSION}", manifest.version));
         }
         if manifest.noise.is_some() == manifest.finished.is_some() {
-            return Err("neither of a finished run nor of one that goes on".into());
+            return Err("with both or neither of `noise` (a run to resume) and `finished`".into());
         }
         Ok(manifest)
     }
