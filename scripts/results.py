@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import prose
+
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / "docs" / "results"
 NS = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]
@@ -182,7 +184,7 @@ TARGETS = [
     ("banded Toeplitz, large", "--strategy banded-toeplitz:64 --steps 1e6", "rms_loss", None, ""),
     ("banded Toeplitz, large", "--strategy banded-toeplitz:16 --steps 1e7", "rms_loss", None, ""),
     ("general banded, squared", "--strategy banded:16 --steps 1024", "rms_loss^2", 39.6754, "<="),
-    ("column-normalised Toeplitz beside it, within 2%", "--strategy banded-toeplitz:16+column-normalized --steps 1024",
+    ("column-normalised Toeplitz, within 2% of it", "--strategy banded-toeplitz:16+column-normalized --steps 1024",
      "rms_loss^2", 1.02 ** 2 * 39.6754, "<="),
     ("planned 400 apart, 300 in truth: tapered", "--strategy banded-toeplitz:400+tapered:200 --steps 2000 --participation "
      "min-sep:300,5", "rms_loss", 8.369, "="),
@@ -459,7 +461,7 @@ def write_readme():
     start, end = "<!-- worth: written by scripts/results.py -->", "<!-- end of worth -->"
     text = path.read_text()
     before, rest = text.split(start, 1)
-    path.write_text(f"{before}{start}\n\n{worth()}\n\n{end}{rest.split(end, 1)[1]}")
+    path.write_text(prose.wrap(path, f"{before}{start}\n\n{worth()}\n\n{end}{rest.split(end, 1)[1]}"))
 
 
 def fashion_mnist():
@@ -500,7 +502,7 @@ LONG = ["fashion-mnist", "large"]
 def write_page():
     page = ["# What was measured", "",
             "Every figure here was printed by `antinoise` and is measured again by `scripts/results.py SECTION`. Seconds "
-            "are of the machine at hand (2 cores) and mean something only beside each other.", ""]
+            "are of the machine at hand (2 cores) and can be compared only with each other.", ""]
     for name, (title, text, _, show) in SECTIONS.items():
         stored = STORE / f"{name}.json"
         if stored.exists():
@@ -509,7 +511,8 @@ def write_page():
     extra = STORE / "by-hand.md"
     if extra.exists():
         page.append(extra.read_text())
-    (ROOT / "docs" / "RESULTS.md").write_text("\n".join(page).rstrip() + "\n")
+    path = ROOT / "docs" / "RESULTS.md"
+    path.write_text(prose.wrap(path, "\n".join(page).rstrip() + "\n"))
     write_readme()
 
 

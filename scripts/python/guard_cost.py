@@ -8,8 +8,8 @@ Run it with a Python that has antinoise and torch. A multilayer perceptron (64-6
 examples as the digits have (1,437 of 64 numbers), for four epochs a round, in processor time of the one
 thread. Rounds of four kinds take turns: with timers around the functions of the guard; with the same timers
 around functions that do nothing, which is the cost of the timers; with the guard alone; and without it.
-Printed are the share of a step that the timers find, less their own, and how much longer a step with the guard
-is than one without: medians and quartiles of the rounds.
+Printed are the share of a step that the timers find, less their own, and how much longer a step with the
+guard is than one without: medians and quartiles of the rounds.
 """
 
 import argparse
