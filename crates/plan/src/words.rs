@@ -198,7 +198,7 @@ pub(crate) fn checked(plan: &VerifiedPlan) -> String {
     };
     format!(
         "{curve}; that generated normals are as close to exact ones as docs/noise.md states; and that the cipher they \
-         come from is a secure pseudorandom generator. All of these are tested"
+         come from is a secure pseudorandom generator"
     )
 }
 
