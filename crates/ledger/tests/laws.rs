@@ -2,9 +2,10 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use antinoise_ledger::Ledger;
+use antinoise_ledger::{Ledger, Release};
 use antinoise_plan::VerifiedPlan;
 use proptest::prelude::*;
 
@@ -102,12 +103,20 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
             }
         }
         assert_eq!(ledger.step(), naive.step);
+        let took_part: BTreeSet<&String> = naive.all.iter().map(|(user, _)| user).collect();
+        assert_eq!(ledger.users(), took_part.len());
     }
     for step in 0..plan.steps {
         assert_eq!(ledger.participants(step).unwrap(), naive.in_step(step));
         let base = (step < naive.step).then(|| format!("of {step}"));
         assert_eq!(ledger.base(step).unwrap(), base);
     }
+    let last = naive.step.checked_sub(1).map(|step| Release {
+        step,
+        base: format!("of {step}"),
+        noisy_sum: Some(vec![step as u8]),
+    });
+    assert_eq!(ledger.last_release().unwrap(), last);
     let mut all = naive.all;
     all.sort();
     assert_eq!(ledger.participations().unwrap(), all);
