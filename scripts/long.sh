@@ -45,46 +45,20 @@ fuzz_target() {
     return $status
 }
 
-# PACKAGE, the files whose mutants are drawn, and the tests that decide; those of other packages are not asked.
-mutants=(
-    "accounting|crates/accounting/src|--lib --test=gdp --test=others --test=sampled"
-    "mechanism|crates/mechanism/src/sensitivity|--lib --test=laws --test=forms --test=extremes"
-    "plan|crates/plan/src/{verify,sampler,turns,participations,min_sep,bins}.rs|--lib --test=altered --test=claims --test=bins --test=b_min_sep"
-    "noise|crates/noise/src/{key/*,stream}.rs|--lib --test=key_file --test=keys --test=checkpoint --test=stream"
-    "train|crates/train/src/clip|--lib --test=clipping --test=contributions --test=sensitivity"
-    "release|crates/release/src/{freeze,publish}.rs|--lib --test=bad_input --test=streams --test=values --test=links"
-    "ledger|crates/ledger/src|--lib --test=damage --test=laws --test=federation"
-)
-
+# About COUNT mutants of each PACKAGE, all in one build of a copy of the tree.
 lane_mutants() {
-    local count=${1-10} row package files tests
+    local count=${1-10} home=$target/mutants python packages
     shift $(($# > 0))
     command -v cargo-mutants >/dev/null || { echo "left out: cargo install cargo-mutants --locked" >&2 && return; }
-    for row in "${mutants[@]}"; do
-        IFS='|' read -r package files tests <<<"$row"
-        [ $# -eq 0 ] || [[ " $* " == *" $package "* ]] || continue
-        mutants_of "$package" "$files" "$tests" "$count"
-    done
-}
-
-# mutants_of PACKAGE FILES TESTS COUNT: every n-th mutant, so that there are about COUNT, each built and tested by itself in a copy of the tree.
-mutants_of() {
-    local out=$target/mutants/$1 all shards options tests
-    [[ $2 == *.rs ]] && files=$2 || files="$2/**/*.rs"
-    options=(--package "antinoise-$1" --file "$files")
-    all=$(cargo mutants --list "${options[@]}" | wc -l)
-    shards=$(((all + $4 - 1) / $4))
-    mkdir -p "$out"
-    # To cargo, not to its tests alone: else examples are built for each mutant.
-    read -ra tests <<<"$3"
-    CARGO_INCREMENTAL=1 CARGO_TARGET_DIR=$target/mutants/build cargo mutants "${options[@]}" --test-package "antinoise-$1" --profile release \
-        --cargo-arg="--config=profile.release.package.antinoise-$1.codegen-units=16" --shard "0/$shards" --sharding round-robin --no-shuffle \
-        --timeout 120 --build-timeout 900 --jobs 1 --output "$out" --no-times "${tests[@]/#/--cargo-arg=}" >"$out/log" 2>&1 || true
-    (
-        cd "$out/mutants.out"
-        echo "$1: $(cat caught.txt timeout.txt | wc -l) killed, $(wc -l <missed.txt) survived, $(wc -l <unviable.txt) do not compile, of $all"
-        sed 's/^/  survived: /' missed.txt
-    )
+    python=$home/python/bin/python
+    [ -x "$python" ] || { python3 -m venv "$home/python" && "$python" -m pip install --quiet tree_sitter tree_sitter_rust; }
+    rm -rf "$home/tree" && mkdir -p "$home/tree"
+    git ls-files -z | xargs -0 cp -p --parents -t "$home/tree"
+    packages=$(IFS=, && echo "$*")
+    "$python" scripts/mutants.py draw "$home/drawn.json" --count "$count" ${packages:+--packages "$packages"}
+    export CARGO_TARGET_DIR=$home/build
+    "$python" scripts/mutants.py plant "$home/drawn.json" --tree "$home/tree" 2>"$home/log"
+    "$python" scripts/mutants.py test "$home/drawn.json" --tree "$home/tree" ${packages:+--packages "$packages"}
 }
 
 case "${1-all}" in

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and
-the tests that should notice it.
+"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and the tests that should notice it.
 
-    scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/sums.py -- COMMAND...
+    VENV/bin/python scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/sums.py -- TESTS...
 
-Files are named within the package. COMMAND must succeed without a mutant, and takes so long that half as much
-again, and a minute, is a hang. One line for each mutant, killed or survived; the file is as it was when that
-line is printed.
+Files are named within the package, TESTS are arguments of pytest. The tests must succeed without a mutant; that run notes the lines that each
+of them executes, and a mutant is tested by those that execute its lines, the fastest first, until one fails. Each run is a fork of a process
+that has imported torch. What runs in processes that a test starts is not seen: tests that start some are tried last, and for every mutant.
+One line for each mutant, killed, survived or reached by no test; the file is as it was when that line is printed.
 """
 import argparse
 import ast
+import importlib
+import json
 import os
 import pathlib
 import random
-import subprocess
+import signal
 import sys
+import threading
 import time
+import typing
+
+import pytest
 
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
             ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
@@ -47,8 +53,8 @@ def mutations(node: ast.AST) -> list[str]:
     return []
 
 
-def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, int]]:
-    """Where each mutation begins and ends in the bytes of the file, its text and its line."""
+def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, range]]:
+    """Where each mutation begins and ends in the bytes of the file, its text and its lines."""
     source = path.read_bytes()
     starts = [0]
     for line in source.splitlines(keepends=True):
@@ -62,8 +68,59 @@ def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, in
             continue
         for text in mutations(node):
             begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
-            found.append((path, begin, end, text, node.lineno))
+            found.append((path, begin, end, text, range(node.lineno, node.end_lineno + 1)))
     return found
+
+
+class Reached:
+    """A plugin of pytest: the lines of the package that each test executes, and the seconds it takes."""
+
+    def __init__(self, package: pathlib.Path, out: pathlib.Path) -> None:
+        self.package, self.out, self.rows = str(package) + os.sep, out, []
+        self.lines: set[tuple[str, int]] = set()
+
+    def trace(self, frame: typing.Any, event: str, _: object) -> typing.Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(self.package):
+            return None
+        self.lines.add((name, frame.f_lineno))
+        return self.trace
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> typing.Generator[None, object, object]:
+        self.lines, begun = set(), time.monotonic()
+        sys.settrace(self.trace)
+        threading.settrace(self.trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)
+            self.rows.append((item.nodeid, time.monotonic() - begun, sorted(self.lines)))
+
+    def pytest_sessionfinish(self) -> None:
+        self.out.write_text(json.dumps(self.rows))
+
+
+def forked(arguments: list[str], plugins: list[object], most: float) -> bool:
+    """Whether pytest succeeds in a process of its own, within so many seconds."""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in (0,) if plugins else (0, 1, 2):
+            os.dup2(nowhere, number)
+        os._exit(int(pytest.main([*arguments, "-x", "-q", "-p", "no:cacheprovider"], plugins=plugins)))
+    begun = time.monotonic()
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
+        if time.monotonic() - begun > most:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return False
+        time.sleep(0.05)
 
 
 def main() -> None:
@@ -71,36 +128,46 @@ def main() -> None:
     parser.add_argument("--package", type=pathlib.Path, required=True)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="how many of the drawn are passed over")
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--minutes", type=float, default=60.0, help="no mutant begins after so many")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no mutant begins later")
+    parser.add_argument("--starting", nargs="*", default=[], help="files of tests that start processes, tried for every mutant")
+    parser.add_argument("--reached", type=pathlib.Path, default=pathlib.Path("reached.json"), help="where the lines are noted, or were")
     given = sys.argv[1:]
     if "--" not in given[:-1]:
-        parser.error("the command comes after --")
+        parser.error("the tests come after --")
     options = parser.parse_args(given[: given.index("--")])
-    command = given[given.index("--") + 1 :]
+    tests = given[given.index("--") + 1 :]
     # A mutant must not be taken for what was compiled before.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    begun = time.monotonic()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    most = 1.5 * (time.monotonic() - begun) + 60
-    everything = [mutant for name in options.files for mutant in mutants_of(options.package / name)]
+    sys.dont_write_bytecode = True
+    importlib.import_module("torch")
+    package, begun = options.package.resolve(), time.monotonic()
+    if not options.reached.exists() and not forked(tests, [Reached(package, options.reached)], 1e9):
+        sys.exit("the tests fail without a mutant")
+    rows = [(test, seconds, {tuple(line) for line in lines}) for test, seconds, lines in json.loads(options.reached.read_text())]
+    rows.sort(key=lambda row: row[1])
+    called = {line for _, _, lines in rows for line in lines}
+    everything = [mutant for name in options.files for mutant in mutants_of(package / name)]
     drawn = random.Random(options.seed).sample(everything, min(options.count, len(everything)))
     killed = tried = 0
-    for path, begin, end, text, line in drawn:
+    for path, begin, end, text, lines in drawn[options.first :]:
         if time.monotonic() - begun > 60 * options.minutes:
             break
+        at = {(str(path), line) for line in lines}
+        # Lines that no test executes run when the module is imported, or never.
+        able = [row for row in rows if not at & called or at & row[2]]
         source = path.read_bytes()
         path.write_bytes(source[:begin] + text.encode() + source[end:])
         try:
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=most)
-            notices = done.returncode != 0
-        except subprocess.TimeoutExpired:
-            notices = True
+            notices = not forked([row[0] for row in able], [], 60 + 3 * sum(row[1] for row in able))
+            notices = notices or any(not forked([file], [], 600) for file in options.starting)
         finally:
             path.write_bytes(source)
         tried, killed = tried + 1, killed + notices
         was = source[begin:end].decode().replace("\n", " ")
-        print(f"{'killed' if notices else 'SURVIVED'} {path.relative_to(options.package)}:{line}: {was} -> {text}", flush=True)
+        print(f"{'killed' if notices else 'SURVIVED'} {path.relative_to(package)}:{lines[0]}: {was} -> {text}"
+              f"{'' if at & called else ' (no test executes it)'}", flush=True)
     print(f"{killed} killed and {tried - killed} survived, of {tried} of {len(everything)}")
 
 
