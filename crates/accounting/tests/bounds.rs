@@ -1,0 +1,73 @@
+//! Upper bounds against what they have to be above, where it is known at once.
+
+use antinoise_accounting::{Composition, Gdp, SampledGaussian, Zcdp, delta_warning, group_privacy_upper};
+
+fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
+    Composition::new([SampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
+}
+
+/// A group's epsilon is the least that group privacy says: the curve for one unit gives it, and no smaller one.
+#[test]
+fn an_epsilon_of_groups_is_the_least_that_follows_from_one_unit() {
+    let mut cases = 0;
+    for (sigma, steps) in [(1.0, 1), (5.0, 100), (20.0, 30)] {
+        let one = run(sigma, 1.0, steps);
+        let exact = Gdp::from_noise_multiplier_upper(sigma).unwrap().repeat_upper(steps).unwrap();
+        for size in [2, 3] {
+            for delta in [1e-9, 1e-5, 1e-2] {
+                let found = one.group_epsilon(delta, size).unwrap();
+                assert!(found.lower <= found.upper && found.upper <= 1.05 * found.lower, "{found:?}");
+                let of_group = |epsilon: f64| {
+                    let each = epsilon / size as f64;
+                    group_privacy_upper(each, exact.delta_to_nearest(each).unwrap(), size).unwrap().1
+                };
+                let place =
+                    format!("sigma {sigma}, {steps} steps, groups of {size}, delta {delta:e}: {found:?}");
+                assert!(of_group(found.upper) <= delta * (1.0 + 1e-9), "{place}");
+                assert!(of_group(found.lower * (1.0 - 1e-4)) > delta, "{place}");
+                // The truth for a group is Gaussian as well, and smaller.
+                let truth = exact.group_upper(size).unwrap().delta_to_nearest(found.upper).unwrap();
+                assert!(truth <= delta, "{place}: {truth:e}");
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 18);
+}
+
+/// A second step reveals no less, also where only one of the directions can reach epsilon.
+#[test]
+fn two_steps_reveal_no_less_than_one() {
+    let mut cases = 0;
+    for (sigma, rate) in [(0.5, 0.5), (1.0, 0.3), (0.7, 0.01)] {
+        // With the example added, losses of two steps are below -2 ln(1 - rate).
+        let reach = -2.0 * f64::ln_1p(-rate);
+        for epsilon in [reach + 0.2, reach + 2.0] {
+            let (one, two) = (run(sigma, rate, 1), run(sigma, rate, 2));
+            let (one, two) = (one.delta(epsilon).unwrap(), two.delta(epsilon).unwrap());
+            assert!(one.lower > 0.0 && two.lower >= one.lower, "{sigma} {rate} {epsilon}: {one:?} {two:?}");
+            cases += 1;
+        }
+    }
+    assert_eq!(cases, 6);
+}
+
+#[test]
+fn the_sum_of_rho_is_rounded_up() {
+    let mut cases = 0;
+    for (rho, count) in [(0.1, 10), (0.25, 3), (1e-9, 1000), (3.0, 7)] {
+        let sum = Zcdp::compose_upper(vec![Zcdp::new(rho).unwrap(); count]).unwrap().rho();
+        let exact = rho * count as f64;
+        assert!(sum >= exact && sum <= exact * (1.0 + 1e-12), "{count} times {rho}: {sum}");
+        cases += 1;
+    }
+    assert_eq!(cases, 4);
+    let one = Zcdp::new(0.5).unwrap();
+    assert_eq!(Zcdp::compose_upper([Zcdp::new(0.0).unwrap(), one]).unwrap(), one);
+}
+
+#[test]
+fn a_delta_is_warned_of_from_one_in_all_units_on() {
+    let warned = |delta, units| delta_warning(delta, units, "example").is_some();
+    assert!(warned(1e-3, 1001) && warned(0.5, 2) && !warned(0.5, 1) && !warned(1e-5, 60_000));
+}
