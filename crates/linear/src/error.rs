@@ -7,9 +7,9 @@ pub enum Error {
     /// A Gram matrix without a Cholesky factor.
     #[error("a {0} x {0} matrix is not positive definite")]
     NotPositiveDefinite(usize),
-    /// An eigenvalue or singular value iteration that did not end, or was not begun since an entry is not finite.
-    #[error("the decomposition of a {0} x {1} matrix did not converge")]
-    NoConvergence(usize, usize),
+    /// An eigenvalue iteration that did not converge, or that was not started because an entry is not finite.
+    #[error("the eigenvalues of a {0} x {0} matrix did not converge")]
+    NoConvergence(usize),
 }
 
 /// `Result` with this crate's [`Error`].

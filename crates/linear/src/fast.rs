@@ -7,7 +7,6 @@ use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::lu::partial_pivoting::inverse::{inverse as inverse_of_factors, inverse_scratch};
 use faer::linalg::matmul::matmul;
-use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -96,24 +95,6 @@ fn eigenvalues(x: &Matrix, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>>
         MemStack::new(&mut MemBuffer::new(scratch)),
         Default::default(),
     )
-    .map_err(|_| Error::NoConvergence(n, n))?;
+    .map_err(|_| Error::NoConvergence(n))?;
     Ok(values)
-}
-
-pub(crate) fn singular_values(a: &Matrix) -> Result<(Matrix, Vec<f64>, Matrix)> {
-    let (n, m) = (a.nrows(), a.ncols());
-    let (r, threads, thin) = (n.min(m), threads(n.max(m)), ComputeSvdVectors::Thin);
-    let (mut u, mut values, mut v) = (Matrix::zeros(n, r), vec![0.0; r], Matrix::zeros(m, r));
-    let scratch = svd_scratch::<f64>(n, m, thin, thin, threads, Default::default());
-    svd(
-        read(a),
-        DiagMut::from_slice_mut(&mut values),
-        Some(write(&mut u)),
-        Some(write(&mut v)),
-        threads,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    )
-    .map_err(|_| Error::NoConvergence(n, m))?;
-    Ok((u, values, v))
 }

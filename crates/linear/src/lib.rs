@@ -74,7 +74,7 @@ pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     assert_square(x);
-    let (x, factor) = near_one(x, |j| j)?;
+    let (x, factor) = near_one(x)?;
     let (values, vectors) = chosen::symmetric_eigen(&x)?;
     Ok((times(values, factor), vectors))
 }
@@ -85,18 +85,8 @@ pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
     assert_square(x);
-    let (x, factor) = near_one(x, |j| j)?;
+    let (x, factor) = near_one(x)?;
     Ok(times(chosen::symmetric_eigenvalues(&x)?, factor))
-}
-
-/// Thin U (n x r), singular values in decreasing order and V (m x r) with A = U diag(s) V^T, r = min(n, m). O(n m r).
-///
-/// # Errors
-/// When the iteration does not converge, or an entry is not finite.
-pub fn singular_values(a: &Matrix) -> Result<(Matrix, Vec<f64>, Matrix)> {
-    let (a, factor) = near_one(a, |_| 0)?;
-    let (u, values, v) = chosen::singular_values(&a)?;
-    Ok((u, times(values, factor), v))
 }
 
 fn assert_square(x: &Matrix) {

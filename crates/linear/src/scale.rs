@@ -10,16 +10,16 @@ use crate::matrix::Matrix;
 /// are lost: faer's divide and conquer decides by absolute thresholds what is negligible, and squares overflow or underflow.
 const KEPT: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
-/// The whole matrix over a power of two, and that: 1 unless its entries from row `first(j)` on of every column j are far
-/// from 1. Those above are not read.
+/// A symmetric matrix over a power of two, and that power: 1 unless the entries of the lower half, the only ones that
+/// are read, are far from 1.
 ///
 /// # Errors
 /// When an entry is not finite: an iteration over it may run for hours before it gives up.
-pub(crate) fn near_one(x: &Matrix, first: impl Fn(usize) -> usize) -> Result<(Cow<'_, Matrix>, f64)> {
+pub(crate) fn near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
     let (mut largest, mut squares) = (0.0, 0.0);
-    for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[first(j)..]) {
+    for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[j..]) {
         if !entry.is_finite() {
-            return Err(Error::NoConvergence(x.nrows(), x.ncols()));
+            return Err(Error::NoConvergence(x.nrows()));
         }
         largest = entry.abs().max(largest);
         squares += entry * entry;

@@ -120,12 +120,7 @@ pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
 
 /// x with C^T x = v for the n x n Toeplitz matrix C with first column `c`, n = v.len(): the adjoint of
 /// [`divide`], which is the division of the reversed vector.
-///
-/// ```
-/// use antinoise_mechanism::toeplitz::divide_transposed;
-/// assert_eq!(divide_transposed(&[0.0, 1.0], &[1.0, -1.0]), [1.0, 1.0]);
-/// ```
-pub fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
+pub(crate) fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
     let reversed: Vec<f64> = v.iter().rev().copied().collect();
     let mut x = divide(&reversed, c, v.len());
     x.reverse();

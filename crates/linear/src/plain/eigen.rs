@@ -75,7 +75,7 @@ impl Tridiagonal {
                 continue;
             };
             if steps == MOST_STEPS {
-                return Err(Error::NoConvergence(n, n));
+                return Err(Error::NoConvergence(n));
             }
             self.step(first, last, &mut q);
             steps += 1;

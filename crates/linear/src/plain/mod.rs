@@ -5,11 +5,9 @@ mod eigen;
 mod factor;
 mod inverse;
 mod product;
-mod singular;
 mod vector;
 
 pub(crate) use eigen::{symmetric_eigen, symmetric_eigenvalues};
 pub(crate) use factor::{lower_factor, lower_inverse};
 pub(crate) use inverse::inverse;
 pub(crate) use product::product;
-pub(crate) use singular::singular_values;

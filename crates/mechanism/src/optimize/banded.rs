@@ -232,7 +232,11 @@ fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
 ///
 /// # Errors
 /// When the workload is not valid for the problem's steps.
-pub fn minimize_columns(starts: &[Vec<f64>], bands: usize, problem: &Problem) -> Result<Solution<Vec<f64>>> {
+pub(crate) fn minimize_columns(
+    starts: &[Vec<f64>],
+    bands: usize,
+    problem: &Problem,
+) -> Result<Solution<Vec<f64>>> {
     let (steps, exponents) = (problem.steps, exponents(problem.objective));
     let loss = |exponent: f64| BandedLoss::new(problem, bands, exponent);
     let plain = loss(1.0)?;

@@ -27,7 +27,7 @@ const FEW_STEPS: usize = 48;
 
 /// How many buffers a BLT may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Buffers {
+pub(crate) enum Buffers {
     /// This many.
     Given(usize),
     /// As many as each lower the loss by a thousandth, at most this many.
@@ -206,7 +206,7 @@ fn identity() -> Vec<f64> {
 ///
 /// # Source
 /// Monograph, Section 2.5 and Lemma 2.29, in the form of this crate's closed forms.
-pub fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<Vec<f64>>> {
+pub(crate) fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<Vec<f64>>> {
     let stages = BltLoss::stages(problem)?;
     let cost = |u: &[f64]| stages[stages.len() - 1].cost(u);
     let first = spread_start(1, problem.steps);

@@ -11,16 +11,16 @@ use crate::toeplitz::dot;
 
 /// When to stop, and how much to remember.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Most iterations. Default 500.
-    pub max_iterations: usize,
+    pub(crate) max_iterations: usize,
     /// Stop when no component of the gradient exceeds this; f is a logarithm in this crate, so the unit is
     /// relative change. Default 1e-10.
-    pub gradient_tolerance: f64,
+    pub(crate) gradient_tolerance: f64,
     /// Stop when f fell by less than this, times 1 + |f|, in each of five iterations. Default 1e-14.
-    pub decrease_tolerance: f64,
+    pub(crate) decrease_tolerance: f64,
     /// Pairs of steps and gradient changes kept. Default 20.
-    pub memory: usize,
+    pub(crate) memory: usize,
 }
 
 impl Default for Settings {
@@ -44,14 +44,7 @@ struct Point {
 }
 
 /// The minimiser of `f` from `start`; `f` returns its value and gradient.
-///
-/// ```
-/// use antinoise_mechanism::optimize::lbfgs::{Settings, minimize};
-/// let bowl = |x: &[f64]| ((x[0] - 1.0).powi(2) + 50.0 * x[1].powi(2), vec![2.0 * (x[0] - 1.0), 100.0 * x[1]]);
-/// let found = minimize(bowl, vec![5.0, 3.0], &Settings::default());
-/// assert!((found.value[0] - 1.0).abs() < 1e-9 && found.value[1].abs() < 1e-9);
-/// ```
-pub fn minimize(
+pub(crate) fn minimize(
     f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
     settings: &Settings,

@@ -17,11 +17,11 @@ pub enum Kind {
 /// sens(C, Pi) for gradients of norm 1, with its proof.
 ///
 /// ```
-/// use antinoise_mechanism::{Adjacency, Participation, sensitivity};
+/// use antinoise_mechanism::{Adjacency, Participation, Strategy, strategy::Toeplitz};
 /// let twice = Participation::Cyclic { min_sep: 2, max_participations: 2 };
-/// let of_prefix_sums = sensitivity::of_toeplitz(&[1.0; 3], 3, &twice)?;
-/// assert_eq!(of_prefix_sums.value, 6f64.sqrt()); // columns 0 and 2 add up to (1, 1, 2)
-/// assert_eq!(of_prefix_sums.under(Adjacency::ReplaceOne).value, 2.0 * 6f64.sqrt());
+/// let found = Toeplitz::new(3, vec![1.0; 3])?.sensitivity(&twice)?;
+/// assert_eq!(found.value, 6f64.sqrt()); // columns 0 and 2 add up to (1, 1, 2)
+/// assert_eq!(found.under(Adjacency::ReplaceOne).value, 2.0 * 6f64.sqrt());
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

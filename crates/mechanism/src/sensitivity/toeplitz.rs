@@ -21,7 +21,7 @@ use crate::{Encoder, Participation, Result};
 ///
 /// # Source
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
-pub fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Result<Sensitivity> {
+pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Result<Sensitivity> {
     participation.check(steps)?;
     let (b, k) = participation.separation(steps);
     let c = trimmed(&c[..c.len().min(steps)]);

@@ -23,7 +23,7 @@ use crate::size::can_write_out;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// Most buffers that a design may ask for.
-pub const MAX_ORDER: usize = 16;
+const MAX_ORDER: usize = 16;
 /// Most buffers that are chosen when none are asked for.
 const MOST_AUTOMATIC: usize = 12;
 

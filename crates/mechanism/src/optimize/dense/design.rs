@@ -29,23 +29,9 @@ const MOST_PRIMAL_STEPS: usize = 1024;
 /// For schemas in which nobody takes part in some steps there is none: those steps are designed as if one unit took part in
 /// each.
 ///
-/// ```
-/// use antinoise_mechanism::optimize::{Objective, dense};
-/// use antinoise_mechanism::{Participation, Problem, Workload};
-/// let problem = Problem {
-///     steps: 8,
-///     workload: Workload::Prefix,
-///     participation: Participation::Single,
-///     objective: Objective::Max,
-/// };
-/// let found = dense::minimize(&problem, &dense::Settings::of(&problem))?;
-/// assert!(found.gap.unwrap() <= 1e-5);
-/// # Ok::<(), antinoise_mechanism::Error>(())
-/// ```
-///
 /// # Errors
 /// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
-pub fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
+pub(crate) fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
     problem.check()?;
     let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
     let (groups, covered) = patterns(&problem.participation, n)?;

@@ -29,6 +29,5 @@ mod spectrum;
 #[cfg(test)]
 mod tests;
 
-pub use design::minimize;
-pub(crate) use design::separated;
-pub use settings::Settings;
+pub(crate) use design::{minimize, separated};
+pub(crate) use settings::Settings;

@@ -12,17 +12,17 @@ const FEWEST_ITERATIONS: u64 = 10;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-8 for RMS loss with a
     /// single participation (1e-7 over more than 4096 steps, where each digit takes minutes), else 1e-5.
-    pub gap: f64,
+    pub(crate) gap: f64,
     /// Most iterations. Default 300, and fewer over more than 4481 steps: about an hour on two cores.
-    pub max_iterations: usize,
+    pub(crate) max_iterations: usize,
 }
 
 impl Settings {
     /// The defaults for a problem.
-    pub fn of(problem: &Problem) -> Self {
+    pub(crate) fn of(problem: &Problem) -> Self {
         let easy = problem.objective == Objective::Rms && problem.participation == Participation::Single;
         let gap = match easy {
             true if problem.steps <= FEW_STEPS => 1e-8,

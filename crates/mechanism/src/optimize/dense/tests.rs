@@ -14,7 +14,8 @@ use super::settings::Settings;
 use super::*;
 use crate::optimize::lbfgs;
 use crate::problem::{Objective, Problem};
-use crate::{Participation, Workload};
+use crate::sensitivity::of_encoder;
+use crate::{Encoder, Participation, Workload};
 
 fn problem(steps: usize, workload: &str, participation: &str, objective: Objective) -> Problem {
     Problem {
@@ -142,6 +143,21 @@ fn the_optimum_has_orthogonal_patterns_and_sensitivity_one() {
         let sum: f64 = pattern.iter().map(|&t| x[(t, t)]).sum();
         assert!((sum - 1.0).abs() < 1e-12);
         assert!(pattern.iter().all(|&t| pattern.iter().all(|&s| t == s || x[(t, s)].abs() < 1e-13)));
+    }
+}
+
+/// n = 6, three participations two steps apart: error with orthogonal co-participating columns.
+#[test]
+fn dense_cyclic_optimum_at_six_steps() {
+    for (workload, want) in [("prefix", 6.46088), ("momentum:0.95", 16.13131)] {
+        let problem = problem(6, workload, "cyclic:2,3", Objective::Rms);
+        let found = minimize(&problem, &Settings { gap: 1e-8, max_iterations: 1000 }).unwrap();
+        assert!(found.gap.unwrap() <= 1e-8);
+        let schema = &problem.participation;
+        let sensitivity = of_encoder(&Encoder::Dense(found.value.clone()), schema).unwrap().value;
+        let error = certified::cost(gram(&found.value), &problem).unwrap().1.sqrt();
+        let found = error * sensitivity;
+        assert!((found - want).abs() < 1e-5, "{workload}: {found} against {want}");
     }
 }
 

@@ -23,4 +23,4 @@ mod sums;
 
 pub(crate) use averaged::minimize_averaged;
 pub(crate) use loss::{ROW_EXPONENTS, ToeplitzLoss};
-pub use search::{minimize_banded, minimize_banded_inverse};
+pub(crate) use search::{minimize_banded, minimize_banded_inverse};

@@ -131,7 +131,11 @@ pub(super) fn unit(c: &[f64]) -> Vec<f64> {
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
-pub fn minimize_banded(start: &[f64], others: &[Vec<f64>], problem: &Problem) -> Result<Solution<Vec<f64>>> {
+pub(crate) fn minimize_banded(
+    start: &[f64],
+    others: &[Vec<f64>],
+    problem: &Problem,
+) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, objective, .. } = problem;
     let error = |exponent| Error::new(*steps, start.len(), workload, *objective, exponent);
     let search = Search::new(problem, error)?;
@@ -146,7 +150,7 @@ pub fn minimize_banded(start: &[f64], others: &[Vec<f64>], problem: &Problem) ->
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
-pub fn minimize_banded_inverse(
+pub(crate) fn minimize_banded_inverse(
     start: &[f64],
     others: &[Vec<f64>],
     known: Option<&[f64]>,
