@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::{Class, StrategySpec};
-use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
+use antinoise_mechanism::{AnyStrategy, Participation, Problem, Separation, Workload};
 
 /// Longer ones only cost time.
 const MOST_STEPS: usize = 48;
@@ -48,7 +48,7 @@ pub fn least_sensitivity(strategy: &AnyStrategy, schema: &Participation) -> f64 
     let patterns: Vec<Vec<usize>> = match schema {
         Participation::Patterns { patterns } => patterns.clone(),
         _ => {
-            let (b, k) = schema.separation(steps);
+            let Separation { min_sep: b, max_participations: k } = schema.separation(steps);
             (0..steps).map(|first| (first..steps).step_by(b).take(k).collect()).collect()
         }
     };

@@ -6,7 +6,7 @@
 //! rows of E. The same steps backwards give the derivatives. Nothing is approximated.
 
 use crate::Workload;
-use crate::toeplitz::dot;
+use crate::numeric::vector::{add_scaled, dot};
 
 /// How much less time column by column takes an operation.
 const COLUMNS_FASTER: usize = 2;
@@ -90,10 +90,6 @@ impl BandedErrors {
 /// The last `reach` rows before row `t`, each from column t - `reach` to its diagonal.
 fn window(before: &[f64], w: usize, t: usize, reach: usize) -> impl Iterator<Item = &[f64]> {
     (0..reach).map(move |i| &before[(t - reach + i + 1) * w - i - 1..][..=i])
-}
-
-fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {
-    x.iter_mut().zip(y).for_each(|(x, y)| *x += factor * y);
 }
 
 impl Covariance<'_> {

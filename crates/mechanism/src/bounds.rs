@@ -52,18 +52,13 @@ mod tests {
     use super::*;
     use crate::optimize::Objective;
     use crate::strategy::StrategySpec;
-    use crate::{Adjacency, Class, Participation, Problem, Workload, loss};
+    use crate::{Adjacency, Class, Problem, loss};
 
     /// The dense optimum is between the two bounds. Both are nearly tight; the lower bound is loosest at one step.
     #[test]
     fn the_dense_optimum_lies_between() {
         for steps in [1, 2, 3, 5, 8, 16, 33, 64, 128] {
-            let problem = Problem {
-                steps,
-                workload: Workload::Prefix,
-                participation: Participation::Single,
-                objective: Objective::Max,
-            };
+            let problem = Problem::prefix(steps).with_objective(Objective::Max);
             let found = StrategySpec::new(Class::Dense).design(&problem).unwrap();
             let gap = found.gap.unwrap_or(0.0);
             assert!(gap < 1e-3, "{steps} steps: gap {gap}");

@@ -40,7 +40,10 @@ impl<'a> Columns<'a> {
             }
             Recursion::Circulant { root } => Self::Circulant(root),
             Recursion::Banded { .. } => Self::Applied(recursion),
-            _ => {
+            Recursion::Independent
+            | Recursion::MovingAverage { .. }
+            | Recursion::AutoRegressive { .. }
+            | Recursion::Blt { .. } => {
                 let mut unit = vec![0.0; steps];
                 unit[0] = 1.0;
                 Self::Shifted(recursion.apply(steps, &unit))

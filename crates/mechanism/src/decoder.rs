@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::problem::Objective;
+use crate::size::{norm_in_range, out_of_range};
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload, parallel};
@@ -19,9 +20,6 @@ pub struct ErrorNorms {
     /// ||B||_F / sqrt(n).
     pub rms: f64,
 }
-
-/// The range of errors that double precision can represent, as for sensitivities.
-const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
 
 impl ErrorNorms {
     /// The norm that an objective minimises.
@@ -46,14 +44,10 @@ impl ErrorNorms {
     /// # Errors
     /// When one of them is not a number above 0, or its square is out of the range of double precision.
     pub(crate) fn new(max: f64, rms: f64) -> Result<Self> {
-        if [max, rms].iter().all(|norm| IN_RANGE.contains(norm)) {
+        if [max, rms].into_iter().all(norm_in_range) {
             return Ok(Self { max, rms });
         }
-        let range = format!("from {:e} to {:e}", IN_RANGE.start(), IN_RANGE.end());
-        Err(Error::Numerical(format!(
-            "the error is {max:e} (max) and {rms:e} (rms) in double precision but must be {range}: the strategy's \
-             numbers grow or shrink too far"
-        )))
+        Err(out_of_range(&format!("the error is {max:e} (max) and {rms:e} (rms)")))
     }
 }
 
@@ -92,7 +86,7 @@ pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> R
 }
 
 /// The sums of w_s^2 over s <= t.
-fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
+pub(crate) fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
     let mut sum = 0.0;
     for w in &mut w {
         sum += *w * *w;

@@ -15,7 +15,7 @@ use rustfft::{Fft, FftPlannerScalar};
 use zeroize::Zeroize;
 
 use crate::Result;
-use crate::toeplitz::dot;
+use crate::numeric::vector::dot;
 
 /// The first column of the square root of A_circ, 2n real values.
 pub(crate) fn coefficients(n: usize) -> Vec<f64> {

@@ -31,6 +31,7 @@
 //!
 //! ```layers
 //! error, parallel: what can go wrong; threads
+//! numeric: vectors, eight lanes
 //! size, participation, quotient, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
 //! toeplitz: the algebra of power series
 //! fourier, workload: circulants; A
@@ -55,6 +56,7 @@ mod error;
 mod fourier;
 mod grid;
 pub mod loss;
+mod numeric;
 mod one_seed;
 pub mod optimize;
 mod parallel;
@@ -69,6 +71,8 @@ mod single_precision;
 mod size;
 mod stationary;
 pub mod strategy;
+#[cfg(test)]
+mod testing;
 pub mod toeplitz;
 mod transform;
 mod tree;
@@ -78,7 +82,7 @@ pub use encoder::Encoder;
 pub use error::{Error, Result};
 pub use fourier::{Convolution, NoisePair};
 pub use grid::Grid;
-pub use participation::{Adjacency, Participation, PrivacyUnit};
+pub use participation::{Adjacency, Participation, PrivacyUnit, Separation};
 pub use problem::Problem;
 pub use recursion::Recursion;
 pub use row_norms::RowNorms;

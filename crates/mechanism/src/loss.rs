@@ -8,13 +8,8 @@ use crate::{Adjacency, AnyStrategy, Participation, Result, Workload};
 /// Errors and losses of one strategy for one workload and schema.
 ///
 /// ```
-/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, loss, optimize::Objective, strategy::StrategySpec};
-/// let problem = Problem {
-///     steps: 16,
-///     workload: Workload::Prefix,
-///     participation: Participation::Single,
-///     objective: Objective::Max,
-/// };
+/// use antinoise_mechanism::{Adjacency, Problem, loss, strategy::StrategySpec};
+/// let problem = Problem::prefix(16);
 /// let identity = "identity".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let cost = loss::of(&identity, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
 /// assert_eq!(cost.max_loss, 4.0);

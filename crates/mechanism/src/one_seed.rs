@@ -9,8 +9,8 @@ use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
+use crate::numeric::vector::dot;
 use crate::size::MOST_STORED_DENSE;
-use crate::toeplitz::dot;
 
 type Row = Vec<(usize, f64)>;
 
@@ -54,7 +54,11 @@ impl Recursion {
                 let run = steps.min(at_least("period", *period, 1)?);
                 Self::Restarted { inner: Box::new(inner.one_seed_a_step(run)?), period: *period }
             }
-            other => other.clone(),
+            Self::Independent
+            | Self::MovingAverage { .. }
+            | Self::AutoRegressive { .. }
+            | Self::Blt { .. }
+            | Self::Banded { .. } => self.clone(),
         })
     }
 }
@@ -68,7 +72,11 @@ pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
         Recursion::Circulant { .. } => true,
         Recursion::Scaled { inner, .. } => is_factored(inner, steps),
         Recursion::Restarted { inner, period } => is_factored(inner, steps.min(*period)),
-        _ => false,
+        Recursion::Independent
+        | Recursion::MovingAverage { .. }
+        | Recursion::AutoRegressive { .. }
+        | Recursion::Blt { .. }
+        | Recursion::Banded { .. } => false,
     }
 }
 
@@ -180,7 +188,7 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
+    use crate::{Problem, strategy::StrategySpec};
 
     fn gram(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
         let columns: Vec<Vec<f64>> = (0..recursion.seeds(steps))
@@ -201,12 +209,7 @@ mod tests {
             ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense", "tree+x3"]
         {
             for steps in [1, 2, 3, 7, 8, 13, 33] {
-                let problem = Problem {
-                    steps,
-                    workload: Workload::Prefix,
-                    participation: Participation::Single,
-                    objective: Objective::Rms,
-                };
+                let problem = Problem::prefix(steps);
                 let designed = name.parse::<StrategySpec>().unwrap().design(&problem);
                 if name == "tree+x3" && steps < 3 {
                     assert!(designed.is_err(), "three runs of {steps} steps");
@@ -234,12 +237,7 @@ mod tests {
         let cases = [("tree", 10, 3000), ("honaker-online", 999, 12_000), ("weighted-tree", 999, 12_000)];
         for (name, awaited, terms) in cases {
             let steps = 1000;
-            let problem = Problem {
-                steps,
-                workload: Workload::Prefix,
-                participation: Participation::Single,
-                objective: Objective::Rms,
-            };
+            let problem = Problem::prefix(steps);
             let tree = name.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
             let lower = tree.recursion().unwrap().one_seed_a_step(steps).unwrap();
             assert!(lower.state_vectors() <= awaited, "{name}: {}", lower.state_vectors());

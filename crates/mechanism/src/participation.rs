@@ -46,12 +46,28 @@ pub enum Participation {
     },
 }
 
+/// The separation of one unit's participations, and their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Separation {
+    /// b: at least so many steps from one participation to the next.
+    pub min_sep: usize,
+    /// k: at most so many participations.
+    pub max_participations: usize,
+}
+
+impl Separation {
+    /// Whether columns of C that take part together are orthogonal where C has so many bands.
+    pub(crate) fn is_orthogonal(self, bands: usize) -> bool {
+        self.max_participations == 1 || bands <= self.min_sep
+    }
+}
+
 impl Participation {
-    /// (b, k) over `steps` steps: the separation and the number of participations of the densest pattern that
-    /// starts at step 0. Single is (n, 1) and FullBatch (1, n); of listed patterns the least separation and
-    /// the longest pattern, so that they are among those of min-sep.
-    pub fn separation(&self, steps: usize) -> (usize, usize) {
-        match self {
+    /// The separation of participations over `steps` steps and their number in the densest pattern that starts at step 0:
+    /// (n, 1) for `Single` and (1, n) for `FullBatch`. Of listed patterns the least separation and the longest
+    /// pattern, so that all of them are patterns of min-sep with these numbers.
+    pub fn separation(&self, steps: usize) -> Separation {
+        let (min_sep, max_participations) = match self {
             Self::Single => (steps, 1),
             Self::FullBatch => (1, steps),
             Self::Cyclic { min_sep, max_participations } | Self::MinSep { min_sep, max_participations } => {
@@ -62,45 +78,87 @@ impl Participation {
                     patterns.iter().flat_map(|pattern| pattern.windows(2)).map(|pair| pair[1] - pair[0]);
                 (gaps.min().unwrap_or(steps), patterns.iter().map(Vec::len).max().unwrap_or(0))
             }
+        };
+        Separation { min_sep, max_participations }
+    }
+
+    /// Min-sep with at most as many participations as fit in `steps` steps, or `Single` where that is one.
+    pub(crate) fn min_sep(steps: usize, separation: Separation) -> Self {
+        let Separation { min_sep, max_participations } = separation;
+        Self::MinSep { min_sep, max_participations }
+            .map_separation(|b, k| (b, k.min(max_that_fit(steps, b))))
+            .single_if_once()
+    }
+
+    /// The same kind of schema with the separation (b, k) mapped by `f`; listed patterns are unchanged.
+    pub(crate) fn map_separation(&self, f: impl Fn(usize, usize) -> (usize, usize)) -> Self {
+        match *self {
+            Self::Single | Self::FullBatch | Self::Patterns { .. } => self.clone(),
+            Self::Cyclic { min_sep, max_participations } => {
+                let (min_sep, max_participations) = f(min_sep, max_participations);
+                Self::Cyclic { min_sep, max_participations }
+            }
+            Self::MinSep { min_sep, max_participations } => {
+                let (min_sep, max_participations) = f(min_sep, max_participations);
+                Self::MinSep { min_sep, max_participations }
+            }
         }
     }
 
-    /// The most participations `min_sep` apart that fit in `steps` steps: floor((n - 1) / b) + 1.
-    pub(crate) fn most(steps: usize, min_sep: usize) -> usize {
-        (steps - 1) / min_sep + 1
+    /// `Single` instead of a separation of one participation or none.
+    fn single_if_once(self) -> Self {
+        match self {
+            Self::Cyclic { max_participations: 0 | 1, .. }
+            | Self::MinSep { max_participations: 0 | 1, .. } => Self::Single,
+            Self::Single
+            | Self::FullBatch
+            | Self::Cyclic { .. }
+            | Self::MinSep { .. }
+            | Self::Patterns { .. } => self,
+        }
     }
 
-    /// The patterns of a run of `run` steps that is cut short after `steps` of them; none where nobody takes part before.
+    /// The schema restricted to the first `steps` steps, or `None` if every participation lies later.
     ///
     /// ```
     /// use antinoise_mechanism::Participation;
     /// let schema = Participation::Cyclic { min_sep: 100, max_participations: 20 };
     /// let cut = Participation::Cyclic { min_sep: 100, max_participations: 3 };
-    /// assert_eq!((schema.within(250), schema.within(100)), (Some(cut), Some(Participation::Single)));
+    /// assert_eq!((schema.truncated_to(250), schema.truncated_to(100)), (Some(cut), Some(Participation::Single)));
     /// ```
-    pub fn within(&self, steps: usize) -> Option<Self> {
-        let fits = |min_sep: usize, most: usize| most.min(Self::most(steps.max(1), min_sep.max(1)));
-        Some(match *self {
-            _ if steps == 0 => return None,
-            Self::Single => Self::Single,
-            Self::FullBatch => Self::FullBatch,
-            Self::Cyclic { min_sep, max_participations } => match fits(min_sep, max_participations) {
-                0 | 1 => Self::Single,
-                max_participations => Self::Cyclic { min_sep, max_participations },
-            },
-            Self::MinSep { min_sep, max_participations } => match fits(min_sep, max_participations) {
-                0 | 1 => Self::Single,
-                max_participations => Self::MinSep { min_sep, max_participations },
-            },
-            Self::Patterns { ref patterns } => {
-                let before = |pattern: &Vec<usize>| -> Vec<usize> {
-                    pattern.iter().copied().take_while(|&step| step < steps).collect()
-                };
-                let patterns: Vec<_> =
-                    patterns.iter().map(before).filter(|pattern| !pattern.is_empty()).collect();
-                return (!patterns.is_empty()).then_some(Self::Patterns { patterns });
+    pub fn truncated_to(&self, steps: usize) -> Option<Self> {
+        if steps == 0 {
+            return None;
+        }
+        let Self::Patterns { patterns } = self else {
+            let fitting = |b: usize, k: usize| (b, k.min(max_that_fit(steps, b.max(1))));
+            return Some(self.map_separation(fitting).single_if_once());
+        };
+        let before = |pattern: &Vec<usize>| -> Vec<usize> {
+            pattern.iter().copied().take_while(|&step| step < steps).collect()
+        };
+        let patterns: Vec<_> = patterns.iter().map(before).filter(|pattern| !pattern.is_empty()).collect();
+        (!patterns.is_empty()).then_some(Self::Patterns { patterns })
+    }
+
+    /// The schema within each of the runs of `period` steps that a longer run is cut into.
+    pub(crate) fn within_runs_of(&self, period: usize) -> Self {
+        match self {
+            Self::Cyclic { min_sep, .. } | Self::MinSep { min_sep, .. } if *min_sep >= period => Self::Single,
+            Self::Single | Self::FullBatch | Self::Cyclic { .. } | Self::MinSep { .. } => {
+                self.map_separation(|b, k| (b, k.min(max_that_fit(period, b))))
             }
-        })
+            Self::Patterns { patterns } => {
+                let of_runs = |pattern: &Vec<usize>| -> Vec<Vec<usize>> {
+                    let runs = pattern.chunk_by(|t, tau| t / period == tau / period);
+                    runs.map(|run| run.iter().map(|t| t % period).collect()).collect()
+                };
+                let mut patterns: Vec<Vec<usize>> = patterns.iter().flat_map(of_runs).collect();
+                patterns.sort_unstable();
+                patterns.dedup();
+                Self::Patterns { patterns }
+            }
+        }
     }
 
     /// Refuses a schema that does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
@@ -115,11 +173,16 @@ impl Participation {
         if let Self::Patterns { patterns } = self {
             return check_patterns(patterns, steps);
         }
-        let (b, k) = self.separation(steps);
+        let Separation { min_sep: b, max_participations: k } = self.separation(steps);
         between("min_sep", b, 1, steps, "steps")?;
-        between("max_participations", k, 1, Self::most(steps, b), "(steps - 1) / min_sep + 1")?;
+        between("max_participations", k, 1, max_that_fit(steps, b), "(steps - 1) / min_sep + 1")?;
         Ok(())
     }
+}
+
+/// Number of participations `min_sep` apart that fit in `steps` steps: floor((n - 1) / b) + 1.
+fn max_that_fit(steps: usize, min_sep: usize) -> usize {
+    (steps - 1) / min_sep + 1
 }
 
 fn check_patterns(patterns: &[Vec<usize>], steps: usize) -> Result<()> {

@@ -43,14 +43,10 @@ impl fmt::Display for Objective {
 /// What a strategy is designed for.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
-/// let problem = Problem {
-///     steps: 100,
-///     workload: Workload::Prefix,
-///     participation: Participation::Single,
-///     objective: Objective::Rms,
-/// };
-/// assert!(problem.check().is_ok());
+/// use antinoise_mechanism::{Problem, optimize::Objective};
+/// let problem = Problem::prefix(100).with_participation("cyclic:20,5".parse()?).with_objective(Objective::Max);
+/// assert!(problem.check().is_ok() && problem.with_participation("cyclic:20,6".parse()?).check().is_err());
+/// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
@@ -65,6 +61,34 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// RMS loss of prefix sums over `steps` steps in which a unit takes part once.
+    pub fn prefix(steps: usize) -> Self {
+        Self {
+            steps,
+            workload: Workload::Prefix,
+            participation: Participation::Single,
+            objective: Objective::Rms,
+        }
+    }
+
+    /// The same problem for another workload.
+    #[must_use]
+    pub fn with_workload(self, workload: Workload) -> Self {
+        Self { workload, ..self }
+    }
+
+    /// The same problem under another schema.
+    #[must_use]
+    pub fn with_participation(self, participation: Participation) -> Self {
+        Self { participation, ..self }
+    }
+
+    /// The same problem with another norm of B.
+    #[must_use]
+    pub fn with_objective(self, objective: Objective) -> Self {
+        Self { objective, ..self }
+    }
+
     /// Refuses a workload or schema that is not valid for `steps`.
     ///
     /// # Errors

@@ -1,9 +1,7 @@
 //! The terms of a / b for a short b, several at a time: computed one by one, each term would wait for the one before.
 
-/// Terms that are made together.
-const LANES: usize = 8;
-
-type Lanes = [f64; LANES];
+use crate::numeric::lanes::{LANES, Lanes};
+use crate::numeric::vector::add_scaled;
 
 /// The state of a division.
 pub(crate) struct Quotient {
@@ -69,13 +67,6 @@ impl Quotient {
         self.recent.copy_within(..kept, LANES);
         (0..LANES).for_each(|i| self.recent[i] = terms[LANES - 1 - i]);
         terms
-    }
-}
-
-#[inline(always)]
-fn add_scaled(sum: &mut Lanes, factor: f64, weights: &Lanes) {
-    for i in 0..LANES {
-        sum[i] += factor * weights[i];
     }
 }
 

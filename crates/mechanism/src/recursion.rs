@@ -171,7 +171,24 @@ impl Recursion {
                 let (runs, rest) = (steps / period, steps % period);
                 runs * inner.seeds(*period) + inner.seeds(rest)
             }
-            _ => steps,
+            Self::Independent
+            | Self::MovingAverage { .. }
+            | Self::AutoRegressive { .. }
+            | Self::Blt { .. }
+            | Self::Banded { .. } => steps,
+        }
+    }
+
+    /// Whether noise is any linear map of seeds, which may have no inverse, instead of a triangular recursion.
+    pub(crate) fn is_sum_of_seeds(&self) -> bool {
+        match self {
+            Self::Combination { .. } | Self::Circulant { .. } => true,
+            Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.is_sum_of_seeds(),
+            Self::Independent
+            | Self::MovingAverage { .. }
+            | Self::AutoRegressive { .. }
+            | Self::Blt { .. }
+            | Self::Banded { .. } => false,
         }
     }
 

@@ -1,8 +1,10 @@
 //! Limits on the size of matrices and lists that are written out.
 
+use std::ops::RangeInclusive;
+
 use antinoise_input::between;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// The most steps whose coefficients are written out: 10^8 numbers are 0.8 GB.
 const MOST_WRITTEN_OUT: usize = 100_000_000;
@@ -30,4 +32,21 @@ pub(crate) const MOST_STORED_DENSE: usize = 4096;
 pub(crate) fn can_store_dense(steps: usize) -> Result<()> {
     between("steps", steps, 1, MOST_STORED_DENSE, "the most for which dense noise rows are stored")?;
     Ok(())
+}
+
+/// The range of norms whose squares double precision can represent: below it squares lose digits, above it they are
+/// infinite.
+const NORMS: RangeInclusive<f64> = 1e-140..=1e150;
+
+/// Whether the square of a norm has kept its digits; false for NaN.
+pub(crate) fn norm_in_range(norm: f64) -> bool {
+    NORMS.contains(&norm)
+}
+
+/// The error for a figure whose norms are not in range; `figure` says which it is and its value.
+pub(crate) fn out_of_range(figure: &str) -> Error {
+    let range = format!("from {:e} to {:e}", NORMS.start(), NORMS.end());
+    Error::Numerical(format!(
+        "{figure} in double precision but must be {range}: the strategy's numbers grow or shrink too far"
+    ))
 }

@@ -3,6 +3,7 @@
 //! A matrix is its first column. Short series are multiplied and divided directly, long ones by FFT and
 //! Newton's iteration; both are tied to the direct form by tests.
 
+use crate::numeric::vector::dot;
 use crate::quotient::Quotient;
 use crate::transform::{Transform, convolve, fast_length};
 
@@ -13,26 +14,6 @@ pub(crate) const DIRECT_TERMS: usize = 96;
 const LONG_QUOTIENT: usize = 4096;
 /// Terms that stay in cache while all lags of a correlation pass over them.
 const CACHED: usize = 4096;
-
-/// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
-pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
-    let n = x.len().min(y.len());
-    let (x, y) = (&x[..n], &y[..n]);
-    let mut sums = [0.0; 8];
-    let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
-    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in xs.zip(ys) {
-        for i in 0..8 {
-            sums[i] += a[i] * b[i];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
-}
-
-/// ||x||^2.
-pub(crate) fn norm_squared(x: &[f64]) -> f64 {
-    dot(x, x)
-}
 
 /// The first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
 ///

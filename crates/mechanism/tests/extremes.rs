@@ -21,7 +21,8 @@ fn norm(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
 /// max over patterns and signs of ||sum of +- columns||, NaN or infinite where one of the columns is.
 fn brute_force(c: &Matrix, schema: &Participation) -> f64 {
     let (mut most, n) = (0.0, c[0].len());
-    let once = schema.separation(n).1 == 1 && !matches!(schema, Participation::Patterns { .. });
+    let once =
+        schema.separation(n).max_participations == 1 && !matches!(schema, Participation::Patterns { .. });
     // One participation may be at any step, whatever the schema.
     let patterns = if once { (0..n).map(|t| vec![t]).collect() } else { oracle::patterns(schema, n) };
     for pattern in patterns {

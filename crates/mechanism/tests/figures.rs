@@ -179,12 +179,7 @@ fn banded_toeplitz_optima() {
 #[test]
 fn the_truncated_square_root_against_the_optimum() {
     for (n, want) in [(1024, 1.138), (16384, 1.222), (100_000, 1.238)] {
-        let problem = Problem {
-            steps: n,
-            workload: Workload::Prefix,
-            participation: "single".parse().unwrap(),
-            objective: Rms,
-        };
+        let problem = Problem::prefix(n);
         let spec: StrategySpec = "banded-toeplitz:16".parse().unwrap();
         let rms = |spec: StrategySpec| {
             let strategy = spec.design(&problem).unwrap().value;
@@ -294,12 +289,7 @@ fn the_best_three_bands_of_nine_steps() {
         &[0.243, 0.409, 0.936],
         &[0.194, 0.353, 1.000],
     ];
-    let problem = Problem {
-        steps: 9,
-        workload: Workload::Prefix,
-        participation: "single".parse().unwrap(),
-        objective: Rms,
-    };
+    let problem = Problem::prefix(9);
     let strategy = "banded:3".parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
     let c = strategy.encoder().unwrap().to_dense();
     for (t, row) in lower_band.iter().enumerate() {

@@ -47,7 +47,7 @@ fn a_taper_pays_where_participations_come_closer_than_planned() {
 fn mean_squared(spec: &str, problem: &Problem, from: usize, bands: usize) -> f64 {
     let strategy = design(spec, problem);
     let count = (bands - from + 1).min(33);
-    let k = problem.participation.separation(problem.steps).1;
+    let k = problem.participation.separation(problem.steps).max_participations;
     let of = |i: usize| {
         let min_sep = from + i * (bands - from) / (count - 1);
         let max_participations = k.min(problem.steps.div_ceil(min_sep));

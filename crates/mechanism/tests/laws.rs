@@ -330,12 +330,7 @@ fn unit_rows_are_not_unit_columns() {
 /// Dense noise rows are refused by name before they fill the memory; the loss of prefix sums needs none.
 #[test]
 fn too_many_dense_noise_rows_are_refused() {
-    let problem = Problem {
-        steps: 4097,
-        workload: Workload::Prefix,
-        participation: Participation::Single,
-        objective: Objective::Rms,
-    };
+    let problem = Problem::prefix(4097);
     for class in [Class::HonakerFull, Class::FourierOptimal] {
         let strategy = StrategySpec::new(class).design(&problem).unwrap().value;
         let refused = strategy.recursion().unwrap_err();

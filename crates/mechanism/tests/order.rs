@@ -6,7 +6,7 @@
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::{Form, StrategySpec};
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Separation, Workload, loss};
 use rayon::prelude::*;
 
 /// A design may cost this much more, relatively, than one that its class contains.
@@ -77,7 +77,7 @@ fn problem(seed: u64, most: usize) -> Problem {
 /// What is designed for a problem: sizes of every class, and what classes contain.
 fn specs(problem: &Problem) -> Vec<StrategySpec> {
     let n = problem.steps;
-    let (b, k) = problem.participation.separation(n);
+    let Separation { min_sep: b, max_participations: k } = problem.participation.separation(n);
     let mut sizes = vec![1, 2, 3, b.min(n), (b + 1).min(n), n.div_ceil(2), n];
     sizes.retain(|&size| size <= n);
     sizes.sort_unstable();
@@ -131,7 +131,9 @@ fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) ->
         (Blt, Blt) => larger.order >= smaller.order,
         // Columns of norm 1 cost nothing where the densest pattern has them all.
         (Banded, BandedToeplitz) => {
-            fewer && (smaller.column_normalize || problem.participation.separation(problem.steps).1 == 1)
+            fewer
+                && (smaller.column_normalize
+                    || problem.participation.separation(problem.steps).max_participations == 1)
         }
         _ => false,
     }

@@ -3,7 +3,7 @@
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::running::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
 use antinoise_mechanism::strategy::{Form, StrategySpec};
-use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Workload};
+use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Separation, Workload};
 use rayon::prelude::*;
 
 /// A coefficient as a kernel holds it.
@@ -95,7 +95,7 @@ fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
     if let Participation::Patterns { patterns } = participation {
         return patterns.clone();
     }
-    let (b, k) = participation.separation(n);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     // A cyclic unit has its first turn within the first cycle.
     let last = if matches!(participation, Participation::MinSep { .. }) { n - 1 } else { b - 1 };
     let phases = [0, 1, b / 2, b - 1, n / 2, n - 1].map(|phase| phase.min(last));

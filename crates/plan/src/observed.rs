@@ -3,7 +3,7 @@
 use antinoise_accounting::{Bracket, Gdp, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Participation, PrivacyUnit, running};
+use antinoise_mechanism::{Participation, PrivacyUnit, Separation, running};
 
 use crate::{Result, Sampler, Scheme, VerifiedPlan};
 
@@ -90,7 +90,7 @@ impl VerifiedPlan {
         let products = patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len() * p.len()));
         let listed = Participation::Patterns { patterns: patterns.to_vec() };
         listed.check(self.steps)?;
-        let (min_sep, max_participations) = listed.separation(self.steps);
+        let Separation { min_sep, max_participations } = listed.separation(self.steps);
         between("min_sep", min_sep, least, self.steps, "steps")?;
         between("max_participations", max_participations, 1, most, "the plan's")?;
         let mut found = self.under(&Participation::MinSep { min_sep, max_participations })?;

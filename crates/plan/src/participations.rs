@@ -1,7 +1,7 @@
 //! Which examples took part when, held against the plan's schema before a step is released.
 
 use antinoise_input::{InvalidParameter, between};
-use antinoise_mechanism::Participation;
+use antinoise_mechanism::{Participation, Separation};
 
 use crate::{Scheme, VerifiedPlan};
 
@@ -53,8 +53,8 @@ impl Limits {
             Scheme::BallsInBins { bins, .. } => every(bins),
             Scheme::BMinSep { min_sep, .. } => (min_sep, steps.div_ceil(min_sep), false),
             Scheme::Unamplified { participation, .. } => {
-                let (min_sep, most) = participation.separation(steps);
-                (min_sep, most, matches!(participation, Participation::Cyclic { .. }))
+                let Separation { min_sep, max_participations } = participation.separation(steps);
+                (min_sep, max_participations, matches!(participation, Participation::Cyclic { .. }))
             }
         };
         Self { min_sep, most, in_phase, steps }

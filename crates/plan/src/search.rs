@@ -207,7 +207,7 @@ fn toeplitz(bands: usize) -> StrategySpec {
 
 /// Up to the separation, or the groups that a batch allows: columns of a unit's participations are then orthogonal.
 fn most_bands(request: &Request, unsampled: &Schedule) -> usize {
-    let (b, _) = unsampled.scheme.participation().separation(unsampled.steps);
+    let b = unsampled.scheme.participation().separation(unsampled.steps).min_sep;
     let is_sampled = matches!(request.setting, Setting::Poisson | Setting::BMinSep);
     let groups = if is_sampled { request.examples / request.batch_size } else { b };
     groups.min(unsampled.steps).min(MOST_BANDS)
@@ -261,7 +261,7 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
     }
     if steps <= MOST_TREE_STEPS {
-        let (_, participations) = participation.separation(steps);
+        let participations = participation.separation(steps).max_participations;
         let restarts = (participations > 1).then_some(participations);
         specs.push(StrategySpec { restarts, ..StrategySpec::new(Class::HonakerFull) });
     }

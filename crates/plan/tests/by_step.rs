@@ -1,7 +1,7 @@
 //! The privacy of a run's first steps, against the leading block of C written out, pattern by pattern.
 
 use antinoise_accounting::{Composition, Gdp, SampledGaussian};
-use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_mechanism::{Adjacency, Participation, Separation};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn inverse(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
 
 /// Every pattern of the plan's schema within so many steps that has no more to add.
 fn patterns(participation: &Participation, steps: usize, whole: usize) -> Vec<Vec<usize>> {
-    let (b, k) = participation.separation(whole);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(whole);
     if !matches!(participation, Participation::MinSep { .. }) {
         return (0..b.min(steps)).map(|phase| (phase..steps).step_by(b).take(k).collect()).collect();
     }
@@ -153,13 +153,13 @@ proptest! {
             true => Participation::Cyclic { min_sep: b, max_participations: k },
             false => Participation::MinSep { min_sep: b, max_participations: k },
         };
-        let cut = of(b, k).within(steps).unwrap();
+        let cut = of(b, k).truncated_to(steps).unwrap();
         prop_assert!(cut.check(steps).is_ok());
         // The densest pattern has the most turns.
         let turns = (0..steps).step_by(b).take(k).count();
-        prop_assert_eq!(cut.separation(steps).1, turns);
+        prop_assert_eq!(cut.separation(steps).max_participations, turns);
         let listed = Participation::Patterns { patterns: vec![vec![0, b], vec![steps]] };
         let kept = if b < steps { vec![0, b] } else { vec![0] };
-        prop_assert_eq!(listed.within(steps).unwrap(), Participation::Patterns { patterns: vec![kept] });
+        prop_assert_eq!(listed.truncated_to(steps).unwrap(), Participation::Patterns { patterns: vec![kept] });
     }
 }

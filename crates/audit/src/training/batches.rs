@@ -1,7 +1,7 @@
 //! Whether the batches of a run are those for which its plan accounts.
 
 use antinoise_input::largest;
-use antinoise_mechanism::Participation;
+use antinoise_mechanism::{Participation, Separation};
 use antinoise_plan::{Sampler, Scheme, VerifiedPlan};
 
 use super::contract::Seen;
@@ -48,7 +48,10 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
         Scheme::Amplified { groups } => (groups, plan.steps.div_ceil(groups)),
         scheme => match scheme.participation() {
             Participation::Single => (plan.steps, 1),
-            schema => schema.separation(plan.steps),
+            schema => {
+                let Separation { min_sep, max_participations } = schema.separation(plan.steps);
+                (min_sep, max_participations)
+            }
         },
     };
     let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];

@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::closed_form::coefficients;
     use crate::closed_form::interlaced::residues;
+    use crate::testing::{Tolerance, assert_gradient};
     use crate::toeplitz::divide;
 
     #[test]
@@ -135,14 +136,8 @@ mod tests {
         let found = norm(&nodes);
         let squared: f64 = w.iter().zip(&weights).map(|(w, weight)| weight * w * w).sum();
         assert!((found.squared / squared - 1.0).abs() < 1e-12);
-        for j in 0..nodes.len() {
-            let at = |h: f64| {
-                let mut moved = nodes;
-                moved[j] += h;
-                norm(&moved).squared
-            };
-            let difference = (at(1e-7) - at(-1e-7)) / 2e-7;
-            assert!((difference / found.d_nodes[j] - 1.0).abs() < 1e-6, "{j}: {difference}");
-        }
+        let f = |nodes: &[f64]| norm(nodes).squared;
+        let tolerance = Tolerance { absolute: 0.0, relative: 1e-6 };
+        assert_gradient("cascade", f, &nodes, &found.d_nodes, 1e-7, tolerance);
     }
 }

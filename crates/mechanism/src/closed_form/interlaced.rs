@@ -108,6 +108,7 @@ pub(crate) fn residues(nodes: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn any_variables_interlace_and_the_weights_add_up() {
@@ -134,14 +135,7 @@ mod tests {
         let slopes =
             |x: &[f64]| -> Vec<f64> { x.iter().enumerate().map(|(i, x)| 2.0 * (i + 1) as f64 * x).collect() };
         let gradient = blt.gradient(&slopes(&blt.nodes), &slopes(&blt.residues));
-        for j in 0..u.len() {
-            let at = |h: f64| {
-                let mut moved = u;
-                moved[j] += h;
-                f(&moved)
-            };
-            let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-            assert!((difference - gradient[j]).abs() < 1e-8 * (1.0 + difference.abs()), "{j}");
-        }
+        let tolerance = Tolerance { absolute: 1e-8, relative: 1e-8 };
+        assert_gradient("interlaced", f, &u, &gradient, 1e-5, tolerance);
     }
 }

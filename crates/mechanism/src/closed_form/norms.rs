@@ -2,6 +2,7 @@
 
 use super::geometric::{power, sum, weighted_sum};
 use super::shifts::Shifts;
+use crate::Separation;
 use crate::problem::Objective;
 
 /// A squared norm and its partial derivatives.
@@ -60,7 +61,8 @@ pub(crate) fn error(g: f64, beta: &[f64], nodes: &[f64], steps: usize, objective
 ///
 /// With t = p b + s the sum is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1, and 1 + sum_i alpha_i
 /// lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
-pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, b: usize, k: usize) -> Norm {
+pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, separation: Separation) -> Norm {
+    let Separation { min_sep: b, max_participations: k } = separation;
     let d = alpha.len();
     let mut norm = Norm { squared: k as f64, d_weights: vec![0.0; d], d_nodes: vec![0.0; d], d_limit: 0.0 };
     let inner = if k > 1 { (b - 1) as f64 } else { 0.0 };

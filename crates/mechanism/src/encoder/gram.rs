@@ -3,7 +3,7 @@
 use antinoise_linear::Matrix;
 
 use super::form::Encoder;
-use crate::toeplitz::dot;
+use crate::numeric::vector::dot;
 use crate::tree::Tree;
 use crate::tree::smooth::SmoothTree;
 

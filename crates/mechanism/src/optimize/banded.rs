@@ -12,19 +12,13 @@
 
 use super::best::Best;
 use super::lbfgs::{self, Settings};
-use super::softmax::soft_maximum;
+use super::softmax::{ROW_EXPONENTS, soft_maximum};
 use super::solution::Solution;
 use crate::banded_errors::BandedErrors;
+use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
 use crate::problem::Objective;
 use crate::workload::Operator;
-use crate::{Problem, Result, parallel};
-
-/// Columns that go through a recursion together.
-const LANES: usize = 8;
-/// Tasks that groups of columns are dealt to in turn.
-const TASKS: usize = 16;
-/// Exponents of the p-norm of squared row norms that stand for their maximum, one solve after the other.
-const MAX_LOSS_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
+use crate::{Problem, Result};
 
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
@@ -34,12 +28,10 @@ const MOST_DIRECT_WORK: u64 = 15_000_000_000;
 /// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
 const MOST_REMEMBERED: usize = 1 << 27;
 
-type Lanes = [f64; LANES];
-
 /// The exponents of an objective's solves: the mean of squared row norms is a norm of exponent 1.
 pub(super) fn exponents(objective: Objective) -> &'static [f64] {
     match objective {
-        Objective::Max => &MAX_LOSS_EXPONENTS,
+        Objective::Max => &ROW_EXPONENTS,
         Objective::Rms => &[1.0],
     }
 }
@@ -148,22 +140,13 @@ impl BandedLoss {
 
     /// B's squared row norms and, where row weights are given, d(sum of weighted squared row norms)/dC.
     fn pass(&self, rows: &[f64], weights: Option<&[f64]>) -> (Vec<f64>, Vec<f64>) {
-        let of_task = |task: usize| {
-            let mut squared = vec![0.0; self.steps];
-            let mut gradient = vec![0.0; if weights.is_some() { rows.len() } else { 0 }];
-            for first in (task * LANES..self.steps).step_by(TASKS * LANES) {
-                self.columns(rows, first, weights, &mut squared, &mut gradient);
-            }
-            (squared, gradient)
-        };
-        let tasks = TASKS.min(self.steps.div_ceil(LANES));
-        let parts = parallel::map(tasks, self.steps * rows.len(), of_task);
-        let mut parts = parts.into_iter();
-        let (mut squared, mut gradient) = parts.next().expect("there is a first task");
-        for (more_squared, more_gradient) in parts {
-            squared.iter_mut().zip(more_squared).for_each(|(sum, x)| *sum += x);
-            gradient.iter_mut().zip(more_gradient).for_each(|(sum, x)| *sum += x);
-        }
+        let n = self.steps;
+        let length = n + if weights.is_some() { rows.len() } else { 0 };
+        let mut squared = sum_over_groups(n, length, n * rows.len(), |first, sums| {
+            let (squared, gradient) = sums.split_at_mut(n);
+            self.columns(rows, first, weights, squared, gradient);
+        });
+        let gradient = squared.split_off(n);
         (squared, gradient)
     }
 
@@ -273,6 +256,7 @@ fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::Workload;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn the_gradient_is_the_finite_difference() {
@@ -286,15 +270,9 @@ mod tests {
                 let theta: Vec<f64> =
                     (0..steps * bands).map(|i| 1.0 / (1.0 + (i % bands) as f64 + 0.01 * i as f64)).collect();
                 let (_, gradient) = loss.value_and_gradient(&theta);
-                for at in 0..theta.len() {
-                    let value = |h: f64| {
-                        let mut moved = theta.clone();
-                        moved[at] += h;
-                        loss.value_and_gradient(&moved).0
-                    };
-                    let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
-                    assert!((difference - gradient[at]).abs() < 1e-8, "{text} {exponent} {at}");
-                }
+                let f = |theta: &[f64]| loss.value_and_gradient(theta).0;
+                let case = format!("{text} {exponent}");
+                assert_gradient(&case, f, &theta, &gradient, 1e-5, Tolerance::absolute(1e-8));
             }
         }
     }

@@ -8,13 +8,14 @@
 
 use super::best::Best;
 use super::lbfgs::{self, Settings};
+use super::softmax::ROW_EXPONENTS;
 use super::solution::Solution;
-use super::toeplitz::{ROW_EXPONENTS, ToeplitzLoss};
+use super::toeplitz::ToeplitzLoss;
 use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::Interlaced;
 use crate::closed_form::{coefficients, norms};
 use crate::problem::Objective;
-use crate::{Participation, Problem, Result, Workload, stationary};
+use crate::{Participation, Problem, Result, Separation, Workload, stationary};
 
 /// The logit of the largest node at the start, and how far apart an inert pair is put.
 const START_TOP: f64 = 1.0;
@@ -51,7 +52,7 @@ impl Buffers {
 /// ln(sens^2 ||B||^2) as a function of u.
 struct BltLoss {
     steps: usize,
-    separation: (usize, usize),
+    separation: Separation,
     form: Form,
 }
 
@@ -113,9 +114,8 @@ impl BltLoss {
         mut d_nodes: Vec<f64>,
         mut d_residues: Vec<f64>,
     ) -> (f64, Vec<f64>) {
-        let (b, k) = self.separation;
         let (delta, alpha) = (every_other(&blt.nodes, 0), every_other(&blt.residues, 0));
-        let c = norms::sensitivity(&alpha, &delta, self.steps, b, k);
+        let c = norms::sensitivity(&alpha, &delta, self.steps, self.separation);
         for i in 0..delta.len() {
             d_residues[2 * i] += c.d_weights[i] / c.squared;
             d_nodes[2 * i] += c.d_nodes[i] / c.squared;
@@ -237,6 +237,7 @@ pub(crate) fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn the_gradients_are_the_finite_differences_and_the_forms_agree() {
@@ -259,15 +260,9 @@ mod tests {
                 let separation = cascade.separation;
                 let written = BltLoss { steps: 61, separation, form: Form::WrittenOut(toeplitz) };
                 let (value, gradient) = closed.value_and_gradient(&u);
-                for j in 0..u.len() {
-                    let at = |h: f64| {
-                        let mut moved = u;
-                        moved[j] += h;
-                        closed.value_and_gradient(&moved).0
-                    };
-                    let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                    assert!((difference - gradient[j]).abs() < 1e-8, "{participation} {objective} {j}");
-                }
+                let f = |u: &[f64]| closed.value_and_gradient(u).0;
+                let case = format!("{participation} {objective}");
+                assert_gradient(&case, f, &u, &gradient, 1e-5, Tolerance::absolute(1e-8));
                 for other in [&cascade, &written] {
                     let (same_value, same_gradient) = other.value_and_gradient(&u);
                     assert!((value - same_value).abs() < 1e-12, "{participation} {objective}");

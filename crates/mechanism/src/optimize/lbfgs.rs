@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::solution::{Solution, Status};
-use crate::toeplitz::dot;
+use crate::numeric::vector::{add_scaled, dot, norm_squared};
 
 /// When to stop, and how much to remember.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,11 +97,7 @@ pub(crate) fn minimize_until(
 }
 
 fn norm(x: &[f64]) -> f64 {
-    dot(x, x).sqrt()
-}
-
-fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {
-    x.iter_mut().zip(y).for_each(|(x, y)| *x += factor * y);
+    norm_squared(x).sqrt()
 }
 
 fn remember(pairs: &mut VecDeque<(Vec<f64>, Vec<f64>)>, from: &Point, to: &Point, memory: usize) {

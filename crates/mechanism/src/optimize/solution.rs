@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
+
 /// How a solver ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +31,15 @@ impl Status {
             Self::Converged => "converged",
             Self::Stalled => "stalled",
             Self::IterationLimit => "iteration-limit",
+        }
+    }
+
+    /// How a solver ended whose certificate leaves a gap: the gap alone tells whether it has converged.
+    pub(crate) fn certified(self, has_converged: bool) -> Self {
+        match self {
+            _ if has_converged => Self::Converged,
+            Self::Converged => Self::Stalled,
+            Self::ClosedForm | Self::Stalled | Self::IterationLimit => self,
         }
     }
 
@@ -69,5 +80,14 @@ impl<T> Solution<T> {
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Solution<U> {
         let Self { value, status, gap, iterations, improved } = self;
         Solution { value: f(value), status, gap, iterations, improved }
+    }
+
+    /// The same solution with `f` applied to its value.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub(crate) fn try_map<U>(self, f: impl FnOnce(T) -> Result<U>) -> Result<Solution<U>> {
+        let Self { value, status, gap, iterations, improved } = self;
+        Ok(Solution { value: f(value)?, status, gap, iterations, improved })
     }
 }

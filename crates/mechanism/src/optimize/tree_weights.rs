@@ -6,7 +6,7 @@ use super::solution::Solution;
 use crate::problem::Objective;
 use crate::tree::Tree;
 use crate::tree::weights::precisions;
-use crate::{Participation, Result};
+use crate::{Participation, Result, Separation};
 
 /// Exponents of the norm that smooths the maximum over patterns and over prefixes, one solve after the other.
 const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
@@ -84,7 +84,7 @@ const MOST_PATTERNS: usize = 4096;
 /// By pattern and height: how many ordered pairs of its participations have a node of that height in common. Of min-sep
 /// schemas those with the least separation.
 fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
-    let (b, k) = participation.separation(tree.steps);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(tree.steps);
     let of = |pattern: &mut dyn Iterator<Item = usize>| -> Vec<f64> {
         let steps: Vec<usize> = pattern.collect();
         let at = |height: usize| {

@@ -5,9 +5,10 @@ use antinoise_input::{InvalidParameter, largest};
 use super::perturbed::lost_to_rounding;
 use super::precision::{OUTPUT_ROUNDING, Precision, TWO_ROUNDOFFS};
 use crate::closed_form::{coefficients, norms};
+use crate::numeric::vector::norm_squared;
 use crate::sensitivity::of_encoder;
 use crate::size::can_write_out;
-use crate::toeplitz::{divide, multiply, norm_squared};
+use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
 /// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy that a stream of that precision
@@ -16,13 +17,8 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 /// ```
 /// use antinoise_mechanism::running::{Precision, sensitivity_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
-/// let problem = Problem {
-///     steps: 480,
-///     workload: Workload::Momentum { momentum: 0.95, weight_decay: 0.0 },
-///     participation: Participation::Single,
-///     objective: Objective::Rms,
-/// };
+/// use antinoise_mechanism::Problem;
+/// let problem = Problem::prefix(480).with_workload("momentum:0.95".parse()?);
 /// let strategy = "workload".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let stated = strategy.sensitivity(&problem.participation)?.value;
 /// let part = |precision| sensitivity_upper(&*strategy, &problem.participation, precision).unwrap() / stated - 1.0;
@@ -41,7 +37,7 @@ pub fn sensitivity_upper(
     let output = if precision == Precision::Single { 1.0 + OUTPUT_ROUNDING } else { 1.0 };
     let runs =
         if precision == Precision::Single { recursion.in_single_precision() } else { recursion.clone() };
-    let value = if is_sum_of_seeds(&recursion) {
+    let value = if recursion.is_sum_of_seeds() {
         let lost = lost_to_rounding(&strategy.encoder()?, &recursion, steps, precision)?;
         strategy.sensitivity(participation)?.value / left(lost)?
     } else if let Some(value) = of_blt(&runs, steps, participation)? {
@@ -49,7 +45,7 @@ pub fn sensitivity_upper(
     } else {
         let (encoder, lost) = encoder_of(&runs, steps)?;
         // Entries that double precision rounds a few times move sens by at most that part for each participation.
-        let entries = 8.0 * TWO_ROUNDOFFS * participation.separation(steps).1 as f64;
+        let entries = 8.0 * TWO_ROUNDOFFS * participation.separation(steps).max_participations as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
         // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
         match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
@@ -70,10 +66,8 @@ pub fn sensitivity_upper(
 /// ```
 /// use antinoise_mechanism::running::{Precision, encoder_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
-/// let (workload, participation) = (Workload::Prefix, Participation::Single);
-/// let problem = Problem { steps: 48, workload, participation, objective: Objective::Rms };
-/// let strategy = "blt:2".parse::<StrategySpec>()?.design(&problem)?.value;
+/// use antinoise_mechanism::Problem;
+/// let strategy = "blt:2".parse::<StrategySpec>()?.design(&Problem::prefix(48))?.value;
 /// let (c, factor) = encoder_upper(&*strategy, Precision::Double)?;
 /// assert!(c.column(0)[0] == 1.0 && (1.0..1.0 + 1e-12).contains(&factor));
 /// # Ok::<(), antinoise_mechanism::Error>(())
@@ -87,7 +81,7 @@ pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(E
         Precision::Single => (recursion.in_single_precision(), 1.0 + OUTPUT_ROUNDING),
         Precision::Double => (recursion.clone(), 1.0),
     };
-    let (encoder, lost) = if is_sum_of_seeds(&recursion) {
+    let (encoder, lost) = if recursion.is_sum_of_seeds() {
         let encoder = strategy.encoder()?;
         let lost = lost_to_rounding(&encoder, &recursion, steps, precision)?;
         (encoder, lost)
@@ -111,14 +105,6 @@ fn unbounded(found: f64) -> InvalidParameter {
     InvalidParameter::new("strategy", got, "one whose coefficients can be rounded")
 }
 
-fn is_sum_of_seeds(recursion: &Recursion) -> bool {
-    match recursion {
-        Recursion::Combination { .. } | Recursion::Circulant { .. } => true,
-        Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => is_sum_of_seeds(inner),
-        _ => false,
-    }
-}
-
 /// The closed form of a BLT with alpha >= 0, whatever n, for the schemas that have one.
 fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) -> Result<Option<f64>> {
     let Recursion::Blt { scale, decay } = recursion else { return Ok(None) };
@@ -128,9 +114,8 @@ fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) ->
         return Ok(None);
     }
     participation.check(steps)?;
-    let (b, k) = participation.separation(steps);
     let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
-    let value = norms::sensitivity(scale, &delta, steps, b, k).squared.sqrt();
+    let value = norms::sensitivity(scale, &delta, steps, participation.separation(steps)).squared.sqrt();
     // From c_1 = sum alpha on c does not increase. If c_1 is above c_0 = 1, c_1 c is above a c that never increases.
     let first: f64 = scale.iter().sum();
     Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * TWO_ROUNDOFFS)))

@@ -16,10 +16,9 @@ use crate::{Participation, Result, Strategy};
 /// ```
 /// use antinoise_mechanism::running::{Precision, sensitivities_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective};
+/// use antinoise_mechanism::{Participation, Problem};
 /// let participation = Participation::Cyclic { min_sep: 16, max_participations: 3 };
-/// let (workload, objective) = (Workload::Prefix, Objective::Rms);
-/// let problem = Problem { steps: 48, workload, participation: participation.clone(), objective };
+/// let problem = Problem::prefix(48).with_participation(participation.clone());
 /// let strategy = "banded-toeplitz:16".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let found = sensitivities_upper(&*strategy, &participation, Precision::Double, &[16, 32, 48])?;
 /// let once = strategy.sensitivity(&Participation::Single)?.value;
@@ -41,7 +40,7 @@ pub fn sensitivities_upper(
     let mut found = Vec::with_capacity(after.len());
     for &steps in after {
         between("steps", steps, 1, strategy.steps(), "the strategy's")?;
-        found.push(match participation.within(steps) {
+        found.push(match participation.truncated_to(steps) {
             Some(cut) => (of_encoder(&encoder.leading(steps), &cut)?.value * factor).next_up(),
             None => 0.0,
         });

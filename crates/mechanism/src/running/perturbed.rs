@@ -95,7 +95,14 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
             };
             (0..steps).map(row).collect()
         }
-        _ => unreachable!("only sums of seeds are bounded by a perturbation"),
+        Recursion::Independent
+        | Recursion::MovingAverage { .. }
+        | Recursion::AutoRegressive { .. }
+        | Recursion::Blt { .. }
+        | Recursion::Banded { .. }
+        | Recursion::Circulant { .. } => {
+            unreachable!("only listed sums of seeds are bounded by a perturbation")
+        }
     }
 }
 

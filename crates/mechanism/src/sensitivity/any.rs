@@ -7,7 +7,7 @@ use super::figure::Sensitivity;
 use super::patterns::{TWO_AT_MOST, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
 use crate::size::can_write_out;
-use crate::{Encoder, Participation, Result};
+use crate::{Encoder, Participation, Result, Separation};
 
 /// sens(C, Pi) of any C.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     if let Encoder::Toeplitz { coefficients, .. } = encoder {
         return of_toeplitz(coefficients, n, participation);
     }
-    let (b, k) = participation.separation(n);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     if k == 1 {
         let squared = largest(encoder.gram_lag(0));
         return Sensitivity::exact(squared.sqrt(), "largest column norm, single participation");

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Adjacency, Error, Result};
+use crate::size::{norm_in_range, out_of_range};
+use crate::{Adjacency, Result};
 
 /// Whether a sensitivity is attained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,15 +35,6 @@ pub struct Sensitivity {
     pub source: String,
 }
 
-/// The range of sensitivities that double precision can represent with their squares: below it squares lose digits, above it
-/// they are infinite.
-const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e150;
-
-/// A norm of columns of C, when its square has kept its digits.
-pub(crate) fn norm_in_range(norm: f64) -> bool {
-    IN_RANGE.contains(&norm)
-}
-
 impl Sensitivity {
     /// # Errors
     /// When the value is not a number, or its square is out of the range of double precision.
@@ -60,12 +52,7 @@ impl Sensitivity {
         if norm_in_range(self.value) {
             return Ok(self);
         }
-        let (value, range) = (self.value, IN_RANGE);
-        let range = format!("from {:e} to {:e}", range.start(), range.end());
-        Err(Error::Numerical(format!(
-            "the sensitivity is {value:e} in double precision but must be {range}: the strategy's numbers grow or \
-             shrink too far"
-        )))
+        Err(out_of_range(&format!("the sensitivity is {:e}", self.value)))
     }
 
     /// The sensitivity under an adjacency: replace-one doubles the sensitivity under zero-out.

@@ -10,6 +10,5 @@ mod patterns;
 mod toeplitz;
 
 pub(crate) use any::of_encoder;
-pub(crate) use figure::norm_in_range;
 pub use figure::{Kind, Sensitivity};
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};

@@ -1,12 +1,10 @@
 //! Toeplitz C: the densest pattern's columns, added up.
 
-use antinoise_input::larger;
-
 use super::figure::Sensitivity;
 use super::patterns::listed;
+use crate::numeric::vector::{non_increasing_majorant, norm_squared};
 use crate::size::can_write_out;
-use crate::toeplitz::norm_squared;
-use crate::{Encoder, Participation, Result};
+use crate::{Encoder, Participation, Result, Separation};
 
 /// sens(C, Pi) of the n x n Toeplitz matrix C with first column `c` (zeros where it is short).
 ///
@@ -23,7 +21,8 @@ use crate::{Encoder, Participation, Result};
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
 pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation) -> Result<Sensitivity> {
     participation.check(steps)?;
-    let (b, k) = participation.separation(steps);
+    let separation = participation.separation(steps);
+    let Separation { min_sep: b, max_participations: k } = separation;
     let c = trimmed(&c[..c.len().min(steps)]);
     if let Participation::Patterns { patterns } = participation {
         return listed(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, patterns);
@@ -32,7 +31,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
         return Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation");
     }
     if c.len() <= b {
-        let counts = orthogonal_counts(c.len(), steps, b, k);
+        let counts = orthogonal_counts(c.len(), steps, separation);
         let squared: f64 = c.iter().zip(counts).map(|(c, count)| count * c * c).sum();
         let source = "orthogonal columns: no more bands than the separation";
         return Sensitivity::exact(squared.sqrt(), source);
@@ -40,7 +39,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     // Entries past the last column's end are 0.
     let reach = steps.min(((k - 1) * b).saturating_add(c.len()));
     can_write_out(reach)?;
-    let of = |c: &[f64]| norm_squared(&sum_of_columns(c, reach, b, k)).sqrt();
+    let of = |c: &[f64]| norm_squared(&sum_of_columns(c, reach, separation)).sqrt();
     if c.iter().all(|&x| x >= 0.0) {
         if !matches!(participation, Participation::MinSep { .. }) {
             return Sensitivity::exact(of(c), "non-negative Toeplitz columns, densest pattern");
@@ -50,19 +49,22 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
             return Sensitivity::exact(of(c), source);
         }
     }
-    let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
     match participation {
         Participation::MinSep { .. } => Sensitivity::upper_bound(
-            of(&non_increasing_majorant(&magnitudes)),
+            of(&non_increasing_majorant(c)),
             "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
         ),
-        _ => Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients"),
+        _ => {
+            let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
+            Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients")
+        }
     }
 }
 
 /// How many of the k columns 0, b, 2b, ... reach entry s before the steps end, s < len, for columns that do not
 /// overlap: ||S||^2 is the sum of c_s^2 times these.
-pub(crate) fn orthogonal_counts(len: usize, steps: usize, b: usize, k: usize) -> Vec<f64> {
+pub(crate) fn orthogonal_counts(len: usize, steps: usize, separation: Separation) -> Vec<f64> {
+    let Separation { min_sep: b, max_participations: k } = separation;
     (0..len).map(|s| if s < steps { ((steps - 1 - s) / b + 1).min(k) as f64 } else { 0.0 }).collect()
 }
 
@@ -70,16 +72,9 @@ fn trimmed(c: &[f64]) -> &[f64] {
     &c[..c.iter().rposition(|&x| x != 0.0).map_or(0, |last| last + 1)]
 }
 
-fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
-    let mut majorant = c.to_vec();
-    for t in (1..c.len()).rev() {
-        majorant[t - 1] = larger(majorant[t - 1], majorant[t]);
-    }
-    majorant
-}
-
 /// S_t = sum over j < k with jb <= t of c_{t - jb}, t < n.
-pub(crate) fn sum_of_columns(c: &[f64], steps: usize, b: usize, k: usize) -> Vec<f64> {
+pub(crate) fn sum_of_columns(c: &[f64], steps: usize, separation: Separation) -> Vec<f64> {
+    let Separation { min_sep: b, max_participations: k } = separation;
     let mut sum = vec![0.0; steps];
     if b.saturating_mul(k) >= steps {
         // Every shift that fits takes part: S_t = c_t + S_{t-b}.
@@ -98,7 +93,8 @@ pub(crate) fn sum_of_columns(c: &[f64], steps: usize, b: usize, k: usize) -> Vec
 }
 
 /// The adjoint of [`sum_of_columns`]: sum over j < k of v_{s + jb}, s < len.
-pub(crate) fn sum_of_columns_adjoint(v: &[f64], len: usize, b: usize, k: usize) -> Vec<f64> {
+pub(crate) fn sum_of_columns_adjoint(v: &[f64], len: usize, separation: Separation) -> Vec<f64> {
+    let Separation { min_sep: b, max_participations: k } = separation;
     let mut out = v[..len].to_vec();
     if b.saturating_mul(k) >= v.len() {
         let mut tails = v.to_vec();

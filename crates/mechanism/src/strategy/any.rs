@@ -17,8 +17,7 @@ use super::{
     HonakerOnline, Identity, OutputPerturbation, SmoothTree, Toeplitz, WeightedTree,
 };
 use crate::optimize::Solution;
-use crate::sensitivity::norm_in_range;
-use crate::size::can_write_out;
+use crate::size::{can_write_out, norm_in_range};
 use crate::{Encoder, Problem, Recursion, Result};
 
 macro_rules! define_any_strategy {

@@ -16,7 +16,7 @@ use crate::banded_errors::BandedErrors;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
 use crate::size::can_write_out;
-use crate::{Encoder, Recursion, Result, Workload, decoder};
+use crate::{Encoder, Recursion, Result, Separation, Workload, decoder};
 
 /// A banded lower-triangular matrix given by its rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,8 @@ impl Design for Banded {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_order()?;
         let bands = bands_of(spec, problem)?;
-        let (b, k) = problem.participation.separation(problem.steps);
+        let Separation { min_sep: b, max_participations: k } =
+            problem.participation.separation(problem.steps);
         if k > 1 {
             // Columns that take part together must be orthogonal for their norms to be the sensitivity.
             between("bands", bands, 1, b, "the separation of participations")?;

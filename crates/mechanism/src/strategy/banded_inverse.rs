@@ -68,8 +68,7 @@ impl Design for BandedInverse {
             let shorter = shorter.map(|found| found.value.inverse_coefficients);
             minimize_banded_inverse(&start, &others, shorter.as_deref(), problem)?
         };
-        let strategy = Self { steps: problem.steps, inverse_coefficients: found.value.clone() };
-        Ok(found.map(|_| strategy))
+        Ok(found.map(|inverse_coefficients| Self { steps: problem.steps, inverse_coefficients }))
     }
 }
 
@@ -79,28 +78,13 @@ const SHORTER: usize = 8;
 
 /// A problem with fewer steps whose solution is nearly one for all.
 fn shorter(problem: &Problem) -> Option<Problem> {
+    if matches!(problem.participation, Participation::Patterns { .. }) {
+        return None;
+    }
     let few = |count: usize| count.div_ceil(SHORTER);
-    let apart = |min_sep: usize, max_participations: usize| {
-        // What does not overlap much stays as far apart for its number of steps.
-        if min_sep >= SHORTER * SHORTER {
-            (min_sep / SHORTER, max_participations)
-        } else {
-            (min_sep, few(max_participations))
-        }
-    };
-    let participation = match problem.participation {
-        Participation::Single => Participation::Single,
-        Participation::FullBatch => Participation::FullBatch,
-        Participation::Cyclic { min_sep, max_participations } => {
-            let (min_sep, max_participations) = apart(min_sep, max_participations);
-            Participation::Cyclic { min_sep, max_participations }
-        }
-        Participation::MinSep { min_sep, max_participations } => {
-            let (min_sep, max_participations) = apart(min_sep, max_participations);
-            Participation::MinSep { min_sep, max_participations }
-        }
-        Participation::Patterns { .. } => return None,
-    };
+    // What does not overlap much stays as far apart for its number of steps.
+    let apart = |b: usize, k: usize| if b >= SHORTER * SHORTER { (b / SHORTER, k) } else { (b, few(k)) };
+    let participation = problem.participation.map_separation(apart);
     let long = problem.steps > LONG && problem.workload.is_toeplitz();
     long.then(|| Problem { steps: few(problem.steps), participation, ..problem.clone() })
 }

@@ -56,8 +56,7 @@ impl Design for BandedToeplitz {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_order()?;
         let bands = column::bands_of(spec, problem)?;
-        let found = coefficients(problem, bands, spec.form)?;
-        let strategy = Self { steps: problem.steps, coefficients: found.value.clone() };
-        Ok(found.map(|_| strategy))
+        Ok(coefficients(problem, bands, spec.form)?
+            .map(|coefficients| Self { steps: problem.steps, coefficients }))
     }
 }

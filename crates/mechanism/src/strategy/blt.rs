@@ -15,7 +15,7 @@ use crate::closed_form::cascade::Cascade;
 use crate::closed_form::interlaced::residues;
 use crate::closed_form::{coefficients, norms};
 use crate::decoder::ErrorNorms;
-use crate::decoder::{finite, rows_by_columns};
+use crate::decoder::{finite, rows_by_columns, running_squares};
 use crate::optimize::blt::{Buffers, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
@@ -157,11 +157,12 @@ impl Strategy for Blt {
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
-        let (b, k) = participation.separation(self.steps);
         if matches!(participation, Participation::Patterns { .. }) {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
-        let squared = norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, b, k).squared;
+        let separation = participation.separation(self.steps);
+        let squared =
+            norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, separation).squared;
         let source = "closed form; a BLT with interlaced decays is positive and non-increasing";
         Sensitivity::exact(squared.sqrt(), source)
     }
@@ -182,11 +183,7 @@ impl Strategy for Blt {
             return rows_by_columns(&self.recursion()?, self.steps, workload);
         };
         let column = Cascade { nodes: &self.nodes(), workload: &workload }.column();
-        let sums = column.iter().scan(0.0, |sum, w| {
-            *sum += w * w;
-            Some(*sum)
-        });
-        finite(sums.collect())
+        finite(running_squares(column))
     }
 
     fn recursion(&self) -> Result<Recursion> {
@@ -205,8 +202,6 @@ impl Design for Blt {
         if problem.workload != Workload::Prefix {
             can_write_out(problem.steps)?;
         }
-        let found = minimize(buffers, problem)?;
-        let blt = Self::from_nodes(problem.steps, &found.value)?;
-        Ok(found.map(|_| blt))
+        minimize(buffers, problem)?.try_map(|nodes| Self::from_nodes(problem.steps, &nodes))
     }
 }

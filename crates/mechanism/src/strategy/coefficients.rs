@@ -9,7 +9,7 @@ use super::optimized::optimized;
 use crate::optimize::Solution;
 use crate::optimize::toeplitz::minimize_averaged;
 use crate::size::can_write_out;
-use crate::{Participation, Problem, Result, Workload};
+use crate::{Participation, Problem, Result, Separation, Workload};
 
 /// Most separations whose squared loss is averaged.
 const MOST_SEPARATIONS: usize = 33;
@@ -17,7 +17,7 @@ const MOST_SEPARATIONS: usize = 33;
 /// The first `bands` coefficients in the form that is asked for.
 pub(super) fn coefficients(problem: &Problem, bands: usize, form: Form) -> Result<Solution<Vec<f64>>> {
     // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
-    let (b, _) = problem.participation.separation(problem.steps);
+    let b = problem.participation.separation(problem.steps).min_sep;
     if problem.workload != Workload::Prefix || bands > b {
         can_write_out(problem.steps)?;
     }
@@ -49,11 +49,9 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, form: Form) -> Resul
 
 /// The problem with as many participations, at least `bands` apart.
 fn separated(problem: &Problem, bands: usize) -> Problem {
-    let most = Participation::most(problem.steps, bands);
-    let participation = match problem.participation.separation(problem.steps).1.min(most) {
-        0 | 1 => Participation::Single,
-        max_participations => Participation::MinSep { min_sep: bands, max_participations },
-    };
+    let k = problem.participation.separation(problem.steps).max_participations;
+    let separation = Separation { min_sep: bands, max_participations: k };
+    let participation = Participation::min_sep(problem.steps, separation);
     Problem { participation, ..problem.clone() }
 }
 

@@ -6,7 +6,7 @@ use super::spec::StrategySpec;
 use crate::decoder::{ErrorNorms, rows_of_toeplitz};
 use crate::sensitivity::of_toeplitz;
 use crate::toeplitz::square_root;
-use crate::{Problem, Recursion, Result, Workload, stationary};
+use crate::{Problem, Recursion, Result, Separation, Workload, stationary};
 
 /// Bands when none are asked for.
 const DEFAULT_BANDS: usize = 16;
@@ -22,7 +22,7 @@ pub(super) fn check(steps: usize, coefficients: &[f64]) -> Result<()> {
 /// The number of bands that is asked for, or the default: no more than the steps, nor than the separation of
 /// several participations.
 pub(super) fn bands_of(spec: &StrategySpec, problem: &Problem) -> Result<usize> {
-    let (b, k) = problem.participation.separation(problem.steps);
+    let Separation { min_sep: b, max_participations: k } = problem.participation.separation(problem.steps);
     let default = if k > 1 { DEFAULT_BANDS.min(b) } else { DEFAULT_BANDS.min(problem.steps) };
     Ok(between("bands", spec.bands.unwrap_or(default), 1, problem.steps, "steps")?)
 }

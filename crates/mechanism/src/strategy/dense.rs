@@ -17,7 +17,7 @@ use crate::decoder::error_of_matrix;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
 use crate::size::can_write_out;
-use crate::{Encoder, Participation, Recursion, Result, Workload};
+use crate::{Encoder, Participation, Recursion, Result, Separation, Workload};
 
 /// A lower-triangular matrix given by its rows.
 ///
@@ -108,7 +108,8 @@ impl Design for Dense {
         spec.refuse_bands()?;
         spec.refuse_order()?;
         spec.refuse_form()?;
-        let (b, k) = problem.participation.separation(problem.steps);
+        let Separation { min_sep: b, max_participations: k } =
+            problem.participation.separation(problem.steps);
         if matches!(problem.participation, Participation::MinSep { .. }) && k > 1 && k < problem.steps {
             return separated(problem, b, k);
         }
@@ -151,7 +152,7 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
         return Ok(Vec::new());
     }
     let problem = &problem.summed()?;
-    let (b, k) = problem.participation.separation(problem.steps);
+    let Separation { min_sep: b, max_participations: k } = problem.participation.separation(problem.steps);
     let toeplitz = Toeplitz::design(&StrategySpec::new(Class::Toeplitz), problem)?.value.encoder()?;
     let mut found = vec![toeplitz.to_dense(), toeplitz.with_unit_columns().to_dense()];
     if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {

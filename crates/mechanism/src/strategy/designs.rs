@@ -9,7 +9,7 @@ use super::form::Form;
 use super::spec::StrategySpec;
 use super::toeplitz::Toeplitz;
 use crate::optimize::{Solution, column_normalized};
-use crate::{Encoder, Participation, Problem, Result, Workload};
+use crate::{Encoder, Problem, Result, Workload};
 
 impl StrategySpec {
     /// The best strategy of this class for the problem, or for [`StrategySpec::design_workload`] where the class
@@ -60,19 +60,19 @@ impl StrategySpec {
             }
             _ => found,
         };
-        let normalized = AnyStrategy::ColumnNormalized(ColumnNormalized::new(found.value.clone())?);
+        let normalized = found.try_map(ColumnNormalized::new)?.map(AnyStrategy::ColumnNormalized);
         // Not the strategy that was certified.
-        Ok(Solution { gap: None, ..found.map(|_| normalized) })
+        Ok(Solution { gap: None, ..normalized })
     }
 
     fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<AnyStrategy>> {
         between("restarts", restarts, 1, problem.steps, "steps")?;
         let period = problem.steps.div_ceil(restarts);
-        let participation = participation_of_run(&problem.participation, period);
+        let participation = problem.participation.within_runs_of(period);
         let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
-        let strategy = AnyStrategy::Restarted(Restarted::new(problem.steps, run.value.clone())?);
+        let restarted = run.try_map(|run| Restarted::new(problem.steps, run))?.map(AnyStrategy::Restarted);
         // A certificate for one run says nothing about the whole.
-        Ok(Solution { gap: None, ..run.map(|_| strategy) })
+        Ok(Solution { gap: None, ..restarted })
     }
 }
 
@@ -85,47 +85,16 @@ pub(super) fn for_unit_columns(
     let Encoder::Toeplitz { steps, coefficients } = found.value.encoder()? else {
         return Ok(found);
     };
-    let (b, k) = problem.participation.separation(steps);
-    let orthogonal = k == 1 || coefficients.len() <= b;
-    if !orthogonal {
+    if !problem.participation.separation(steps).is_orthogonal(coefficients.len()) {
         return Ok(found);
     }
     let Some(better) = column_normalized::minimize(&coefficients, problem)? else { return Ok(found) };
-    let strategy = match &found.value {
-        AnyStrategy::Toeplitz(_) => AnyStrategy::Toeplitz(Toeplitz::new(steps, better.value.clone())?),
-        _ => AnyStrategy::BandedToeplitz(BandedToeplitz::new(steps, better.value.clone())?),
-    };
-    Ok(Solution { improved: found.improved || better.improved, ..better.map(|_| strategy) })
-}
-
-/// The schema within one run of `period` steps, given the schema over all steps: as many participations as fit.
-pub(super) fn participation_of_run(whole: &Participation, period: usize) -> Participation {
-    let fitting = |b: usize, k: usize| k.min(Participation::most(period, b));
-    match whole {
-        Participation::Single => Participation::Single,
-        Participation::FullBatch => Participation::FullBatch,
-        Participation::Patterns { patterns } => {
-            let of_runs = |pattern: &Vec<usize>| -> Vec<Vec<usize>> {
-                let runs = pattern.chunk_by(|t, tau| t / period == tau / period);
-                runs.map(|run| run.iter().map(|t| t % period).collect()).collect()
-            };
-            let mut patterns: Vec<Vec<usize>> = patterns.iter().flat_map(of_runs).collect();
-            patterns.sort_unstable();
-            patterns.dedup();
-            Participation::Patterns { patterns }
-        }
-        Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. }
-            if *min_sep >= period =>
-        {
-            Participation::Single
-        }
-        Participation::Cyclic { min_sep, max_participations } => {
-            let max_participations = fitting(*min_sep, *max_participations);
-            Participation::Cyclic { min_sep: *min_sep, max_participations }
-        }
-        Participation::MinSep { min_sep, max_participations } => {
-            let max_participations = fitting(*min_sep, *max_participations);
-            Participation::MinSep { min_sep: *min_sep, max_participations }
-        }
-    }
+    let improved = found.improved || better.improved;
+    let better = better.try_map(|coefficients| {
+        Ok(match found.value {
+            AnyStrategy::Toeplitz(_) => AnyStrategy::Toeplitz(Toeplitz::new(steps, coefficients)?),
+            _ => AnyStrategy::BandedToeplitz(BandedToeplitz::new(steps, coefficients)?),
+        })
+    })?;
+    Ok(Solution { improved, ..better })
 }

@@ -35,7 +35,7 @@ impl Strategy for Identity {
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
-        let (_, k) = participation.separation(self.steps);
+        let k = participation.separation(self.steps).max_participations;
         Sensitivity::exact((k as f64).sqrt(), "sqrt(k) for k orthogonal unit columns")
     }
 

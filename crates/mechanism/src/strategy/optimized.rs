@@ -38,7 +38,7 @@ pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<
 /// Solutions of the classes that all Toeplitz matrices contain: where several participations overlap, their starts lead to
 /// minima that others miss.
 fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
-    let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).1);
+    let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).max_participations);
     let mut found = Vec::new();
     if k > 1 && steps <= SHORT {
         found.push(Blt::best(problem)?.coefficients()?);

@@ -16,13 +16,8 @@ const MOST_STEPS_OF_SCHEDULES: usize = 16_384;
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
-/// let problem = Problem {
-///     steps: 8,
-///     workload: Workload::Prefix,
-///     participation: Participation::Single,
-///     objective: Objective::Max,
-/// };
+/// use antinoise_mechanism::{Problem, optimize::Objective, strategy::StrategySpec};
+/// let problem = Problem::prefix(8).with_objective(Objective::Max);
 /// let strategy = "toeplitz".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let sensitivity = strategy.sensitivity(&problem.participation)?;
 /// let error = strategy.error(&problem.workload)?;

@@ -69,8 +69,6 @@ impl Design for Toeplitz {
         spec.refuse_order()?;
         spec.refuse_separations()?;
         can_write_out(problem.steps)?;
-        let found = coefficients(problem, problem.steps, spec.form)?;
-        let strategy = Self::new(problem.steps, found.value.clone())?;
-        Ok(found.map(|_| strategy))
+        coefficients(problem, problem.steps, spec.form)?.try_map(|c| Self::new(problem.steps, c))
     }
 }

@@ -20,13 +20,8 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
 ///
 /// ```
-/// use antinoise_mechanism::{Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
-/// let problem = Problem {
-///     steps: 1024,
-///     workload: Workload::Prefix,
-///     participation: Participation::Single,
-///     objective: Objective::Rms,
-/// };
+/// use antinoise_mechanism::{Problem, strategy::StrategySpec};
+/// let problem = Problem::prefix(1024);
 /// let loss = |name: &str| -> Result<f64, antinoise_mechanism::Error> {
 ///     let tree = name.parse::<StrategySpec>()?.design(&problem)?.value;
 ///     let sensitivity = tree.sensitivity(&problem.participation)?;

@@ -1,6 +1,7 @@
 //! y = A x without writing A out.
 
 use super::definition::Workload;
+use crate::numeric::vector;
 use crate::size::can_write_out;
 use crate::{Result, toeplitz};
 
@@ -50,7 +51,7 @@ impl Operator {
                 let weighted: Vec<f64> = velocity.iter().zip(rates).map(|(x, eta)| x * eta).collect();
                 toeplitz::divide(&weighted, &[1.0, -1.0], n)
             }
-            Self::Rows(rows) => rows.iter().map(|row| toeplitz::dot(row, x)).collect(),
+            Self::Rows(rows) => rows.iter().map(|row| vector::dot(row, x)).collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The naive dense version of everything, for small n: explicit matrices and every pattern tried.
 
-use antinoise_mechanism::{Participation, Recursion, Workload};
+use antinoise_mechanism::{Participation, Recursion, Separation, Workload};
 
 /// Rows of a square matrix.
 pub type Matrix = Vec<Vec<f64>>;
@@ -50,7 +50,7 @@ pub fn rms(b: &Matrix) -> f64 {
 
 /// Every pattern of the schema, the largest ones only: adding a participation never lowers the maximum.
 pub fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
-    let (b, k) = participation.separation(n);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     match participation {
         Participation::Patterns { patterns } => patterns.clone(),
         Participation::MinSep { .. } => (1u32..1 << n)

@@ -174,11 +174,7 @@ impl Best {
             let message = "no strategy was found: the workload is too ill-conditioned for double precision";
             return Err(crate::Error::Numerical(message.into()));
         };
-        let status = match status {
-            _ if gap <= settings.gap => Status::Converged,
-            Status::Converged => Status::Stalled,
-            other => other,
-        };
+        let status = status.certified(gap <= settings.gap);
         Ok(Solution {
             value: encoder,
             status,

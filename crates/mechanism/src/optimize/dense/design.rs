@@ -14,7 +14,7 @@ use super::separated::descend;
 use super::settings::Settings;
 use crate::optimize::solution::Solution;
 use crate::problem::Objective;
-use crate::{Participation, Problem, Result};
+use crate::{Participation, Problem, Result, Separation};
 
 /// The most steps: ten n x n matrices are then 20 GB.
 pub(crate) const MOST_STEPS: usize = 16_384;
@@ -84,7 +84,7 @@ pub(crate) fn separated(start: &Matrix, problem: &Problem) -> Result<Vec<Solutio
 
 /// The schema's patterns, each step in one of them at least, and whether the schema itself covers every step.
 pub(super) fn patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
-    let (b, k) = participation.separation(n);
+    let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     let mut groups: Vec<Vec<usize>> = match participation {
         Participation::MinSep { .. } if k > 1 && k < n => {
             let must_be = "another schema than min-sep, whose patterns are too many";

@@ -223,11 +223,7 @@ pub(super) fn descend(
         }
     }
     let gap = (best.0 / bound - 1.0).max(0.0);
-    let status = match status {
-        _ if gap <= settings.gap => Status::Converged,
-        Status::Converged => Status::Stalled,
-        other => other,
-    };
+    let status = status.certified(gap <= settings.gap);
     let gap = gap.is_finite().then_some(gap);
     Ok(Solution { value: best.1, status, gap, iterations, improved: true })
 }
@@ -235,6 +231,7 @@ pub(super) fn descend(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn the_gradient_is_the_finite_difference() {
@@ -249,19 +246,9 @@ mod tests {
         let v: Vec<f64> = (0..n * n + n).map(entry).collect();
         for (objective, exponent) in [(Objective::Rms, 1.0), (Objective::Max, 8.0)] {
             let (_, gradient) = primal.value_and_gradient(&v, objective, exponent);
-            for i in 0..v.len() {
-                let at = |h: f64| {
-                    let mut moved = v.clone();
-                    moved[i] += h;
-                    primal.value_and_gradient(&moved, objective, exponent).0
-                };
-                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(
-                    (difference - gradient[i]).abs() < 1e-7 * (1.0 + difference.abs()),
-                    "{objective} {i}: {difference} {}",
-                    gradient[i]
-                );
-            }
+            let f = |v: &[f64]| primal.value_and_gradient(v, objective, exponent).0;
+            let tolerance = Tolerance { absolute: 1e-7, relative: 1e-7 };
+            assert_gradient(&objective.to_string(), f, &v, &gradient, 1e-5, tolerance);
         }
     }
 }

@@ -9,9 +9,9 @@
 
 use antinoise_linear::{Matrix, lower_inverse, product};
 
-use crate::Problem;
 use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, lbfgs};
+use crate::{Problem, Separation};
 
 /// Exponents of the norms that smooth the maxima over inner products and over rows, one solve after the other.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
@@ -21,7 +21,7 @@ const SMALL: usize = 128;
 
 struct Separated<'a> {
     a: &'a Matrix,
-    separation: (usize, usize),
+    separation: Separation,
     objective: Objective,
     exponent: f64,
 }
@@ -69,7 +69,8 @@ impl Separated<'_> {
 
     /// The smoothed bound on sens^2, and D + D^T for its derivative D in X.
     fn sensitivity(&self, x: &Matrix) -> (f64, Matrix) {
-        let (n, (b, k), p) = (x.nrows(), self.separation, self.exponent);
+        let Separation { min_sep: b, max_participations: k } = self.separation;
+        let (n, p) = (x.nrows(), self.exponent);
         let largest = (0..n).map(|t| x[(t, t)]).fold(0.0, f64::max);
         let power = |t: usize, tau: usize| (x[(t, tau)].abs() / largest).powf(p);
         // R by t and j - 1.
@@ -110,7 +111,8 @@ impl Separated<'_> {
 
     /// M\[0, k\], smoothed.
     fn program(&self, diagonal: &[f64], reach: &[Vec<f64>]) -> Program {
-        let (n, (b, k)) = (diagonal.len(), self.separation);
+        let Separation { min_sep: b, max_participations: k } = self.separation;
+        let n = diagonal.len();
         let largest =
             (0..n).max_by(|&t, &tau| diagonal[t].total_cmp(&diagonal[tau])).expect("n is at least 1");
         let sharpness = self.exponent / diagonal[largest];
@@ -172,6 +174,7 @@ pub(super) fn descend(a: &Matrix, start: &Matrix, problem: &Problem) -> Vec<Solu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
     use crate::{Encoder, Participation, sensitivity};
 
     fn somewhere(n: usize) -> Vec<f64> {
@@ -183,28 +186,17 @@ mod tests {
     fn the_gradient_is_the_finite_difference_and_the_bound_is_from_above() {
         let n = 8;
         let a = Matrix::from_fn(n, n, |i, j| f64::from(i >= j));
-        for (separation, objective) in
-            [((1, 4), Objective::Max), ((3, 3), Objective::Rms), ((2, 2), Objective::Rms)]
+        for (min_sep, max_participations, objective) in
+            [(1, 4, Objective::Max), (3, 3, Objective::Rms), (2, 2, Objective::Rms)]
         {
+            let separation = Separation { min_sep, max_participations };
             let loss = Separated { a: &a, separation, objective, exponent: 8.0 };
             let v = somewhere(n);
             let (_, gradient) = loss.value_and_gradient(&v);
-            for i in 0..v.len() {
-                let at = |h: f64| {
-                    let mut moved = v.clone();
-                    moved[i] += h;
-                    loss.value_and_gradient(&moved).0
-                };
-                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(
-                    (difference - gradient[i]).abs() < 1e-7,
-                    "{separation:?} {i}: {difference} {}",
-                    gradient[i]
-                );
-            }
+            let f = |v: &[f64]| loss.value_and_gradient(v).0;
+            assert_gradient(&format!("{separation:?}"), f, &v, &gradient, 1e-5, Tolerance::absolute(1e-7));
             let c = matrix(&v, n);
             let (bound, _) = loss.sensitivity(&product(c.transpose(), &c));
-            let (min_sep, max_participations) = separation;
             let schema = Participation::MinSep { min_sep, max_participations };
             let reported = sensitivity::of_encoder(&Encoder::Dense(c), &schema).unwrap().value.powi(2);
             assert!(bound >= reported * (1.0 - 1e-12), "{bound} below {reported}");

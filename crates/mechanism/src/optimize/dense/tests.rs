@@ -15,6 +15,7 @@ use super::*;
 use crate::optimize::lbfgs;
 use crate::problem::{Objective, Problem};
 use crate::sensitivity::of_encoder;
+use crate::testing::{Tolerance, assert_gradient};
 use crate::{Encoder, Participation, Workload};
 
 fn problem(steps: usize, workload: &str, participation: &str, objective: Objective) -> Problem {
@@ -36,24 +37,12 @@ fn check_gradient<D: Dual>(name: &str, dual: D, dimension: usize) {
 }
 
 fn check_gradient_at<D: Dual>(name: &str, mut dual: D, x: &[f64]) {
-    let dimension = x.len();
     for softness in [0.0, 0.1] {
         dual.soften(softness);
         let gradient = dual.evaluate(x).unwrap().gradient;
-        assert_eq!(gradient.len(), dimension);
-        for i in 0..dimension {
-            let at = |h: f64| {
-                let mut moved = x.to_vec();
-                moved[i] += h;
-                dual.evaluate(&moved).unwrap().value
-            };
-            let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-            assert!(
-                (difference - gradient[i]).abs() < 1e-8,
-                "{name} {softness} {i}: {difference} {}",
-                gradient[i]
-            );
-        }
+        let f = |x: &[f64]| dual.evaluate(x).unwrap().value;
+        let case = format!("{name} {softness}");
+        assert_gradient(&case, f, x, &gradient, 1e-5, Tolerance::absolute(1e-8));
     }
 }
 

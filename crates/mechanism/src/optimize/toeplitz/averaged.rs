@@ -11,7 +11,7 @@ use super::sums::Sums;
 use crate::optimize::best::Best;
 use crate::optimize::lbfgs::{self, Settings};
 use crate::optimize::solution::Solution;
-use crate::{Participation, Problem, Result};
+use crate::{Participation, Problem, Result, Separation};
 
 /// Terms of all evaluations together: about a minute.
 const MOST_TERMS: usize = 4_000_000_000;
@@ -27,12 +27,11 @@ pub(crate) fn minimize_averaged(
     problem: &Problem,
 ) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, participation, objective } = problem;
-    let k = participation.separation(*steps).1;
     let sums = separations
         .iter()
         .map(|&min_sep| {
-            let max_participations = k.min(Participation::most(*steps, min_sep));
-            Sums::new(*steps, &Participation::MinSep { min_sep, max_participations })
+            let separation = Separation { min_sep, ..participation.separation(*steps) };
+            Sums::new(*steps, &Participation::min_sep(*steps, separation))
         })
         .collect::<Result<Vec<_>>>()?;
     let mean = |m: &[f64]| {

@@ -4,18 +4,13 @@
 //! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
 //! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
 
+use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
+use crate::numeric::vector::dot;
 use crate::optimize::softmax::soft_maximum;
 use crate::problem::Objective;
-use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, dot, invert, multiply};
+use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, invert, multiply};
 use crate::workload::Operator;
-use crate::{Result, Workload, parallel, stationary};
-
-/// Columns that go through A together.
-const LANES: usize = 8;
-/// Tasks that groups of columns are dealt to in turn: fixed, so that sums do not depend on the number of threads.
-const TASKS: usize = 16;
-
-type Lanes = [f64; LANES];
+use crate::{Result, Workload, stationary};
 
 /// ||B||_F^2 or ||B||_row^2 as a function of C's first column.
 pub(crate) enum Error {
@@ -180,27 +175,9 @@ fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
         .collect()
 }
 
-/// Sums over columns, in fixed order, of what `add` does for LANES of them.
-fn over_columns(steps: usize, size: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
-    let part = |task: usize| {
-        let mut sum = vec![0.0; size];
-        for first in (task * LANES..steps).step_by(TASKS * LANES) {
-            add(first, &mut sum);
-        }
-        sum
-    };
-    let tasks = TASKS.min(steps.div_ceil(LANES));
-    let parts = parallel::map(tasks, steps * steps, part);
-    let mut total = vec![0.0; size];
-    for part in parts {
-        total.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
-    }
-    total
-}
-
 /// The squared norms of B's rows.
 fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
-    over_columns(steps, steps, |first, squared| {
+    sum_over_groups(steps, steps, steps * steps, |first, squared| {
         let b = operator.apply_lanes(&shifted(p, steps - first), first);
         for (sum, b) in squared[first..].iter_mut().zip(&b) {
             *sum += b.iter().map(|x| x * x).sum::<f64>();
@@ -212,7 +189,7 @@ fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
 fn weighted_norms(operator: &Operator, p: &[f64], weights: &[f64]) -> (f64, Vec<f64>) {
     let steps = weights.len();
     // The last entry is the value.
-    let mut total = over_columns(steps, p.len() + 1, |first, sums| {
+    let mut total = sum_over_groups(steps, p.len() + 1, steps * steps, |first, sums| {
         let mut b = operator.apply_lanes(&shifted(p, steps - first), first);
         for (b, weight) in b.iter_mut().zip(&weights[first..]) {
             sums[p.len()] += weight * b.iter().map(|x| x * x).sum::<f64>();

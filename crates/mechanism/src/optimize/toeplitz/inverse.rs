@@ -6,8 +6,9 @@
 use super::error::Error;
 use super::sums::Sums;
 use crate::Participation;
+use crate::numeric::vector::dot;
 use crate::quotient::Quotient;
-use crate::toeplitz::{correlate, divide, divide_transposed, dot};
+use crate::toeplitz::{correlate, divide, divide_transposed};
 
 /// The loss of C^-1 with first column (1, v_1, v_2, ...).
 pub(super) struct InverseLoss<'a> {
@@ -35,7 +36,7 @@ impl Magnitudes {
     /// One a solve.
     pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
-            _ if sums.separation.1 == 1 => vec![Self::Signless],
+            _ if sums.separation.max_participations == 1 => vec![Self::Signless],
             Participation::MinSep { .. } => SMOOTHING.map(Self::Majorant).to_vec(),
             _ => SMOOTHING.map(Self::Absolute).to_vec(),
         }
@@ -137,6 +138,7 @@ fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
 mod tests {
     use super::*;
     use crate::problem::Objective;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn the_norm_in_portions_is_that_of_all_terms() {
@@ -167,15 +169,9 @@ mod tests {
                 let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes };
                 let v = [-0.5, 0.1, -0.2, 0.15];
                 let (_, gradient) = loss.value_and_gradient(&v);
-                for j in 0..v.len() {
-                    let at = |h: f64| {
-                        let mut moved = v;
-                        moved[j] += h;
-                        loss.value_and_gradient(&moved).0
-                    };
-                    let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                    assert!((difference - gradient[j]).abs() < 1e-7, "{workload} {schema} {j}");
-                }
+                let f = |v: &[f64]| loss.value_and_gradient(v).0;
+                let case = format!("{workload} {schema}");
+                assert_gradient(&case, f, &v, &gradient, 1e-5, Tolerance::absolute(1e-7));
             }
         }
     }

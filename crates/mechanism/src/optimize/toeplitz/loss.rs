@@ -3,6 +3,7 @@
 use super::error::Error;
 use super::shape::Shape;
 use super::sums::Sums;
+use crate::optimize::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Workload};
 
@@ -39,9 +40,6 @@ impl ToeplitzLoss {
     }
 }
 
-/// Exponents of the p-norm of squared row norms that smooths the maximum over rows where A is not Toeplitz.
-pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
-
 /// One error an exponent; one alone where no row is smoothed.
 pub(super) fn errors(problem: &Problem, of: impl Fn(f64) -> Result<Error>) -> Result<Vec<Error>> {
     let plain = problem.objective == Objective::Rms || problem.workload.is_toeplitz();
@@ -65,6 +63,7 @@ pub(super) fn in_variables(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
     fn the_gradient_is_the_finite_difference() {
@@ -78,16 +77,9 @@ mod tests {
                 let loss = ToeplitzLoss::new(20, 7, workload, &participation, objective, 8.0).unwrap();
                 let c: Vec<f64> = (0..7).map(|t| 1.0 / (1.0 + t as f64)).collect();
                 let (_, gradient) = loss.value_and_gradient(&c);
-                for j in 0..c.len() {
-                    let at = |h: f64| {
-                        let mut moved = c.clone();
-                        moved[j] += h;
-                        loss.value_and_gradient(&moved).0
-                    };
-                    let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                    let error = (difference - gradient[j]).abs();
-                    assert!(error < 1e-8, "{participation} {objective} {j}: {difference} {}", gradient[j]);
-                }
+                let f = |c: &[f64]| loss.value_and_gradient(c).0;
+                let case = format!("{participation} {objective}");
+                assert_gradient(&case, f, &c, &gradient, 1e-5, Tolerance::absolute(1e-8));
             }
         }
     }

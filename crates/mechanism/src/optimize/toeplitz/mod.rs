@@ -22,5 +22,5 @@ mod shape;
 mod sums;
 
 pub(crate) use averaged::minimize_averaged;
-pub(crate) use loss::{ROW_EXPONENTS, ToeplitzLoss};
+pub(crate) use loss::ToeplitzLoss;
 pub(crate) use search::{minimize_banded, minimize_banded_inverse};

@@ -222,7 +222,7 @@ impl Search<'_> {
             std::iter::successors(Some(1), |size| Some(2 * size)).take_while(|&size| size < bands).collect()
         };
         // As many bands as the separation: the last number whose loss is smooth.
-        sizes.extend([self.sums.separation.0.min(bands), bands]);
+        sizes.extend([self.sums.separation.min_sep.min(bands), bands]);
         sizes.sort_unstable();
         sizes.dedup();
         sizes

@@ -5,6 +5,7 @@
 
 use super::sums::Sums;
 use crate::Participation;
+use crate::numeric::vector::non_increasing_majorant;
 
 /// Which coefficients can be reached, and what m is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,9 +46,9 @@ impl Shape {
             Self::Signed => {
                 [1.0, -1.0].iter().flat_map(|sign| c[1..].iter().map(move |&c| root(sign * c))).collect()
             }
-            Self::Decreasing => differences(&majorant(c)).iter().map(|&d| root(d)).collect(),
+            Self::Decreasing => differences(&non_increasing_majorant(c)).iter().map(|&d| root(d)).collect(),
             Self::Majorised => {
-                let m = majorant(c);
+                let m = non_increasing_majorant(c);
                 let sines = c.iter().zip(&m).map(|(c, m)| {
                     let sine = if *m > 0.0 { c / m } else { 0.0 };
                     sine.clamp(-MOST_SINE, MOST_SINE).asin()
@@ -113,15 +114,6 @@ impl Shape {
     }
 }
 
-/// The least non-increasing sequence that is nowhere below |c|.
-fn majorant(c: &[f64]) -> Vec<f64> {
-    let mut m: Vec<f64> = c.iter().map(|c| c.abs()).collect();
-    for t in (1..m.len()).rev() {
-        m[t - 1] = m[t - 1].max(m[t]);
-    }
-    m
-}
-
 fn differences(m: &[f64]) -> Vec<f64> {
     (0..m.len()).map(|t| m[t] - m.get(t + 1).copied().unwrap_or(0.0)).collect()
 }
@@ -146,6 +138,7 @@ fn heads(d: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Tolerance, assert_gradient};
 
     const SHAPES: [Shape; 5] =
         [Shape::Free, Shape::NonNegative, Shape::Signed, Shape::Decreasing, Shape::Majorised];
@@ -167,16 +160,11 @@ mod tests {
             assert!(back.iter().zip(&c).all(|(x, y)| (x - y).abs() < 2e-3), "{shape:?}: {back:?}");
             assert!(back.iter().zip(&m).all(|(c, m)| c.abs() <= *m));
             let gradient = shape.gradient(&v, &slopes(&back, 1.0), &slopes(&m, 2.5));
-            for j in 0..v.len() {
-                let at = |h: f64| {
-                    let mut moved = v.clone();
-                    moved[j] += h;
-                    let (c, m) = shape.coefficients(&moved);
-                    f(&c, &m)
-                };
-                let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!((difference - gradient[j]).abs() < 1e-8, "{shape:?} {j}");
-            }
+            let f = |v: &[f64]| {
+                let (c, m) = shape.coefficients(v);
+                f(&c, &m)
+            };
+            assert_gradient(&format!("{shape:?}"), f, &v, &gradient, 1e-5, Tolerance::absolute(1e-8));
         }
     }
 

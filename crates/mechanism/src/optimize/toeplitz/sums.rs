@@ -3,10 +3,10 @@
 //! ||sum over the densest pattern of m shifted||^2, which is the sensitivity where m = c is not negative (cyclic) and not
 //! increasing (min-sep), and bounds it for every c with |c| <= m otherwise.
 
+use crate::numeric::vector::{dot, norm_squared};
 use crate::optimize::softmax::soft_maximum;
 use crate::sensitivity::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
-use crate::toeplitz::{dot, norm_squared};
-use crate::{Participation, Result};
+use crate::{Participation, Result, Separation};
 
 /// Exponent of the norm that smooths the maximum over listed patterns.
 const PATTERN_EXPONENT: f64 = 256.0;
@@ -14,8 +14,7 @@ const PATTERN_EXPONENT: f64 = 256.0;
 /// The squared sensitivity as a function of m.
 pub(crate) struct Sums {
     steps: usize,
-    /// (b, k).
-    pub(crate) separation: (usize, usize),
+    pub(crate) separation: Separation,
     /// Patterns that do not all contain one another's shifts.
     listed: Option<Vec<Vec<usize>>>,
 }
@@ -32,27 +31,26 @@ impl Sums {
 
     /// Whether the sensitivity of `bands` coefficients has no cross terms, whatever their signs.
     pub(crate) fn orthogonal(&self, bands: usize) -> bool {
-        self.separation.1 == 1 || bands <= self.separation.0
+        self.separation.is_orthogonal(bands)
     }
 
     /// Whether the sensitivity is the norm of the first column.
     pub(super) fn is_norm(&self) -> bool {
-        self.separation.1 == 1 && self.listed.is_none()
+        self.separation.max_participations == 1 && self.listed.is_none()
     }
 
     /// The value and its gradient in every m_t.
     pub(crate) fn squared(&self, m: &[f64]) -> (f64, Vec<f64>) {
-        let (b, k) = self.separation;
         if let Some(patterns) = &self.listed {
             return self.of_patterns(m, patterns);
         }
         if self.orthogonal(m.len()) {
-            let counts = orthogonal_counts(m.len(), self.steps, b, k);
+            let counts = orthogonal_counts(m.len(), self.steps, self.separation);
             let gradient: Vec<f64> = m.iter().zip(&counts).map(|(m, count)| 2.0 * count * m).collect();
             return (0.5 * dot(&gradient, m), gradient);
         }
-        let sum = sum_of_columns(m, self.steps, b, k);
-        let mut gradient = sum_of_columns_adjoint(&sum, m.len(), b, k);
+        let sum = sum_of_columns(m, self.steps, self.separation);
+        let mut gradient = sum_of_columns_adjoint(&sum, m.len(), self.separation);
         gradient.iter_mut().for_each(|g| *g *= 2.0);
         (norm_squared(&sum), gradient)
     }

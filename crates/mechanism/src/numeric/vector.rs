@@ -1,0 +1,45 @@
+//! Operations on vectors.
+
+use antinoise_input::larger;
+
+use super::lanes::LANES;
+
+/// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let n = x.len().min(y.len());
+    let (x, y) = (&x[..n], &y[..n]);
+    let mut sums = [0.0; LANES];
+    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in xs.zip(ys) {
+        for i in 0..LANES {
+            sums[i] += a[i] * b[i];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// ||x||^2.
+pub(crate) fn norm_squared(x: &[f64]) -> f64 {
+    dot(x, x)
+}
+
+/// x <- x + factor y.
+#[inline(always)]
+pub(crate) fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += factor * y);
+}
+
+/// x <- x + y.
+pub(crate) fn add(x: &mut [f64], y: &[f64]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+}
+
+/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first term on where an entry is.
+pub(crate) fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
+    let mut majorant: Vec<f64> = c.iter().map(|c| c.abs()).collect();
+    for t in (1..c.len()).rev() {
+        majorant[t - 1] = larger(majorant[t - 1], majorant[t]);
+    }
+    majorant
+}

@@ -1,0 +1,40 @@
+//! What several modules' tests need.
+
+/// How far a derivative may be from its difference quotient: `absolute + relative` times its size.
+#[derive(Clone, Copy)]
+pub(crate) struct Tolerance {
+    pub(crate) absolute: f64,
+    pub(crate) relative: f64,
+}
+
+impl Tolerance {
+    pub(crate) const fn absolute(absolute: f64) -> Self {
+        Self { absolute, relative: 0.0 }
+    }
+}
+
+/// Asserts that `gradient` holds the derivatives of `f` at `x`, against central differences with this step.
+#[track_caller]
+pub(crate) fn assert_gradient(
+    case: &str,
+    f: impl Fn(&[f64]) -> f64,
+    x: &[f64],
+    gradient: &[f64],
+    step: f64,
+    tolerance: Tolerance,
+) {
+    assert!(!x.is_empty() && x.len() == gradient.len(), "{case}: {} of {}", gradient.len(), x.len());
+    for (i, derivative) in gradient.iter().enumerate() {
+        let at = |h: f64| {
+            let mut moved = x.to_vec();
+            moved[i] += h;
+            f(&moved)
+        };
+        let difference = (at(step) - at(-step)) / (2.0 * step);
+        let allowed = tolerance.absolute + tolerance.relative * difference.abs();
+        assert!(
+            (difference - derivative).abs() < allowed,
+            "{case}, variable {i}: {derivative} for {difference}"
+        );
+    }
+}
