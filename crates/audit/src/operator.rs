@@ -5,7 +5,7 @@
 //! about N Z, and |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All these maps are
 //! lower triangular: the first steps are whitened by the leading block.
 
-use antinoise_linear::{Matrix, inverse, lower_factor, product};
+use antinoise_linear::{Matrix, inverse, reverse_cholesky, product};
 use antinoise_mechanism::toeplitz::multiply;
 use antinoise_mechanism::{Encoder, Recursion};
 
@@ -36,7 +36,7 @@ impl Operator {
     /// # Errors
     /// If the noise has a singular covariance.
     pub(crate) fn whitening(encoder: &Encoder, recursion: &Recursion, steps: usize) -> Result<Self, Error> {
-        if let (Encoder::Stamped { block, period, .. }, Recursion::Restarted { inner, period: same }) =
+        if let (Encoder::BlockDiagonal { block, period, .. }, Recursion::Restarted { inner, period: same }) =
             (encoder, recursion)
             && period == same
         {
@@ -47,7 +47,7 @@ impl Operator {
             Self::Dense(c) if !is_lower_square(&c) => {
                 let noise = noise_matrix(recursion, steps);
                 let covariance = product(&noise, noise.transpose());
-                let factor = lower_factor(&inverse(&covariance));
+                let factor = reverse_cholesky(&inverse(&covariance));
                 factor.map(Self::Dense).map_err(|error| Error::Singular(error.to_string()))
             }
             square => Ok(square),
@@ -62,7 +62,7 @@ impl Operator {
                 Self::Scaled { coefficients: coefficients.clone(), scales: scales.clone() }
             }
             Encoder::Banded { bands, rows } => Self::Banded { bands: *bands, rows: rows.clone() },
-            Encoder::Stamped { block, period, .. } => {
+            Encoder::BlockDiagonal { block, period, .. } => {
                 Self::Stamped { block: Box::new(Self::of(block, steps.min(*period))), period: *period }
             }
             other => {
@@ -148,13 +148,13 @@ pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
         Encoder::Toeplitz { .. }
         | Encoder::Scaled { .. }
         | Encoder::Banded { .. }
-        | Encoder::Triangular(_) => false,
+        | Encoder::CholeskyOf(_) => false,
         Encoder::Dense(c) => !is_square(c),
-        Encoder::Stamped { block, .. } => is_rectangular(block),
+        Encoder::BlockDiagonal { block, .. } => is_rectangular(block),
         Encoder::Tree { .. }
         | Encoder::SmoothTree { .. }
         | Encoder::Circulant { .. }
-        | Encoder::Leading { .. } => true,
+        | Encoder::LeadingColumns { .. } => true,
     }
 }
 
@@ -170,7 +170,7 @@ fn is_lower_square(c: &Matrix) -> bool {
 fn noise_matrix(recursion: &Recursion, steps: usize) -> Matrix {
     let seeds = recursion.seeds(steps);
     match recursion {
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             let mut noise = Matrix::zeros(steps, seeds);
             for (t, row) in rows[..steps].iter().enumerate() {
                 row.iter().for_each(|&(seed, weight)| noise[(t, seed)] += weight);
@@ -200,13 +200,13 @@ mod tests {
         let banded = Encoder::Banded { bands: 2, rows: (0..14).map(|i| 1.0 / (1.0 + i as f64)).collect() };
         let tree = Encoder::Tree { steps: 5, weights: vec![1.0; 4] };
         let stamp =
-            |block: Encoder, period, steps| Encoder::Stamped { block: Box::new(block), period, steps };
+            |block: Encoder, period, steps| Encoder::BlockDiagonal { block: Box::new(block), period, steps };
         vec![
             (Encoder::Toeplitz { steps: 7, coefficients: vec![1.0, 0.5, -0.2] }, 7),
             (Encoder::Scaled { coefficients: vec![1.0, 0.5], scales: vec![1.0, 2.0, 3.0] }, 3),
             (banded.clone(), 7),
             (tree.clone(), 5),
-            (Encoder::Triangular(Box::new(tree.clone())), 5),
+            (Encoder::CholeskyOf(Box::new(tree.clone())), 5),
             (stamp(banded, 7, 10), 10),
         ]
     }

@@ -8,25 +8,25 @@
 //! error: what can go wrong
 //! matrix: matrices and their transposes
 //! scale: scaling of entries before a decomposition
-//! plain: the operations by short algorithms, the reference of the tests
-//! fast: the operations by faer
+//! reference: the operations by short algorithms, the reference of the tests
+//! faer_backend: the operations by faer
 //! ```
 
 mod error;
 #[cfg(feature = "faer")]
-mod fast;
+mod faer_backend;
 mod matrix;
 #[cfg(any(test, not(feature = "faer")))]
-mod plain;
+mod reference;
 mod scale;
 
 pub use error::{Error, Result};
 #[cfg(feature = "faer")]
-use fast as chosen;
+use faer_backend as backend;
 pub use matrix::{Matrix, View};
 #[cfg(not(feature = "faer"))]
-use plain as chosen;
-use scale::near_one;
+use reference as backend;
+use scale::scaled_near_one;
 
 /// The lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n), of which the upper half
 /// is read: the Cholesky factor read backwards. O(n^3 / 3).
@@ -38,33 +38,33 @@ use scale::near_one;
 /// When X is not positive definite in double precision.
 ///
 /// ```
-/// use antinoise_linear::{Matrix, lower_factor};
+/// use antinoise_linear::{Matrix, reverse_cholesky};
 /// let x = Matrix::from_fn(2, 2, |i, j| if i == j { 4.0 } else { 2.0 });
-/// let c = lower_factor(&x)?;
+/// let c = reverse_cholesky(&x)?;
 /// assert_eq!((c[(1, 1)], c[(1, 0)], c[(0, 1)]), (2.0, 1.0, 0.0));
 /// # Ok::<(), antinoise_linear::Error>(())
 /// ```
-pub fn lower_factor(x: &Matrix) -> Result<Matrix> {
+pub fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     assert_square(x);
-    chosen::lower_factor(x)
+    backend::reverse_cholesky(x)
 }
 
 /// C^-1 of a lower-triangular C, of which the lower half is read; entries that are not finite where its diagonal holds a
 /// zero. O(n^3 / 3).
 pub fn lower_inverse(c: &Matrix) -> Matrix {
     assert_square(c);
-    chosen::lower_inverse(c)
+    backend::lower_inverse(c)
 }
 
 /// The inverse of a square matrix; entries that are not finite where it has none. O(n^3).
 pub fn inverse(a: &Matrix) -> Matrix {
     assert_square(a);
-    chosen::inverse(a)
+    backend::inverse(a)
 }
 
 /// A B.
 pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix {
-    chosen::product(a.into(), b.into())
+    backend::product(a.into(), b.into())
 }
 
 /// Eigenvalues in increasing order and eigenvectors as columns of a symmetric matrix, of which the lower half
@@ -74,8 +74,8 @@ pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     assert_square(x);
-    let (x, factor) = near_one(x)?;
-    let (values, vectors) = chosen::symmetric_eigen(&x)?;
+    let (x, factor) = scaled_near_one(x)?;
+    let (values, vectors) = backend::symmetric_eigen(&x)?;
     Ok((times(values, factor), vectors))
 }
 
@@ -85,8 +85,8 @@ pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 /// When the iteration does not converge, or an entry is not finite.
 pub fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
     assert_square(x);
-    let (x, factor) = near_one(x)?;
-    Ok(times(chosen::symmetric_eigenvalues(&x)?, factor))
+    let (x, factor) = scaled_near_one(x)?;
+    Ok(times(backend::symmetric_eigenvalues(&x)?, factor))
 }
 
 fn assert_square(x: &Matrix) {

@@ -8,14 +8,14 @@ use crate::matrix::Matrix;
 
 /// The range of Frobenius norms, over the entries that are read, in which a matrix is not scaled. Further from 1 digits
 /// are lost: faer's divide and conquer decides by absolute thresholds what is negligible, and squares overflow or underflow.
-const KEPT: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
+const UNSCALED_NORMS: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
 /// A symmetric matrix over a power of two, and that power: 1 unless the entries of the lower half, the only ones that
 /// are read, are far from 1.
 ///
 /// # Errors
 /// When an entry is not finite: an iteration over it may run for hours before it gives up.
-pub(crate) fn near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
+pub(crate) fn scaled_near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
     let (mut largest, mut squares) = (0.0, 0.0);
     for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[j..]) {
         if !entry.is_finite() {
@@ -24,7 +24,7 @@ pub(crate) fn near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
         largest = entry.abs().max(largest);
         squares += entry * entry;
     }
-    if largest == 0.0 || KEPT.contains(&squares.sqrt()) {
+    if largest == 0.0 || UNSCALED_NORMS.contains(&squares.sqrt()) {
         return Ok((Cow::Borrowed(x), 1.0));
     }
     let factor = power_of_two(largest);

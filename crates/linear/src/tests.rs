@@ -112,7 +112,7 @@ fn products_are_sums_of_products() {
             for [a, b] in views {
                 let most = 2.0 * k as f64 * f64::EPSILON;
                 assert_within(most, &product(a, b), &expected);
-                assert_within(most, &plain::product(a, b), &expected);
+                assert_within(most, &reference::product(a, b), &expected);
             }
         }
     }
@@ -124,8 +124,8 @@ fn a_factor_is_triangular_and_its_gram_matrix_is_what_it_was_made_of() {
     for (x, values) in symmetric_cases() {
         let (n, most) = (x.nrows(), largest(&values));
         let rounding = 4.0 * n as f64 * f64::EPSILON;
-        for lower_factor in [lower_factor, plain::lower_factor] {
-            match lower_factor(&x) {
+        for reverse_cholesky in [reverse_cholesky, reference::reverse_cholesky] {
+            match reverse_cholesky(&x) {
                 Ok(c) => {
                     assert!((0..n).all(|j| c[(j, j)] > 0.0 && (0..j).all(|i| c[(i, j)] == 0.0)));
                     assert_within(rounding * most, &defined(&c.transpose().to_owned(), &c), &x);
@@ -141,8 +141,8 @@ fn a_factor_is_triangular_and_its_gram_matrix_is_what_it_was_made_of() {
         if values[0] > 1e-4 * most {
             assert_within(
                 1e5 * rounding * most.sqrt(),
-                &lower_factor(&x).unwrap(),
-                &plain::lower_factor(&x).unwrap(),
+                &reverse_cholesky(&x).unwrap(),
+                &reference::reverse_cholesky(&x).unwrap(),
             );
         }
     }
@@ -156,16 +156,16 @@ fn a_factor_reads_the_upper_half_and_eigenvalues_the_lower() {
         let x = symmetric(&spectra(n)[0], &q);
         let upper = Matrix::from_fn(n, n, |i, j| if i <= j { x[(i, j)] } else { f64::NAN });
         let lower = upper.transpose().to_owned();
-        assert_eq!(lower_factor(&upper), lower_factor(&x));
-        assert_eq!(plain::lower_factor(&upper), plain::lower_factor(&x));
+        assert_eq!(reverse_cholesky(&upper), reverse_cholesky(&x));
+        assert_eq!(reference::reverse_cholesky(&upper), reference::reverse_cholesky(&x));
         assert_eq!(symmetric_eigen(&lower), symmetric_eigen(&x));
-        assert_eq!(plain::symmetric_eigen(&lower), plain::symmetric_eigen(&x));
+        assert_eq!(reference::symmetric_eigen(&lower), reference::symmetric_eigen(&x));
         assert_eq!(symmetric_eigenvalues(&lower), symmetric_eigenvalues(&x));
-        assert_eq!(plain::symmetric_eigenvalues(&lower), plain::symmetric_eigenvalues(&x));
-        let factor = lower_factor(&x).unwrap();
+        assert_eq!(reference::symmetric_eigenvalues(&lower), reference::symmetric_eigenvalues(&x));
+        let factor = reverse_cholesky(&x).unwrap();
         let filled = Matrix::from_fn(n, n, |i, j| if i >= j { factor[(i, j)] } else { f64::NAN });
         assert_eq!(lower_inverse(&filled), lower_inverse(&factor));
-        assert_eq!(plain::lower_inverse(&filled), plain::lower_inverse(&factor));
+        assert_eq!(reference::lower_inverse(&filled), reference::lower_inverse(&factor));
     }
 }
 
@@ -176,12 +176,12 @@ fn a_matrix_times_its_inverse_is_the_identity() {
         let identity = Matrix::identity(n, n);
         // Decreasing columns, as encoders have, and without any pattern.
         let c = Matrix::from_fn(n, n, |i, j| if i < j { 0.0 } else { 1.0 / (1.0 + (i - j) as f64).sqrt() });
-        for lower_inverse in [lower_inverse, plain::lower_inverse] {
+        for lower_inverse in [lower_inverse, reference::lower_inverse] {
             let inverse = lower_inverse(&c);
             assert!((0..n).all(|j| (0..j).all(|i| inverse[(i, j)] == 0.0)));
             assert_within(1e-13, &defined(&inverse, &c), &identity);
         }
-        assert_within(1e-13, &lower_inverse(&c), &plain::lower_inverse(&c));
+        assert_within(1e-13, &lower_inverse(&c), &reference::lower_inverse(&c));
         let a = numbers.matrix(n, n);
         // Its diagonal is of no use as pivots.
         let hollow = Matrix::from_fn(n, n, |i, j| match i + j + 1 {
@@ -191,13 +191,13 @@ fn a_matrix_times_its_inverse_is_the_identity() {
         });
         for a in [a, hollow] {
             // Singular values: the roots of the eigenvalues of A^T A.
-            let squares = plain::symmetric_eigenvalues(&defined(&a.transpose().to_owned(), &a)).unwrap();
+            let squares = reference::symmetric_eigenvalues(&defined(&a.transpose().to_owned(), &a)).unwrap();
             let (least, most) = (squares[0].sqrt(), squares[n - 1].sqrt());
             let rounding = 10.0 * n as f64 * f64::EPSILON * most / least;
-            for inverse in [inverse, plain::inverse] {
+            for inverse in [inverse, reference::inverse] {
                 assert_within(rounding, &defined(&inverse(&a), &a), &identity);
             }
-            assert_within(rounding / least, &inverse(&a), &plain::inverse(&a));
+            assert_within(rounding / least, &inverse(&a), &reference::inverse(&a));
         }
     }
 }
@@ -207,7 +207,7 @@ fn what_has_no_inverse_gets_entries_that_are_not_finite() {
     for n in sizes() {
         let mut holed = Matrix::identity(n, n);
         holed[(n / 2, n / 2)] = 0.0;
-        for inverse in [lower_inverse, plain::lower_inverse, inverse, plain::inverse] {
+        for inverse in [lower_inverse, reference::lower_inverse, inverse, reference::inverse] {
             for singular in [&Matrix::zeros(n, n), &holed] {
                 assert!(inverse(singular).entries().iter().any(|x| !x.is_finite()), "{n}");
             }
@@ -239,10 +239,10 @@ fn assert_eigen(x: &Matrix, (values, q): &(Vec<f64>, Matrix), expected: &[f64]) 
 fn eigenvectors_are_orthonormal_and_give_their_matrix_back() {
     for (x, expected) in symmetric_cases() {
         assert_eigen(&x, &symmetric_eigen(&x).unwrap(), &expected);
-        assert_eigen(&x, &plain::symmetric_eigen(&x).unwrap(), &expected);
+        assert_eigen(&x, &reference::symmetric_eigen(&x).unwrap(), &expected);
         let rounding = ROUNDING * largest(&expected);
         assert_values(rounding, &symmetric_eigenvalues(&x).unwrap(), &expected);
-        assert_values(rounding, &plain::symmetric_eigenvalues(&x).unwrap(), &expected);
+        assert_values(rounding, &reference::symmetric_eigenvalues(&x).unwrap(), &expected);
     }
 }
 
@@ -275,7 +275,7 @@ fn entries_whose_squares_vanish_turn_no_vector() {
             let x = Matrix::from_fn(n, n, |i, j| if i == j { 1.0 + i as f64 } else { tiny });
             let expected: Vec<f64> = (1..=n).map(|value| value as f64).collect();
             assert_eigen(&x, &symmetric_eigen(&x).unwrap(), &expected);
-            assert_eigen(&x, &plain::symmetric_eigen(&x).unwrap(), &expected);
+            assert_eigen(&x, &reference::symmetric_eigen(&x).unwrap(), &expected);
         }
     }
 }
@@ -290,20 +290,20 @@ fn what_is_not_finite_is_an_error_or_stays_so() {
                 (bad_x[(i, j)], bad_x[(j, i)]) = (bad, bad);
                 let lower = Matrix::from_fn(n, n, |i, j| if i >= j { bad_x[(i, j)] } else { 0.0 });
                 let any_left = |found: &Matrix| found.entries().iter().any(|x| !x.is_finite());
-                for lower_factor in [lower_factor, plain::lower_factor] {
-                    assert!(lower_factor(&bad_x).as_ref().map_or(true, any_left), "{n} {i} {j} {bad}");
+                for reverse_cholesky in [reverse_cholesky, reference::reverse_cholesky] {
+                    assert!(reverse_cholesky(&bad_x).as_ref().map_or(true, any_left), "{n} {i} {j} {bad}");
                 }
-                for inverse in [inverse, plain::inverse] {
+                for inverse in [inverse, reference::inverse] {
                     inverse(&bad_x);
                 }
-                for lower_inverse in [lower_inverse, plain::lower_inverse] {
+                for lower_inverse in [lower_inverse, reference::lower_inverse] {
                     lower_inverse(&lower);
                 }
                 let none = Error::NoConvergence(n);
                 assert_eq!(symmetric_eigen(&bad_x).unwrap_err(), none);
                 assert_eq!(symmetric_eigenvalues(&bad_x).unwrap_err(), none);
                 assert!(
-                    any_left(&product(&bad_x, &x)) && any_left(&plain::product((&bad_x).into(), (&x).into()))
+                    any_left(&product(&bad_x, &x)) && any_left(&reference::product((&bad_x).into(), (&x).into()))
                 );
             }
         }
@@ -313,15 +313,15 @@ fn what_is_not_finite_is_an_error_or_stays_so() {
 #[test]
 fn matrices_of_no_rows_are_taken() {
     let none = Matrix::zeros(0, 0);
-    for inverse in [lower_inverse, plain::lower_inverse, inverse, plain::inverse] {
+    for inverse in [lower_inverse, reference::lower_inverse, inverse, reference::inverse] {
         assert_eq!(inverse(&none), none);
     }
     assert_eq!(symmetric_eigen(&none), Ok((vec![], none.clone())));
-    assert_eq!(plain::symmetric_eigen(&none), Ok((vec![], none.clone())));
+    assert_eq!(reference::symmetric_eigen(&none), Ok((vec![], none.clone())));
     assert_eq!(symmetric_eigenvalues(&none), Ok(vec![]));
-    assert_eq!(plain::symmetric_eigenvalues(&none), Ok(vec![]));
-    assert_eq!(lower_factor(&none), Ok(none.clone()));
-    assert_eq!(plain::lower_factor(&none), Ok(none));
+    assert_eq!(reference::symmetric_eigenvalues(&none), Ok(vec![]));
+    assert_eq!(reverse_cholesky(&none), Ok(none.clone()));
+    assert_eq!(reference::reverse_cholesky(&none), Ok(none));
 }
 
 #[test]
@@ -329,12 +329,12 @@ fn shapes_that_do_not_fit_panic() {
     let (tall, wide) = (Matrix::identity(3, 2), Matrix::identity(2, 3));
     let panics = |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
     for x in [&tall, &wide] {
-        assert!(panics(&|| drop(lower_factor(x))));
+        assert!(panics(&|| drop(reverse_cholesky(x))));
         assert!(panics(&|| drop(lower_inverse(x))));
         assert!(panics(&|| drop(inverse(x))));
         assert!(panics(&|| drop(symmetric_eigen(x))));
         assert!(panics(&|| drop(symmetric_eigenvalues(x))));
         assert!(panics(&|| drop(product(x, x))));
-        assert!(panics(&|| drop(plain::product(x.into(), x.into()))));
+        assert!(panics(&|| drop(reference::product(x.into(), x.into()))));
     }
 }

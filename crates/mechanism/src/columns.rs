@@ -23,7 +23,7 @@ impl<'a> Columns<'a> {
     /// The columns over `steps` steps.
     pub(crate) fn new(recursion: &'a Recursion, steps: usize) -> Self {
         match recursion {
-            Recursion::Combination { rows } => {
+            Recursion::SeedCombination { rows } => {
                 let mut columns = vec![Vec::new(); recursion.seeds(steps)];
                 for (t, row) in rows[..steps].iter().enumerate() {
                     row.iter().for_each(|&(seed, entry)| columns[seed].push((t, entry)));

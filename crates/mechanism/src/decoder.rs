@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::problem::Objective;
-use crate::size::{norm_in_range, out_of_range};
+use crate::limits::{norm_in_range, out_of_range};
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload, parallel};

@@ -18,7 +18,7 @@
 //! | [`strategy`] | C, one file a class, and the table of classes |
 //! | [`Encoder`] | C written out, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
-//! | [`running`] | sens of the C that runs after its coefficients are rounded |
+//! | [`rounded`] | sens of the C that runs after its coefficients are rounded |
 //! | [`loss`] | errors and losses |
 //! | [`bounds`] | bounds on the loss of the best strategy |
 //! | [`optimize`] | the solvers |
@@ -32,23 +32,23 @@
 //! ```layers
 //! error, parallel: what can go wrong; threads
 //! numeric: vectors, eight lanes
-//! size, participation, quotient, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
+//! limits, participation, series_division, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
 //! toeplitz: the algebra of power series
 //! fourier, workload: circulants; A
 //! problem, recursion, banded_errors: what is asked for; C^-1 Z by steps; B of banded C
-//! closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; transformations of a recursion
+//! blt_closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; transformations of a recursion
 //! decoder: norms of B
-//! stationary, tree: rows of B once they are constant; binary trees
+//! steady_state, tree: rows of B once they are constant; binary trees
 //! encoder: C written out
 //! sensitivity: sens(C, Pi)
 //! optimize: the solvers
 //! strategy: the classes of C, and the design of each
-//! running, loss: sens of the C that runs; losses of a strategy
+//! rounded, loss: sens of the C that runs; losses of a strategy
 //! ```
 
 mod banded_errors;
 pub mod bounds;
-mod closed_form;
+mod blt_closed_form;
 mod columns;
 mod decoder;
 mod encoder;
@@ -62,14 +62,14 @@ pub mod optimize;
 mod parallel;
 mod participation;
 mod problem;
-mod quotient;
+mod series_division;
 mod recursion;
 mod row_norms;
-pub mod running;
+pub mod rounded;
 pub mod sensitivity;
 mod single_precision;
-mod size;
-mod stationary;
+mod limits;
+mod steady_state;
 pub mod strategy;
 #[cfg(test)]
 mod testing;

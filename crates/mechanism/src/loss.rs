@@ -52,8 +52,8 @@ pub fn of(
         total_loss: rms_loss * rms_loss * workload.queries(strategy.steps()) as f64,
         sensitivity,
     };
-    let told = |figure: f64| figure.is_finite() && figure > 0.0;
-    if told(loss.total_loss) && told(loss.max_loss) {
+    let is_positive = |figure: f64| figure.is_finite() && figure > 0.0;
+    if is_positive(loss.total_loss) && is_positive(loss.max_loss) {
         return Ok(loss);
     }
     let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);

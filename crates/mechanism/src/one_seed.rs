@@ -10,13 +10,13 @@ use antinoise_input::{InvalidParameter, at_least, between};
 use crate::Recursion;
 use crate::fourier::circulant_entry;
 use crate::numeric::vector::dot;
-use crate::size::MOST_STORED_DENSE;
+use crate::limits::MAX_STORED_DENSE;
 
 type Row = Vec<(usize, f64)>;
 
 /// A variance given the past that is below this part of a row's own may be a rounding error: the row follows from
 /// earlier ones.
-const DEPENDENT: f64 = 1e-12;
+const DEPENDENT_BELOW: f64 = 1e-12;
 
 impl Recursion {
     /// A recursion whose noise over `steps` steps has the same law for normal seed noise, and whose step t is the
@@ -27,32 +27,32 @@ impl Recursion {
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
-    /// let two_at_once = Recursion::Combination { rows: vec![vec![(0, 3.0), (1, 4.0)], vec![(2, 1.0)]] };
+    /// let two_at_once = Recursion::SeedCombination { rows: vec![vec![(0, 3.0), (1, 4.0)], vec![(2, 1.0)]] };
     /// let rows = vec![vec![(0, 5.0)], vec![(1, 1.0)]];
-    /// assert_eq!(two_at_once.one_seed_a_step(2)?, Recursion::Combination { rows });
+    /// assert_eq!(two_at_once.with_one_seed_per_step(2)?, Recursion::SeedCombination { rows });
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     ///
     /// # Errors
     /// When there are fewer rows than steps, a row follows from those before it, or L has to be written out for too
     /// many steps.
-    pub fn one_seed_a_step(&self, steps: usize) -> crate::Result<Self> {
+    pub fn with_one_seed_per_step(&self, steps: usize) -> crate::Result<Self> {
         Ok(match self {
-            Self::Combination { rows } => Self::Combination { rows: lower_triangular(rows, steps)? },
+            Self::SeedCombination { rows } => Self::SeedCombination { rows: lower_triangular(rows, steps)? },
             Self::Circulant { root } => {
-                between("steps", steps, 1, MOST_STORED_DENSE, MOST_FACTORED)?;
+                between("steps", steps, 1, MAX_STORED_DENSE, MAX_FACTORED)?;
                 let row =
                     |t: usize| (0..root.len()).map(|seed| (seed, circulant_entry(root, t, seed))).collect();
-                Self::Combination {
+                Self::SeedCombination {
                     rows: lower_triangular(&(0..steps).map(row).collect::<Vec<Row>>(), steps)?,
                 }
             }
             Self::Scaled { inner, factors } => {
-                Self::Scaled { inner: Box::new(inner.one_seed_a_step(steps)?), factors: factors.clone() }
+                Self::Scaled { inner: Box::new(inner.with_one_seed_per_step(steps)?), factors: factors.clone() }
             }
             Self::Restarted { inner, period } => {
                 let run = steps.min(at_least("period", *period, 1)?);
-                Self::Restarted { inner: Box::new(inner.one_seed_a_step(run)?), period: *period }
+                Self::Restarted { inner: Box::new(inner.with_one_seed_per_step(run)?), period: *period }
             }
             Self::Independent
             | Self::MovingAverage { .. }
@@ -66,7 +66,7 @@ impl Recursion {
 /// True where the form with one seed a step needs a factor of N N^T; else its entries are sums of a few seeds.
 pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
     match recursion {
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             grouped(&rows[..steps].iter().map(|row| merged(row)).collect::<Vec<_>>()).is_none()
         }
         Recursion::Circulant { .. } => true,
@@ -146,14 +146,14 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
 }
 
 /// The name of the limit on steps where the factor is written out.
-const MOST_FACTORED: &str = "the most for which the square factor of a sum of seeds is written out";
+const MAX_FACTORED: &str = "the most for which the square factor of a sum of seeds is written out";
 
 /// Parts of a step's seeds that differ by less are the same: rounding to it is counted with that of the weights.
 const SAME_PART: f64 = 64.0 * f64::EPSILON;
 
 /// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
 fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
-    between("steps", rows.len(), 1, MOST_STORED_DENSE, MOST_FACTORED)?;
+    between("steps", rows.len(), 1, MAX_STORED_DENSE, MAX_FACTORED)?;
     let seeds: BTreeMap<usize, usize> = {
         let used: BTreeSet<usize> = rows.iter().flatten().map(|&(seed, _)| seed).collect();
         used.into_iter().enumerate().map(|(at, seed)| (seed, at)).collect()
@@ -174,7 +174,7 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
         let norm = dot(row, row);
         let innovation = norm - dot(&factor, &factor);
         // No comparison is true of what is no number.
-        if innovation.is_nan() || innovation <= DEPENDENT * norm {
+        if innovation.is_nan() || innovation <= DEPENDENT_BELOW * norm {
             let got = format!("a row of step {t} that follows from earlier ones");
             return Err(InvalidParameter::new("rows", got, "linearly independent"));
         }
@@ -218,7 +218,7 @@ mod tests {
                 let strategy = designed.unwrap();
                 tested += 1;
                 let recursion = strategy.value.recursion().unwrap();
-                let lower = recursion.one_seed_a_step(steps).unwrap();
+                let lower = recursion.with_one_seed_per_step(steps).unwrap();
                 assert_eq!(lower.seeds(steps), steps, "{name} {steps}");
                 let (expected, found) = (gram(&recursion, steps), gram(&lower, steps));
                 for (i, (expected, found)) in expected.iter().zip(&found).enumerate() {
@@ -239,9 +239,9 @@ mod tests {
             let steps = 1000;
             let problem = Problem::prefix(steps);
             let tree = name.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
-            let lower = tree.recursion().unwrap().one_seed_a_step(steps).unwrap();
+            let lower = tree.recursion().unwrap().with_one_seed_per_step(steps).unwrap();
             assert!(lower.state_vectors() <= awaited, "{name}: {}", lower.state_vectors());
-            let Recursion::Combination { rows } = lower else { panic!("{name} is no sum of seeds") };
+            let Recursion::SeedCombination { rows } = lower else { panic!("{name} is no sum of seeds") };
             let found: usize = rows.iter().map(Vec::len).sum();
             assert!(found <= terms, "{name}: {found} terms");
         }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn rows_that_follow_from_others_are_refused() {
-        let of = |rows: Vec<Row>| Recursion::Combination { rows }.one_seed_a_step(2).unwrap_err().to_string();
+        let of = |rows: Vec<Row>| Recursion::SeedCombination { rows }.with_one_seed_per_step(2).unwrap_err().to_string();
         assert!(of(vec![vec![(0, 1.0)]]).starts_with("rows is 1"));
         assert!(
             of(vec![vec![(0, 1.0), (1, 2.0)], vec![(0, 2.0), (1, 4.0)]])

@@ -52,7 +52,8 @@ pub enum Recursion {
     },
     /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds have
     /// their own numbers, and there may be more or fewer than steps (a tree has 2n - 1).
-    Combination {
+    #[serde(rename = "combination")]
+    SeedCombination {
         /// (seed, weight) pairs of each step.
         rows: Vec<Vec<(usize, f64)>>,
     },
@@ -84,7 +85,7 @@ impl Recursion {
     /// z~ = N z for a lower-triangular N (n x n).
     pub(crate) fn of_lower_triangular(noise: &Matrix) -> Self {
         let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
-        Self::Combination { rows: (0..noise.nrows()).map(row).collect() }
+        Self::SeedCombination { rows: (0..noise.nrows()).map(row).collect() }
     }
 
     /// The same recursion.
@@ -99,7 +100,7 @@ impl Recursion {
             Self::Blt { scale, decay } => finite(scale) && finite(decay),
             Self::Circulant { root } => finite(root),
             Self::Banded { rows, .. } => finite(rows),
-            Self::Combination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
+            Self::SeedCombination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
             // What is inside was checked when it was made.
             Self::Scaled { factors, .. } => finite(factors),
             Self::Restarted { .. } => true,
@@ -118,7 +119,7 @@ impl Recursion {
     /// use antinoise_mechanism::Recursion;
     /// assert_eq!(Recursion::AutoRegressive { taps: vec![1.0, 0.5, 0.25] }.state_vectors(), 2);
     /// let differences = vec![vec![(0, 1.0)], vec![(0, -1.0), (1, 1.0)], vec![(1, -1.0), (2, 1.0)]];
-    /// assert_eq!(Recursion::Combination { rows: differences }.state_vectors(), 1);
+    /// assert_eq!(Recursion::SeedCombination { rows: differences }.state_vectors(), 1);
     /// ```
     pub fn state_vectors(&self) -> usize {
         match self {
@@ -126,7 +127,7 @@ impl Recursion {
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => taps.len().saturating_sub(1),
             Self::Blt { scale, .. } => scale.len(),
             Self::Banded { bands, .. } => bands.saturating_sub(1),
-            Self::Combination { rows } => most_awaited(rows),
+            Self::SeedCombination { rows } => most_awaited(rows),
             Self::Circulant { root } => root.len(),
             Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.state_vectors(),
         }
@@ -147,7 +148,7 @@ impl Recursion {
             Self::MovingAverage { taps } if taps.len() == 1 => 1,
             Self::MovingAverage { .. }
             | Self::Blt { .. }
-            | Self::Combination { .. }
+            | Self::SeedCombination { .. }
             | Self::Circulant { .. } => steps,
             Self::Scaled { inner, .. } => inner.bandwidth(steps),
             Self::Restarted { inner, period } => inner.bandwidth(steps.min(*period)),
@@ -162,7 +163,7 @@ impl Recursion {
     /// ```
     pub fn seeds(&self, steps: usize) -> usize {
         match self {
-            Self::Combination { rows } => {
+            Self::SeedCombination { rows } => {
                 rows[..steps.min(rows.len())].iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0)
             }
             Self::Circulant { root } => root.len().min(steps.saturating_mul(root.len())),
@@ -182,7 +183,7 @@ impl Recursion {
     /// Whether noise is any linear map of seeds, which may have no inverse, instead of a triangular recursion.
     pub(crate) fn is_sum_of_seeds(&self) -> bool {
         match self {
-            Self::Combination { .. } | Self::Circulant { .. } => true,
+            Self::SeedCombination { .. } | Self::Circulant { .. } => true,
             Self::Scaled { inner, .. } | Self::Restarted { inner, .. } => inner.is_sum_of_seeds(),
             Self::Independent
             | Self::MovingAverage { .. }
@@ -202,7 +203,7 @@ impl Recursion {
             Self::AutoRegressive { taps } => auto_regressive(taps, z),
             Self::Blt { scale, decay } => blt(scale, decay, z),
             Self::Banded { bands, rows } => banded(*bands, rows, z),
-            Self::Combination { rows } => {
+            Self::SeedCombination { rows } => {
                 rows[..steps].iter().map(|row| row.iter().map(|&(seed, w)| w * z[seed]).sum()).collect()
             }
             Self::Circulant { root } => Convolution::new(root).apply(steps, z),

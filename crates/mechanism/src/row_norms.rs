@@ -46,7 +46,7 @@ impl RowNorms {
                 let row = |t: usize| norm((0..root.len()).map(|seed| circulant_entry(root, t, seed)));
                 extremes((0..steps.min(2)).map(row))
             }
-            Recursion::Combination { rows } => {
+            Recursion::SeedCombination { rows } => {
                 extremes(rows[..steps].iter().map(|row| norm(row.iter().map(|&(_, weight)| weight))))
             }
         };
@@ -58,7 +58,7 @@ impl Recursion {
     /// Bounds on |(C^-1)_tt| over the steps t, from below and above: the part of a step's noise that no earlier step
     /// has seen, for seed noise of standard deviation 1. Exact but for scaled recursions whose inner one differs by
     /// step. `None` for a combination of seeds that is not of the form of
-    /// [`Recursion::one_seed_a_step`]: its steps have no seed of their own.
+    /// [`Recursion::with_one_seed_per_step`]: its steps have no seed of their own.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -74,7 +74,7 @@ impl Recursion {
             Self::Banded { bands, rows } => {
                 extremes(rows.chunks_exact(*bands).take(steps).map(|row| row[0].abs().recip()))
             }
-            Self::Combination { rows } => {
+            Self::SeedCombination { rows } => {
                 let fresh = |(t, row): (usize, &Vec<(usize, f64)>)| match row.last() {
                     Some(&(seed, weight)) if seed == t => weight.abs(),
                     _ => f64::NAN,
@@ -153,7 +153,7 @@ mod tests {
             (Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] }, STEPS, true),
             (blt.clone(), STEPS, true),
             (Recursion::Banded { bands: 2, rows }, STEPS, true),
-            (Recursion::Combination { rows: listed }, 3, true),
+            (Recursion::SeedCombination { rows: listed }, 3, true),
             (Recursion::Scaled { inner: Box::new(blt.clone()), factors }, STEPS, false),
             (Recursion::Restarted { inner: Box::new(blt), period: 3 }, STEPS, true),
         ];

@@ -8,7 +8,7 @@ impl Recursion {
     ///
     /// Where C is banded the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; of a BLT by alpha and
     /// 1 - lambda. Factors of scaled recursions stay as they are: they are multiplied by the noise's standard deviation
-    /// first, and the product is rounded ([`crate::running::OUTPUT_ROUNDING`]).
+    /// first, and the product is rounded ([`crate::rounded::OUTPUT_ROUNDING`]).
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -40,9 +40,9 @@ impl Recursion {
             }
             // Transforms are in double precision.
             Self::Circulant { root } => Self::Circulant { root: root.clone() },
-            Self::Combination { rows } => {
+            Self::SeedCombination { rows } => {
                 let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, rounded(w))).collect();
-                Self::Combination { rows: rows.iter().map(row).collect() }
+                Self::SeedCombination { rows: rows.iter().map(row).collect() }
             }
             Self::Scaled { inner, factors } => {
                 Self::Scaled { inner: Box::new(inner.in_single_precision()), factors: factors.clone() }

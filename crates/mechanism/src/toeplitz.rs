@@ -4,16 +4,16 @@
 //! Newton's iteration; both are tied to the direct form by tests.
 
 use crate::numeric::vector::dot;
-use crate::quotient::Quotient;
+use crate::series_division::Quotient;
 use crate::transform::{Transform, convolve, fast_length};
 
 /// Below this many terms of the shorter factor the direct form is at least as fast as the FFT.
 pub(crate) const DIRECT_TERMS: usize = 96;
 
 /// From so many terms on quotients are made several terms at a time.
-const LONG_QUOTIENT: usize = 4096;
+const MIN_TERMS_IN_LANES: usize = 4096;
 /// Terms that stay in cache while all lags of a correlation pass over them.
-const CACHED: usize = 4096;
+const CACHED_TERMS: usize = 4096;
 
 /// The first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
 ///
@@ -48,7 +48,7 @@ pub fn divide(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
 }
 
 fn divide_directly(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
-    if n >= LONG_QUOTIENT {
+    if n >= MIN_TERMS_IN_LANES {
         let mut out = vec![0.0; n];
         Quotient::new(b).fill(a, &mut out);
         return out;
@@ -118,8 +118,8 @@ pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
     let n = x.len();
     if lags <= DIRECT_TERMS {
         let mut sums = vec![0.0; lags];
-        for first in (0..y.len().min(n)).step_by(CACHED) {
-            let here = &y[first..y.len().min(first + CACHED)];
+        for first in (0..y.len().min(n)).step_by(CACHED_TERMS) {
+            let here = &y[first..y.len().min(first + CACHED_TERMS)];
             for (sum, lag) in sums.iter_mut().zip(first..n) {
                 *sum += dot(&x[lag..], here);
             }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn long_series_by_short_ones_are_those_of_transforms() {
-        let n = 2 * LONG_QUOTIENT + 5;
+        let n = 2 * MIN_TERMS_IN_LANES + 5;
         for terms in [1, 2, 16, DIRECT_TERMS] {
             let (a, b) = (series(n, 6), series(terms, 7));
             assert_close(&multiply(&divide(&a, &b, n), &b, n), &a);

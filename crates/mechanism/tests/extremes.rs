@@ -97,9 +97,9 @@ fn cost(file: &Written, strategy: &AnyStrategy) -> usize {
     ];
     let mut figures_seen = 0;
     for workload in &workloads {
-        let told = |figure: f64| figure.is_finite() && figure > 0.0;
+        let is_positive = |figure: f64| figure.is_finite() && figure > 0.0;
         if let Ok(error) = strategy.error(workload) {
-            assert!(told(error.max) && told(error.rms), "{}: {error:?}", file.text);
+            assert!(is_positive(error.max) && is_positive(error.rms), "{}: {error:?}", file.text);
             figures_seen += 1;
         }
         if let Ok(rows) = strategy.row_errors(workload) {
@@ -108,7 +108,7 @@ fn cost(file: &Written, strategy: &AnyStrategy) -> usize {
         }
         if let Ok(cost) = loss::of(strategy, workload, &Participation::Single, Adjacency::ReplaceOne) {
             let figures = [cost.max_error, cost.rms_error, cost.max_loss, cost.rms_loss, cost.total_loss];
-            assert!(figures.into_iter().all(told), "{}: {cost:?}", file.text);
+            assert!(figures.into_iter().all(is_positive), "{}: {cost:?}", file.text);
             figures_seen += 1;
         }
     }
@@ -227,7 +227,7 @@ fn steps_without_end_are_refused_by_name() {
 #[test]
 fn a_restart_reads_no_rows_beyond_its_steps() {
     let rows = (0..13).map(|step| vec![(step, 1.0)]).collect();
-    let inner = Recursion::Restarted { period: 14, inner: Box::new(Recursion::Combination { rows }) };
+    let inner = Recursion::Restarted { period: 14, inner: Box::new(Recursion::SeedCombination { rows }) };
     let nested = Recursion::Restarted { period: 13, inner: Box::new(inner) };
     // Runs end at step 13, before the row that the inner recursion has not.
     assert_eq!((nested.seeds(10), nested.seeds(26), nested.seeds(30)), (10, 26, 30));

@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload, loss};
 
 fn cost(spec: &str, steps: usize, participation: &str, objective: Objective) -> Loss {
@@ -187,7 +187,7 @@ fn the_truncated_square_root_against_the_optimum() {
                 .unwrap()
                 .rms_loss
         };
-        let ratio = rms(StrategySpec { form: Form::SquareRoot, ..spec }) / rms(spec);
+        let ratio = rms(StrategySpec { rule: CoefficientRule::SquareRoot, ..spec }) / rms(spec);
         assert!(printed(ratio, want), "n={n}: {ratio} against {want}");
     }
 }

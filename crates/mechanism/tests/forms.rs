@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::running::{Precision, sensitivity_upper};
+use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
 use antinoise_mechanism::strategy::{ColumnNormalized, StrategySpec};
 use antinoise_mechanism::{
     Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload, loss,

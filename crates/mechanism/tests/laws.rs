@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload, loss};
 use rayon::prelude::*;
 
@@ -48,11 +48,11 @@ fn specs(class: Class, n: usize) -> Vec<StrategySpec> {
     let mut all = match class {
         Class::BandedToeplitz | Class::BandedInverse => {
             let sizes = [1, 2, n.div_ceil(3), n];
-            let of = |form| sizes.map(|bands| StrategySpec { bands: Some(bands.min(n)), form, ..base });
-            [of(Form::SquareRoot), of(Form::Optimized)].concat()
+            let of = |form| sizes.map(|bands| StrategySpec { bands: Some(bands.min(n)), rule: form, ..base });
+            [of(CoefficientRule::SquareRoot), of(CoefficientRule::Optimized)].concat()
         }
         Class::Blt => [1, 2, 4].map(|order| StrategySpec { order: Some(order), ..base }).to_vec(),
-        Class::Toeplitz | Class::Banded => vec![base, StrategySpec { form: Form::SquareRoot, ..base }],
+        Class::Toeplitz | Class::Banded => vec![base, StrategySpec { rule: CoefficientRule::SquareRoot, ..base }],
         _ => vec![base],
     };
     all.extend([
@@ -214,10 +214,10 @@ fn optimising_never_costs_more_than_the_formula() {
         let plain = !case.spec.column_normalize && case.spec.restarts.is_none();
         let optimised =
             [Class::BandedToeplitz, Class::BandedInverse, Class::Banded].contains(&case.spec.class);
-        if !plain || !optimised || case.spec.form != Form::Optimized || !case.designed_for_its_workload() {
+        if !plain || !optimised || case.spec.rule != CoefficientRule::Optimized || !case.designed_for_its_workload() {
             return;
         }
-        let fixed = StrategySpec { form: Form::SquareRoot, ..case.spec };
+        let fixed = StrategySpec { rule: CoefficientRule::SquareRoot, ..case.spec };
         let formula = fixed.design(&case.problem).unwrap().value;
         if formula.sensitivity(&case.problem.participation).unwrap().kind == Kind::Exact {
             let found = objective_loss(&case.spec, &case.strategy, &case.problem);
@@ -300,7 +300,7 @@ fn cross_terms_are_in_the_sensitivity() {
         participation: schema.clone(),
         objective: Objective::Rms,
     };
-    let workload = StrategySpec::new(Class::Workload).design(&problem).unwrap().value;
+    let workload = StrategySpec::new(Class::OutputPerturbation).design(&problem).unwrap().value;
     let found = workload.sensitivity(&schema).unwrap().value;
     // Columns 0, 2, 4 of the ones matrix add up to (1, 1, 2, 2, 3, 3); without cross terms: 6 + 4 + 2.
     assert!(close(found * found, 28.0, 1e-12), "{found}");
@@ -318,11 +318,11 @@ fn unit_rows_are_not_unit_columns() {
         participation: Participation::Single,
         objective: Objective::Rms,
     };
-    let unit_rows = StrategySpec::new(Class::Workload).design(&problem).unwrap().value;
+    let unit_rows = StrategySpec::new(Class::OutputPerturbation).design(&problem).unwrap().value;
     let found = unit_rows.sensitivity(&Participation::Single).unwrap().value;
     let harmonic: f64 = (1..=n).map(|i| 1.0 / i as f64).sum();
     assert!(close(found * found, harmonic, 1e-12) && harmonic > 2.4);
-    let unit_columns = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::Workload) };
+    let unit_columns = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::OutputPerturbation) };
     let unit_columns = unit_columns.design(&problem).unwrap().value;
     assert!(close(unit_columns.sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
 }

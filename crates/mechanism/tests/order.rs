@@ -5,14 +5,14 @@
 //! (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order` runs 50,000.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Separation, Workload, loss};
 use rayon::prelude::*;
 
 /// A design may cost this much more, relatively, than one that its class contains.
 const TOLERANCE: f64 = 1e-6;
 const DESIGNS: usize = 5_000;
-const MOST_STEPS: usize = 24;
+const MAX_STEPS: usize = 24;
 
 /// SplitMix64.
 struct Random(u64);
@@ -87,13 +87,13 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
         sizes
             .clone()
             .into_iter()
-            .flat_map(move |bands| [of(bands), StrategySpec { form: Form::SquareRoot, ..of(bands) }])
+            .flat_map(move |bands| [of(bands), StrategySpec { rule: CoefficientRule::SquareRoot, ..of(bands) }])
     };
     let mut all: Vec<StrategySpec> =
-        vec![StrategySpec::new(Class::Identity), StrategySpec::new(Class::Workload)];
+        vec![StrategySpec::new(Class::Identity), StrategySpec::new(Class::OutputPerturbation)];
     all.extend([
         StrategySpec::new(Class::Toeplitz),
-        StrategySpec { form: Form::SquareRoot, ..StrategySpec::new(Class::Toeplitz) },
+        StrategySpec { rule: CoefficientRule::SquareRoot, ..StrategySpec::new(Class::Toeplitz) },
     ]);
     all.extend(banded(Class::BandedToeplitz));
     all.extend(banded(Class::BandedInverse));
@@ -103,12 +103,12 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
     all.extend([StrategySpec::new(Class::Dense), normalized]);
     all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(StrategySpec::new));
     for bands in sizes.into_iter().filter(|&bands| bands > 1) {
-        let of = |form| StrategySpec { bands: Some(bands), form, ..StrategySpec::new(Class::BandedToeplitz) };
+        let of = |form| StrategySpec { bands: Some(bands), rule: form, ..StrategySpec::new(Class::BandedToeplitz) };
         let from = bands.div_ceil(2);
         let forms =
-            [Form::Harmonic, Form::Damped { damping: 0.1 }, Form::Tapered { from }, Form::Averaged { from }];
-        all.extend(forms.map(|form| if from < bands { of(form) } else { of(Form::Harmonic) }));
-        all.push(StrategySpec { column_normalize: true, ..of(Form::Optimized) });
+            [CoefficientRule::Harmonic, CoefficientRule::Damped { damping: 0.1 }, CoefficientRule::Tapered { from }, CoefficientRule::Averaged { from }];
+        all.extend(forms.map(|form| if from < bands { of(form) } else { of(CoefficientRule::Harmonic) }));
+        all.push(StrategySpec { column_normalize: true, ..of(CoefficientRule::Optimized) });
     }
     all
 }
@@ -116,7 +116,7 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
 /// Whether `larger` contains every strategy of `smaller`, or one that costs no more.
 fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) -> bool {
     use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Toeplitz};
-    if larger.form != Form::Optimized || larger.column_normalize || larger == smaller {
+    if larger.rule != CoefficientRule::Optimized || larger.column_normalize || larger == smaller {
         return false;
     }
     let fewer = larger.bands >= smaller.bands;
@@ -124,7 +124,7 @@ fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) ->
     match (larger.class, smaller.class) {
         (Dense, _) => true,
         (Toeplitz, Identity | Toeplitz | BandedToeplitz | BandedInverse | Blt) => plain,
-        (Toeplitz, Class::Workload) => problem.workload.is_toeplitz(),
+        (Toeplitz, Class::OutputPerturbation) => problem.workload.is_toeplitz(),
         (BandedToeplitz | BandedInverse | Blt | Banded, Identity) => true,
         (BandedToeplitz, BandedToeplitz) => fewer && plain,
         (BandedInverse, BandedInverse) | (Banded, Banded) => fewer,
@@ -178,7 +178,7 @@ fn setting(name: &str, default: usize) -> usize {
 #[test]
 fn no_class_loses_to_what_it_contains() {
     let (wanted, most) =
-        (setting("ANTINOISE_ORDER_DESIGNS", DESIGNS), setting("ANTINOISE_ORDER_STEPS", MOST_STEPS));
+        (setting("ANTINOISE_ORDER_DESIGNS", DESIGNS), setting("ANTINOISE_ORDER_STEPS", MAX_STEPS));
     let seed = setting("ANTINOISE_ORDER_SEED", 1) as u64;
     let (mut designs, mut failures, mut next) = (0, Vec::new(), 0u64);
     while designs < wanted {

@@ -1,7 +1,7 @@
 //! The bound on what rounding of the noise's past moves the mean by, against streams that are run in single precision:
 //! there the same errors are 2^29 times as large, and double precision sees them.
 
-use antinoise_mechanism::running::past_error_upper;
+use antinoise_mechanism::rounded::accumulation_error_upper;
 use antinoise_mechanism::{Recursion, RowNorms};
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
                 let past = (1..lags(row)).rev().map(|lag| ((-row[lag] / row[0]) as f32, &kept[t - lag]));
                 (1.0 / row[0], sum(past))
             }
-            Recursion::Combination { rows } => {
+            Recursion::SeedCombination { rows } => {
                 let (fresh, past) = rows[t].split_last().unwrap();
                 (fresh.1, sum(past.iter().map(|&(seed, weight)| (weight as f32, &kept[seed]))))
             }
@@ -53,7 +53,7 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         let weight = f64::from(weight as f32);
         let point = ((weight * z + f64::from(share)) * PER_UNIT).round() / PER_UNIT;
         let fed_back = match recursion {
-            Recursion::MovingAverage { .. } | Recursion::Combination { .. } => {
+            Recursion::MovingAverage { .. } | Recursion::SeedCombination { .. } => {
                 (point as f32 - share) / weight as f32
             }
             _ => point as f32,
@@ -132,7 +132,7 @@ fn leaves(steps: usize) -> impl Strategy<Value = Recursion> {
             let row = |(t, row): (usize, Vec<f64>)| {
                 row.into_iter().take(t + 1).enumerate().map(|(lag, w)| (t - lag, w)).rev().collect()
             };
-            Recursion::Combination { rows: rows.into_iter().enumerate().map(row).collect() }
+            Recursion::SeedCombination { rows: rows.into_iter().enumerate().map(row).collect() }
         }),
         prop::collection::vec((0.0..1.0f64, 0.0..4.0f64), 1..5).prop_map(|buffers| {
             let (shares, digits): (Vec<f64>, Vec<f64>) = buffers.into_iter().unzip();
@@ -155,7 +155,7 @@ proptest! {
         let norms = RowNorms::new(&recursion, steps);
         // What explodes is refused before it runs.
         prop_assume!(norms.inner.1 < 1e3 && column_norm(&recursion, steps) < 1e3);
-        let bound = past_error_upper(&recursion, steps, norms, column_norm(&recursion, steps)) * (1u64 << 29) as f64;
+        let bound = accumulation_error_upper(&recursion, steps, norms, column_norm(&recursion, steps)) * (1u64 << 29) as f64;
         let found = moved(&recursion, steps, seed);
         prop_assert!(found <= 1.2 * bound, "{recursion:?} over {steps}: {found:e} above {bound:e}");
     }
@@ -173,7 +173,7 @@ fn the_bound_is_not_far_from_what_happens() {
     ] {
         let column = column_norm(&recursion, steps);
         let norms = RowNorms::new(&recursion, steps);
-        let bound = past_error_upper(&recursion, steps, norms, column) * (1u64 << 29) as f64;
+        let bound = accumulation_error_upper(&recursion, steps, norms, column) * (1u64 << 29) as f64;
         let found = moved(&recursion, steps, 3);
         assert!(found <= bound && 1000.0 * found > bound, "{recursion:?}: {found:e} of {bound:e}");
     }

@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn errors_are_those_of_the_dense_decoder((rows, participation) in case(), max in any::<bool>()) {
         let problem = problem(rows.clone(), participation, if max { Max } else { Rms });
-        for &class in Class::ALL.iter().filter(|&&class| class != Class::Workload) {
+        for &class in Class::ALL.iter().filter(|&&class| class != Class::OutputPerturbation) {
             let strategy = StrategySpec::new(class).design(&problem).unwrap().value;
             let mechanism = &*strategy;
             let b = oracle::product(&rows, &oracle::of_recursion(&mechanism.recursion().unwrap(), problem.steps));
@@ -154,6 +154,6 @@ fn batches_are_refused_by_name() {
     }
     let rows = vec![vec![1.0, 1.0], vec![0.0, 1.0], vec![1.0, 0.0]];
     let refused =
-        StrategySpec::new(Class::Workload).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
+        StrategySpec::new(Class::OutputPerturbation).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
     assert!(refused.is_bad_input() && refused.to_string().starts_with("workload"), "{refused}");
 }

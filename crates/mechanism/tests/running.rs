@@ -1,8 +1,8 @@
 //! The C that runs: rounding coefficients never makes a unit count for more than is stated.
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::running::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::rounded::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Separation, Workload};
 use rayon::prelude::*;
 
@@ -49,7 +49,7 @@ fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
             x.iter().map(step).collect()
         }
         // Lower triangular here, its weights as they are held.
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             let mut z = vec![0.0; n];
             for (t, row) in rows[..n].iter().enumerate() {
                 let past: f64 = row.iter().filter(|(s, _)| *s < t).map(|&(s, w)| w * z[s]).sum();
@@ -72,9 +72,9 @@ fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
 /// Sums of seeds as the kernels hold them, with a seed for each step.
 fn as_held(recursion: &Recursion, held: Held) -> Recursion {
     match recursion {
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, held(w))).collect();
-            Recursion::Combination { rows: rows.iter().map(row).collect() }
+            Recursion::SeedCombination { rows: rows.iter().map(row).collect() }
         }
         Recursion::Scaled { inner, factors } => {
             Recursion::Scaled { inner: Box::new(as_held(inner, held)), factors: factors.clone() }
@@ -105,7 +105,7 @@ fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
 /// What contributions of 1 at the steps of a pattern move the C that runs by: no less than any schema's sensitivity
 /// may be stated as.
 fn moved(recursion: &Recursion, precision: Precision, participation: &Participation, n: usize) -> f64 {
-    let recursion = as_held(recursion, held(precision)).one_seed_a_step(n).unwrap();
+    let recursion = as_held(recursion, held(precision)).with_one_seed_per_step(n).unwrap();
     let of = |pattern: Vec<usize>| {
         let mut x = vec![0.0; n];
         pattern.into_iter().for_each(|t| x[t] = 1.0);
@@ -229,10 +229,10 @@ fn no_class_counts_for_more_over_480_steps() {
 /// The classes with a closed form or a few bands, over long runs.
 #[test]
 fn no_class_counts_for_more_over_long_runs() {
-    let of = |class, bands| StrategySpec { bands, form: Form::SquareRoot, ..StrategySpec::new(class) };
+    let of = |class, bands| StrategySpec { bands, rule: CoefficientRule::SquareRoot, ..StrategySpec::new(class) };
     let specs = [
         of(Class::Identity, None),
-        of(Class::Workload, None),
+        of(Class::OutputPerturbation, None),
         of(Class::BandedToeplitz, Some(8)),
         of(Class::BandedInverse, Some(8)),
         of(Class::Toeplitz, None),
@@ -265,7 +265,7 @@ fn no_class_counts_for_more_over_long_runs() {
 fn momentum_as_the_strategy_counts_for_more_as_rounded() {
     for (steps, least, most) in [(480, 2e-4, 3e-4), (10_000, 5e-3, 7e-3), (100_000, 0.05, 0.07)] {
         let strategy =
-            design(&StrategySpec::new(Class::Workload), &momentum(0.95), &Participation::Single, steps);
+            design(&StrategySpec::new(Class::OutputPerturbation), &momentum(0.95), &Participation::Single, steps);
         let mechanism = &*strategy;
         let stated = mechanism.sensitivity(&Participation::Single).unwrap().value;
         let recursion = mechanism.recursion().unwrap();

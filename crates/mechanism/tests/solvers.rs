@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -35,21 +35,21 @@ fn participation(n: usize) -> impl Strategy<Value = Participation> {
     ]
 }
 
-fn form() -> impl Strategy<Value = Form> {
+fn form() -> impl Strategy<Value = CoefficientRule> {
     prop_oneof![
-        6 => Just(Form::Optimized),
-        2 => Just(Form::SquareRoot),
-        1 => (1e-6f64..0.999).prop_map(|damping| Form::Damped { damping }),
-        1 => Just(Form::Harmonic),
-        1 => (1usize..=14).prop_map(|from| Form::Tapered { from }),
-        1 => (1usize..=14).prop_map(|from| Form::Averaged { from }),
+        6 => Just(CoefficientRule::Optimized),
+        2 => Just(CoefficientRule::SquareRoot),
+        1 => (1e-6f64..0.999).prop_map(|damping| CoefficientRule::Damped { damping }),
+        1 => Just(CoefficientRule::Harmonic),
+        1 => (1usize..=14).prop_map(|from| CoefficientRule::Tapered { from }),
+        1 => (1usize..=14).prop_map(|from| CoefficientRule::Averaged { from }),
     ]
 }
 
 /// The form, or the default where there are too few bands for it.
-fn fitting(form: Form, bands: usize) -> Form {
+fn fitting(form: CoefficientRule, bands: usize) -> CoefficientRule {
     match form {
-        Form::Tapered { from } | Form::Averaged { from } if from >= bands => Form::Optimized,
+        CoefficientRule::Tapered { from } | CoefficientRule::Averaged { from } if from >= bands => CoefficientRule::Optimized,
         form => form,
     }
 }
@@ -62,13 +62,13 @@ fn spec(n: usize) -> impl Strategy<Value = StrategySpec> {
             match class {
                 Class::Blt => StrategySpec { order: Some(order), ..base },
                 Class::BandedToeplitz => {
-                    StrategySpec { bands: Some(bands), form: fitting(form, bands), ..base }
+                    StrategySpec { bands: Some(bands), rule: fitting(form, bands), ..base }
                 }
                 Class::Banded | Class::BandedInverse => {
-                    let form = if form == Form::SquareRoot { form } else { Form::Optimized };
-                    StrategySpec { bands: Some(bands), form, ..base }
+                    let form = if form == CoefficientRule::SquareRoot { form } else { CoefficientRule::Optimized };
+                    StrategySpec { bands: Some(bands), rule: form, ..base }
                 }
-                Class::Toeplitz => StrategySpec { form: fitting(form, 1), ..base },
+                Class::Toeplitz => StrategySpec { rule: fitting(form, 1), ..base },
                 _ => base,
             }
         },

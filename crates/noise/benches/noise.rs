@@ -44,7 +44,7 @@ fn streams() -> Vec<(&'static str, Recursion, Option<u64>)> {
         ("banded-toeplitz:64", banded(64), None),
         ("banded-inverse:16", Recursion::MovingAverage { taps: taps(16) }, None),
         ("banded-inverse:16 from seeds", Recursion::MovingAverage { taps: taps(16) }, Some(8)),
-        ("dense:64", Recursion::Combination { rows: dense }, None),
+        ("dense:64", Recursion::SeedCombination { rows: dense }, None),
     ]
 }
 

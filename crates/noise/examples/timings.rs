@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     let blt = |order: usize| Recursion::Blt { scale: vec![0.1; order], decay: vec![0.9; order] };
     let banded =
         |bands: usize| Recursion::AutoRegressive { taps: (0..bands).map(|i| 1.0 / (1 + i) as f64).collect() };
-    let sum = |seeds: usize| Recursion::Combination {
+    let sum = |seeds: usize| Recursion::SeedCombination {
         rows: (0..2 * seeds + 500usize)
             .map(|t| (t.saturating_sub(seeds)..=t).map(|s| (s, 1.0 / (1 + t - s) as f64)).collect())
             .collect(),

@@ -38,7 +38,7 @@ fn describe_recursion<'a>(recursion: &Recursion, to: &'a mut Description) -> &'a
         Recursion::Blt { scale, decay } => to.text("blt").numbers(scale).numbers(decay),
         Recursion::Banded { bands, rows } => to.text("banded").count(*bands).numbers(rows),
         Recursion::Circulant { root } => to.text("circulant").numbers(root),
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             to.text("combination").count(rows.len());
             for row in rows {
                 row.iter().fold(to.count(row.len()), |to, &(seed, weight)| to.count(seed).number(weight));

@@ -60,7 +60,7 @@ fn least_memory(recursion: &Recursion) -> u64 {
     let leaf = |mut recursion: &Recursion| loop {
         match recursion {
             Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => recursion = inner,
-            leaf => return matches!(leaf, Recursion::Combination { .. }),
+            leaf => return matches!(leaf, Recursion::SeedCombination { .. }),
         }
     };
     if leaf(recursion) { stream.placement().bytes } else { 0 }
@@ -74,7 +74,7 @@ fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
         let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
         let mut seeds = builder(&recursion).seed_noise_on_grid(grid(), key());
         // The same law, with one seed a step.
-        let recursion = recursion.one_seed_a_step(STEPS).unwrap();
+        let recursion = recursion.with_one_seed_per_step(STEPS).unwrap();
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
             .map(|s| {
                 let mut z = vec![0.0; DIM];
@@ -135,7 +135,7 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
 fn sums_of_seeds_keep_no_more_than_they_say() {
     for (name, recursion) in sums_of_seeds() {
         let kept = builder(&recursion).look_ahead(1).build_on_grid(grid(), key()).unwrap().placement();
-        let seeds = recursion.one_seed_a_step(STEPS).unwrap().state_vectors();
+        let seeds = recursion.with_one_seed_per_step(STEPS).unwrap().state_vectors();
         assert_eq!((kept.vectors, kept.bytes), (seeds, (8 * seeds * DIM) as u64), "{name}");
         assert!(if name == "tree" { seeds == 3 } else { seeds == STEPS - 1 }, "{name}: {seeds}");
         let short = builder(&recursion).memory_budget(kept.bytes - 1).build_on_grid(grid(), key());
@@ -229,7 +229,7 @@ fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
             |t: usize, s: usize| 0.9f64.powi((t - s) as i32) * if s.is_multiple_of(3) { -0.5 } else { 1.0 };
         let rows_of =
             |t: usize| (0..=t).filter(|s| *s == t || reads(t, *s)).map(|s| (s, weight(t, s))).collect();
-        let recursion = Recursion::Combination { rows: (0..MANY).map(rows_of).collect() };
+        let recursion = Recursion::SeedCombination { rows: (0..MANY).map(rows_of).collect() };
         for dim in [7, 1100] {
             let builder = || NoiseStream::builder(recursion.clone(), MANY, dim, 1.5);
             let ahead = builder().build_on_grid(grid(), key()).unwrap();
@@ -338,7 +338,7 @@ fn what_cannot_be_on_a_grid_is_refused() {
         builder(recursion).build_on_grid(grid, key()).unwrap_err().to_string()
     };
     assert!(message(&Recursion::Independent, -40).starts_with("grid spacing is 1 / "));
-    let twice = Recursion::Combination { rows: vec![vec![(0, 1.0)]; STEPS] };
+    let twice = Recursion::SeedCombination { rows: vec![vec![(0, 1.0)]; STEPS] };
     assert!(message(&twice, -10).starts_with("rows is a row of step 1 that follows from earlier ones"));
     assert!(Grid::for_clip_norm(f64::NAN, 3, 0.1).is_err() && Grid::for_clip_norm(1.0, 0, 0.1).is_err());
 }

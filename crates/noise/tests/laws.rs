@@ -134,7 +134,7 @@ fn a_plain_stream_is_the_dense_inverse_of_the_strategy_times_its_seeds() {
 #[test]
 fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
     each_recursion(|name, recursion| {
-        let inverse = dense(&recursion.one_seed_a_step(STEPS).unwrap());
+        let inverse = dense(&recursion.with_one_seed_per_step(STEPS).unwrap());
         let found = rows(OnGrid::build(builder(recursion)));
         let mut seeds = builder(recursion).seed_noise_on_grid(grid(), key());
         let z: Vec<Vec<f64>> = (0..STEPS as u64)

@@ -62,7 +62,7 @@ fn recursions_that_explode_or_vanish_are_refused() {
         let message = refusal(with(recursion));
         assert!(message.starts_with("the weight of the fresh noise of step 0 is"), "{message}");
     }
-    let empty = Recursion::Combination { rows: vec![vec![(0, 1.0)], vec![]] };
+    let empty = Recursion::SeedCombination { rows: vec![vec![(0, 1.0)], vec![]] };
     let message = refusal(NoiseStream::builder(empty, 2, 3, 1.0));
     assert!(message.starts_with("the weight of the fresh noise of step 1 is 0e0"), "{message}");
 }
@@ -130,7 +130,7 @@ fn leaf(steps: usize) -> impl Strategy<Value = Recursion> {
             rows.iter_mut().step_by(bands).for_each(|c| *c = 1.0);
             Recursion::Banded { bands, rows }
         }),
-        proptest::collection::vec(seeds, steps).prop_map(|rows| Recursion::Combination { rows }),
+        proptest::collection::vec(seeds, steps).prop_map(|rows| Recursion::SeedCombination { rows }),
     ]
 }
 

@@ -186,7 +186,7 @@ fn bad_parameters_are_named() {
     let banded = |bands, rows: &[f64]| Recursion::Banded { bands, rows: rows.to_vec() };
     assert!(refused(banded(0, &[]), 1, 1, 1.0).starts_with("bands is 0"));
     assert!(refused(banded(2, &[1.0, 0.0]), 2, 1, 1.0).starts_with("rows is 1"));
-    assert!(refused(Recursion::Combination { rows: vec![] }, 1, 1, 1.0).starts_with("rows is 0"));
+    assert!(refused(Recursion::SeedCombination { rows: vec![] }, 1, 1, 1.0).starts_with("rows is 0"));
     let scaled = Recursion::Scaled { inner: Box::new(Recursion::Independent), factors: vec![1.0, 0.0] };
     assert!(refused(scaled.clone(), 2, 1, 1.0).starts_with("factors is 0"));
     assert!(refused(scaled, 3, 1, 1.0).starts_with("factors is 2"));

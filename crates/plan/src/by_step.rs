@@ -2,7 +2,7 @@
 
 use antinoise_accounting::{Composition, Gdp};
 use antinoise_input::between;
-use antinoise_mechanism::running;
+use antinoise_mechanism::rounded;
 
 use crate::plan::{RECOMPUTED, replaced};
 use crate::{Result, Scheme, VerifiedPlan};
@@ -54,7 +54,7 @@ impl VerifiedPlan {
 
     fn unamplified_by_step(&self, after: &[usize]) -> Result<Vec<f64>> {
         let (strategy, kind) = (&*self.strategy, self.release.kind());
-        let running = running::sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
+        let running = rounded::prefix_sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
         let noise = kind.noise(&strategy.recursion()?, self.steps)?;
         let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
         let epsilon = |running: f64| -> Result<f64> {

@@ -67,7 +67,7 @@ impl Candidate {
             loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
         let scale = sigma * request.clip_norm / batch_size(request, &schedule);
         let recursion = match request.release {
-            ReleaseKind::Grid => strategy.recursion()?.one_seed_a_step(schedule.steps)?,
+            ReleaseKind::Grid => strategy.recursion()?.with_one_seed_per_step(schedule.steps)?,
             ReleaseKind::PlainFloatingPoint => strategy.recursion()?,
         };
         let vector = request.release.bytes_per_coordinate().saturating_mul(request.dim as u64);
@@ -221,7 +221,7 @@ fn nanoseconds(recursion: &Recursion, steps: usize) -> f64 {
     const PAST_VECTOR: f64 = 0.08;
     const WEIGHT: f64 = 0.06;
     match recursion {
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             let weights: usize = rows.iter().map(Vec::len).sum();
             SEED + WEIGHT * weights as f64 / rows.len().max(1) as f64
         }

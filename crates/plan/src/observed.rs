@@ -3,7 +3,7 @@
 use antinoise_accounting::{Bracket, Gdp, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Participation, PrivacyUnit, Separation, running};
+use antinoise_mechanism::{Participation, PrivacyUnit, Separation, rounded};
 
 use crate::{Result, Sampler, Scheme, VerifiedPlan};
 
@@ -112,7 +112,7 @@ impl VerifiedPlan {
     fn under(&self, participation: &Participation) -> Result<(Sensitivity, f64)> {
         let (strategy, kind) = (&*self.strategy, self.release.kind());
         let stated = strategy.sensitivity(participation)?;
-        let running = running::sensitivity_upper(strategy, participation, kind.precision())?;
+        let running = rounded::sensitivity_upper(strategy, participation, kind.precision())?;
         let noise = kind.noise(&strategy.recursion()?, self.steps)?;
         let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
         let noise_multiplier = self.noise_over(running, past).max(self.noise_multiplier);

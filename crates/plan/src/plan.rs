@@ -6,7 +6,7 @@ use antinoise_accounting::{
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::running;
+use antinoise_mechanism::rounded;
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Encoder, Participation, Workload};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl Plan {
     /// this release.
     pub(crate) fn needed_rounding_factor(&self, stated: f64, noise: &RunningNoise) -> Result<f64> {
         let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
-        let running = running::sensitivity_upper(strategy, &self.participation, precision)?;
+        let running = rounded::sensitivity_upper(strategy, &self.participation, precision)?;
         let column_norm = (self.participation == Participation::Single).then_some(running);
         let past = self.accounted_noise() * self.past_share(stated, noise, column_norm)?;
         let left = (1.0 - past).next_down();
@@ -144,7 +144,7 @@ impl Plan {
             Release::PlainFloatingPoint => Ok(0.0),
             Release::Grid { spacing, dim } => {
                 let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
-                let single = || running::sensitivity_upper(strategy, &Participation::Single, precision);
+                let single = || rounded::sensitivity_upper(strategy, &Participation::Single, precision);
                 let column_norm = column_norm.map_or_else(single, Ok)?;
                 let noise_std = self.noise_multiplier * stated * self.clip_norm;
                 Ok(noise.past_share(column_norm, spacing / noise_std, dim))
@@ -212,7 +212,7 @@ impl Plan {
             return Err(unsound(Figure::Adjacency, self.privacy.adjacency, wanted));
         }
         let (strategy, kind) = (&*self.strategy, self.release.kind());
-        let (encoder, factor) = running::encoder_upper(strategy, kind.precision())?;
+        let (encoder, factor) = rounded::encoder_upper(strategy, kind.precision())?;
         let stated = strategy.sensitivity(&self.participation)?.value;
         let noise = kind.noise(&strategy.recursion()?, self.steps)?;
         let past = (self.noise_multiplier * self.past_share(stated, &noise, None)?).next_up();

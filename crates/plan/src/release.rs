@@ -1,7 +1,7 @@
 //! How a step's noisy sum leaves the machine, and what that adds to a unit's effect on it.
 
 use antinoise_input::{InvalidParameter, between};
-use antinoise_mechanism::running::{Precision, past_error_upper};
+use antinoise_mechanism::rounded::{Precision, accumulation_error_upper};
 use antinoise_mechanism::{Grid, Recursion, RowNorms};
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +167,7 @@ impl RunningNoise {
         // What rounding makes of a seed is half a grid step away from it, and reaches all later rows.
         let fresh = self.fresh.map_or(f64::NAN, |(least, _)| least);
         let rounded = steps.sqrt() * 0.5 * spacing / fresh;
-        let error = past_error_upper(&self.recursion, self.steps, self.norms, column_norm);
+        let error = accumulation_error_upper(&self.recursion, self.steps, self.norms, column_norm);
         2.0 * error * (seeds + rounded) * (dim as f64 * steps).sqrt()
     }
 }
@@ -184,7 +184,7 @@ impl ReleaseKind {
     /// The noise as such a stream makes it.
     pub(crate) fn noise(self, recursion: &Recursion, steps: usize) -> Result<RunningNoise> {
         let recursion = match self {
-            Self::Grid => recursion.one_seed_a_step(steps)?,
+            Self::Grid => recursion.with_one_seed_per_step(steps)?,
             Self::PlainFloatingPoint => recursion.in_single_precision(),
         };
         let (fresh, norms) = (recursion.fresh_weight_bounds(steps), RowNorms::new(&recursion, steps));

@@ -241,7 +241,7 @@ fn sampled_holds(plan: &Plan, columns: &[Vec<f64>], moved: f64) -> Verdict {
 fn columns(plan: &Plan) -> Vec<Vec<f64>> {
     let (mechanism, n) = (&*plan.strategy, plan.steps);
     let recursion = mechanism.recursion().unwrap();
-    if let Recursion::Combination { .. } = recursion {
+    if let Recursion::SeedCombination { .. } = recursion {
         let encoder = mechanism.encoder().unwrap();
         return (0..n).map(|j| encoder.column(j)).collect();
     }

@@ -174,7 +174,7 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
 fn check_noise(release: &Release, noises: &[Vec<i64>]) {
     let plan = release.plan();
     let (steps, cells) = (noises.len(), noises[0].len());
-    let recursion = plan.strategy.recursion().unwrap().one_seed_a_step(steps).unwrap();
+    let recursion = plan.strategy.recursion().unwrap().with_one_seed_per_step(steps).unwrap();
     let column = |step: usize| {
         let mut unit = vec![0.0; steps];
         unit[step] = 1.0;

@@ -60,7 +60,7 @@ fn norm(vector: &[f64]) -> f64 {
 /// The standard deviation of a cell's running sum in points after each step, from explicit rows of A C^-1.
 fn deviations(release: &Release, steps: usize) -> Vec<f64> {
     let plan = release.plan();
-    let recursion = plan.strategy.recursion().unwrap().one_seed_a_step(steps).unwrap();
+    let recursion = plan.strategy.recursion().unwrap().with_one_seed_per_step(steps).unwrap();
     let mut squares = vec![0.0; steps];
     for seed in 0..steps {
         let mut unit = vec![0.0; steps];

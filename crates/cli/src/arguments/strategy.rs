@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Solution;
-use antinoise_mechanism::strategy::{Form, StrategySpec};
+use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Problem, Workload};
 use clap::Args;
 
@@ -84,13 +84,13 @@ impl StrategyOptions {
         let sized = spec.sized(self.bands, self.order, self.restarts)?;
         let form = self.form(spec)?;
         let column_normalize = self.column_normalize || spec.column_normalize;
-        Ok(StrategySpec { form, column_normalize, ..sized })
+        Ok(StrategySpec { rule: form, column_normalize, ..sized })
     }
 
     fn form(&self, spec: StrategySpec) -> Result<Form> {
-        match spec.form {
-            _ if !self.fixed => Ok(spec.form),
-            Form::Optimized | Form::SquareRoot => Ok(Form::SquareRoot),
+        match spec.rule {
+            _ if !self.fixed => Ok(spec.rule),
+            CoefficientRule::Optimized | CoefficientRule::SquareRoot => Ok(CoefficientRule::SquareRoot),
             form => {
                 let must_be = format!("left out: the strategy's name says {form}");
                 Err(InvalidParameter::new("fixed", "true", must_be).into())

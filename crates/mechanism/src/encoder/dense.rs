@@ -1,10 +1,10 @@
 //! C written out, whole or by columns.
 
-use antinoise_linear::{Matrix, lower_factor};
+use antinoise_linear::{Matrix, reverse_cholesky};
 
 use super::form::Encoder;
 use crate::tree::Tree;
-use crate::tree::smooth::SmoothTree;
+use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
     /// Column j of C, from its first row on.
@@ -43,15 +43,15 @@ impl Encoder {
             }
             Self::Dense(matrix) => matrix.clone(),
             Self::Tree { steps, weights } => Tree::new(*steps).encoder(weights),
-            Self::SmoothTree { steps } => SmoothTree::new(*steps).encoder(),
+            Self::SmoothTree { steps } => SmoothLabels::new(*steps).encoder(),
             Self::Circulant { coefficients: c, .. } => {
                 Matrix::from_fn(c.len(), n, |i, j| c[(c.len() + i - j) % c.len()])
             }
-            Self::Triangular(of) => {
-                lower_factor(&of.gram()).expect("C^T C of full column rank is positive definite")
+            Self::CholeskyOf(of) => {
+                reverse_cholesky(&of.gram()).expect("C^T C of full column rank is positive definite")
             }
-            Self::Leading { of, .. } => of.to_dense().leading_columns(n),
-            Self::Stamped { block, period, steps } => {
+            Self::LeadingColumns { of, .. } => of.to_dense().leading_columns(n),
+            Self::BlockDiagonal { block, period, steps } => {
                 let (whole, rest) = (block.to_dense(), steps % period);
                 let rest = if rest > 0 { block.leading(rest).to_dense() } else { Matrix::zeros(0, 0) };
                 let full_rows = steps / period * whole.nrows();

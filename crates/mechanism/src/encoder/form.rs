@@ -52,17 +52,17 @@ pub enum Encoder {
     },
     /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank. It makes the noise C'^-1 Z
     /// when the decoder is the best one, A C^+, which has the norms of A C'^-1.
-    Triangular(Box<Encoder>),
+    CholeskyOf(Box<Encoder>),
     /// The first `steps` columns of another form: the part used by a run that is cut short, for a C that cannot be cut to a
     /// square matrix.
-    Leading {
+    LeadingColumns {
         /// At least `steps` columns.
         of: Box<Encoder>,
         /// n.
         steps: usize,
     },
     /// The first `steps` rows and columns of I (x) block: the block restarts every `period` steps.
-    Stamped {
+    BlockDiagonal {
         /// C of one run, `period` columns.
         block: Box<Encoder>,
         /// Columns in a run.
@@ -76,9 +76,9 @@ impl Encoder {
     /// n.
     pub fn steps(&self) -> usize {
         match self {
-            Self::Toeplitz { steps, .. } | Self::Stamped { steps, .. } | Self::SmoothTree { steps } => *steps,
-            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::Leading { steps, .. } => *steps,
-            Self::Triangular(of) => of.steps(),
+            Self::Toeplitz { steps, .. } | Self::BlockDiagonal { steps, .. } | Self::SmoothTree { steps } => *steps,
+            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::LeadingColumns { steps, .. } => *steps,
+            Self::CholeskyOf(of) => of.steps(),
             Self::Scaled { scales, .. } => scales.len(),
             Self::Banded { bands, rows } => rows.len() / bands,
             Self::Dense(matrix) => matrix.ncols(),
@@ -133,14 +133,14 @@ impl Encoder {
                 let rows = if matrix.nrows() == matrix.ncols() { steps } else { matrix.nrows() };
                 Self::Dense(Matrix::from_fn(rows, steps, |i, j| matrix[(i, j)]))
             }
-            Self::Stamped { block, period, .. } => {
-                Self::Stamped { block: block.clone(), period: *period, steps }
+            Self::BlockDiagonal { block, period, .. } => {
+                Self::BlockDiagonal { block: block.clone(), period: *period, steps }
             }
             Self::Tree { .. }
             | Self::SmoothTree { .. }
             | Self::Circulant { .. }
-            | Self::Triangular(_)
-            | Self::Leading { .. } => Self::Leading { of: Box::new(self.clone()), steps },
+            | Self::CholeskyOf(_)
+            | Self::LeadingColumns { .. } => Self::LeadingColumns { of: Box::new(self.clone()), steps },
         }
     }
 }

@@ -5,7 +5,7 @@ use antinoise_linear::Matrix;
 use super::form::Encoder;
 use crate::numeric::vector::dot;
 use crate::tree::Tree;
-use crate::tree::smooth::SmoothTree;
+use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
     /// (C^T C)\[t, tau\] = 0 where tau - t is at least this.
@@ -15,8 +15,8 @@ impl Encoder {
             Self::Banded { bands, .. } => *bands,
             Self::Dense(matrix) => dense_bandwidth(matrix),
             Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::SmoothTree { steps } => *steps,
-            Self::Triangular(of) | Self::Leading { of, .. } => of.bandwidth(),
-            Self::Stamped { block, period, .. } => block.bandwidth().min(*period),
+            Self::CholeskyOf(of) | Self::LeadingColumns { of, .. } => of.bandwidth(),
+            Self::BlockDiagonal { block, period, .. } => block.bandwidth().min(*period),
         }
     }
 
@@ -49,18 +49,18 @@ impl Encoder {
                 let common = Tree::new(n).squares_from(weights);
                 (0..n.saturating_sub(lag)).map(|t| common[Tree::meeting_height(t, t + lag)]).collect()
             }
-            Self::SmoothTree { .. } => SmoothTree::new(n).common_nodes(lag),
+            Self::SmoothTree { .. } => SmoothLabels::new(n).common_nodes(lag),
             Self::Circulant { coefficients: c, .. } => {
                 let around = lag % c.len();
                 vec![dot(&c[around..], c) + dot(c, &c[c.len() - around..]); n.saturating_sub(lag)]
             }
-            Self::Triangular(of) => of.gram_lag(lag),
-            Self::Leading { of, .. } => {
+            Self::CholeskyOf(of) => of.gram_lag(lag),
+            Self::LeadingColumns { of, .. } => {
                 let mut entries = of.gram_lag(lag);
                 entries.truncate(n.saturating_sub(lag));
                 entries
             }
-            Self::Stamped { block, period, steps } => {
+            Self::BlockDiagonal { block, period, steps } => {
                 let within = |block: &Self, length: usize| {
                     let mut entries = if lag < length { block.gram_lag(lag) } else { Vec::new() };
                     entries.resize(length, 0.0);

@@ -11,7 +11,7 @@
 //! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a smooth p-norm of row norms.
 
 use super::best::Best;
-use super::lbfgs::{self, Settings};
+use super::lbfgs;
 use super::softmax::{ROW_EXPONENTS, soft_maximum};
 use super::solution::Solution;
 use crate::banded_errors::BandedErrors;
@@ -22,11 +22,11 @@ use crate::{Problem, Result};
 
 /// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
 /// within a four-hundredth of the optimum where this leaves few iterations.
-const MOST_WORK: u64 = 400_000_000_000;
+const MAX_WORK: u64 = 400_000_000_000;
 /// n width^2 times iterations of all solves where no columns are made: a second is about 10^9 of them.
-const MOST_DIRECT_WORK: u64 = 15_000_000_000;
+const MAX_DIRECT_WORK: u64 = 15_000_000_000;
 /// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
-const MOST_REMEMBERED: usize = 1 << 27;
+const MAX_REMEMBERED: usize = 1 << 27;
 
 /// The exponents of an objective's solves: the mean of squared row norms is a norm of exponent 1.
 pub(super) fn exponents(objective: Objective) -> &'static [f64] {
@@ -83,8 +83,8 @@ impl BandedLoss {
         let (steps, bands) = (self.steps as u64, self.bands as u64);
         let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
         let work = |direct: &BandedErrors| direct.work() as u64;
-        let direct = self.direct.as_ref().map_or(0, |direct| MOST_DIRECT_WORK / solves as u64 / work(direct));
-        let most = direct.max(MOST_WORK / by_columns) / part as u64;
+        let direct = self.direct.as_ref().map_or(0, |direct| MAX_DIRECT_WORK / solves as u64 / work(direct));
+        let most = direct.max(MAX_WORK / by_columns) / part as u64;
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
@@ -229,9 +229,9 @@ pub(crate) fn minimize_columns(
     let mut theta = best.value().clone();
     // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not show in its digits.
     let most = plain.iterations(exponents.len(), 1);
-    let settings = Settings {
-        max_iterations: most.clamp(1, Settings::default().max_iterations),
-        memory: (MOST_REMEMBERED / (steps * bands)).clamp(2, Settings::default().memory),
+    let settings = lbfgs::Settings {
+        max_iterations: most.clamp(1, lbfgs::Settings::default().max_iterations),
+        memory: (MAX_REMEMBERED / (steps * bands)).clamp(2, lbfgs::Settings::default().memory),
         gradient_tolerance: 1e-9,
         decrease_tolerance: 1e-10,
     };

@@ -3,7 +3,7 @@
 use super::solution::{Solution, Status};
 
 /// Two costs that differ by less than this, relatively, are the same optimum.
-const SAME: f64 = 1e-7;
+const SAME_OPTIMUM: f64 = 1e-7;
 /// Costs must differ by this, relatively, for one to count as an improvement.
 const IMPROVED: f64 = 1e-12;
 
@@ -26,7 +26,7 @@ impl<T> Best<T> {
     /// Takes `value`, which comes from no solver, if it costs less.
     pub(crate) fn consider(&mut self, value: T, cost: f64) {
         if cost < self.cost || !self.cost.is_finite() && cost.is_finite() {
-            if cost < self.cost * (1.0 - SAME) {
+            if cost < self.cost * (1.0 - SAME_OPTIMUM) {
                 self.status = Status::Stalled;
             }
             (self.value, self.cost) = (value, cost);
@@ -36,7 +36,7 @@ impl<T> Best<T> {
     /// Takes what a solver found where it costs less; its status counts where it is the optimum known so far.
     pub(crate) fn offer(&mut self, found: Solution<T>, cost: f64) {
         self.iterations += found.iterations;
-        let ends_here = cost <= self.cost * (1.0 + SAME);
+        let ends_here = cost <= self.cost * (1.0 + SAME_OPTIMUM);
         self.consider(found.value, cost);
         if ends_here && self.status != Status::Converged {
             self.status = found.status;

@@ -7,15 +7,15 @@
 //! never rises with the order, nor above that of the identity.
 
 use super::best::Best;
-use super::lbfgs::{self, Settings};
+use super::lbfgs;
 use super::softmax::ROW_EXPONENTS;
 use super::solution::Solution;
 use super::toeplitz::ToeplitzLoss;
-use crate::closed_form::cascade::Cascade;
-use crate::closed_form::interlaced::Interlaced;
-use crate::closed_form::{coefficients, norms};
+use crate::blt_closed_form::cascade::Cascade;
+use crate::blt_closed_form::interlaced::Interlaced;
+use crate::blt_closed_form::{coefficients, norms};
 use crate::problem::Objective;
-use crate::{Participation, Problem, Result, Separation, Workload, stationary};
+use crate::{Participation, Problem, Result, Separation, Workload, steady_state};
 
 /// The logit of the largest node at the start, and how far apart an inert pair is put.
 const START_TOP: f64 = 1.0;
@@ -24,28 +24,28 @@ const INERT_LOG_GAP: f64 = -3.0;
 const IDENTITY_LOG_GAP: f64 = -33.0;
 
 /// Up to so many steps C is written out whatever the workload.
-const FEW_STEPS: usize = 48;
+const MATERIALIZED_STEPS: usize = 48;
 
 /// How many buffers a BLT may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Buffers {
+pub(crate) enum BltOrder {
     /// This many.
-    Given(usize),
+    Fixed(usize),
     /// As many as each lower the loss by a thousandth, at most this many.
-    Automatic(usize),
+    Auto(usize),
 }
 
-impl Buffers {
-    fn most(self) -> usize {
+impl BltOrder {
+    fn max(self) -> usize {
         match self {
-            Self::Given(order) | Self::Automatic(order) => order,
+            Self::Fixed(order) | Self::Auto(order) => order,
         }
     }
 
     /// Whether the gain `gained` of one more buffer, in the logarithm of the squared loss, is too small for its
     /// cost.
-    fn not_worth(self, gained: f64) -> bool {
-        matches!(self, Self::Automatic(_)) && gained < 2e-3
+    fn is_not_worth(self, gained: f64) -> bool {
+        matches!(self, Self::Auto(_)) && gained < 2e-3
     }
 }
 
@@ -53,17 +53,17 @@ impl Buffers {
 struct BltLoss {
     steps: usize,
     separation: Separation,
-    form: Form,
+    form: LossForm,
 }
 
 /// How ||B||^2 is found, and sens^2 with it where patterns are listed.
-enum Form {
+enum LossForm {
     /// Prefix sums: both in closed form.
     Closed(Objective),
     /// Any other Toeplitz A and the weights of w_t^2: w step by step, sens^2 in closed form.
     Cascade { workload: Vec<f64>, weights: Vec<f64> },
     /// Anything else: C written out.
-    WrittenOut(ToeplitzLoss),
+    Materialized(ToeplitzLoss),
 }
 
 impl BltLoss {
@@ -73,19 +73,19 @@ impl BltLoss {
         participation.check(*steps)?;
         let with = |form| Self { steps: *steps, separation: participation.separation(*steps), form };
         // So few coefficients are multiplied sooner than powers are summed in closed form.
-        let must_write_out = matches!(participation, Participation::Patterns { .. }) || *steps <= FEW_STEPS;
-        if *workload == Workload::Prefix && !must_write_out {
-            return Ok(vec![with(Form::Closed(*objective))]);
+        let must_materialize = matches!(participation, Participation::Patterns { .. }) || *steps <= MATERIALIZED_STEPS;
+        if *workload == Workload::Prefix && !must_materialize {
+            return Ok(vec![with(LossForm::Closed(*objective))]);
         }
-        if !must_write_out && let Some(a) = workload.coefficients(*steps)? {
-            let weights = stationary::weights(*steps, *steps, *objective).0;
-            return Ok(vec![with(Form::Cascade { workload: a, weights })]);
+        if !must_materialize && let Some(a) = workload.coefficients(*steps)? {
+            let weights = steady_state::weights(*steps, *steps, *objective).0;
+            return Ok(vec![with(LossForm::Cascade { workload: a, weights })]);
         }
         let smooth = *objective == Objective::Rms || workload.is_toeplitz();
         let exponents = if smooth { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
         let written = |&exponent: &f64| {
             let loss = ToeplitzLoss::new(*steps, *steps, workload, participation, *objective, exponent)?;
-            Ok(with(Form::WrittenOut(loss)))
+            Ok(with(LossForm::Materialized(loss)))
         };
         exponents.iter().map(written).collect()
     }
@@ -93,16 +93,16 @@ impl BltLoss {
     fn value_and_gradient(&self, u: &[f64]) -> (f64, Vec<f64>) {
         let blt = Interlaced::from_variables(u);
         match &self.form {
-            Form::Closed(objective) => {
+            LossForm::Closed(objective) => {
                 let (error, d_nodes, d_residues) = closed_error(&blt, self.steps, *objective);
                 self.with_sensitivity(&blt, error, d_nodes, d_residues)
             }
-            Form::Cascade { workload, weights } => {
+            LossForm::Cascade { workload, weights } => {
                 let norm = Cascade { nodes: &blt.nodes, workload }.weighted_norm(weights);
                 let d_nodes = norm.d_nodes.iter().map(|d| d / norm.squared).collect();
                 self.with_sensitivity(&blt, norm.squared.ln(), d_nodes, vec![0.0; blt.nodes.len()])
             }
-            Form::WrittenOut(loss) => written_out(&blt, self.steps, loss),
+            LossForm::Materialized(loss) => materialized(&blt, self.steps, loss),
         }
     }
 
@@ -126,7 +126,7 @@ impl BltLoss {
     /// The squared loss, the worst row unsmoothed.
     fn cost(&self, u: &[f64]) -> f64 {
         let cost = match &self.form {
-            Form::WrittenOut(loss) => {
+            LossForm::Materialized(loss) => {
                 let blt = Interlaced::from_variables(u);
                 let (delta, alpha) = (every_other(&blt.nodes, 0), every_other(&blt.residues, 0));
                 loss.cost(&coefficients(&alpha, &delta, self.steps))
@@ -159,7 +159,7 @@ fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, V
     (e.squared.ln(), d_nodes, d_residues)
 }
 
-fn written_out(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Vec<f64>) {
+fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Vec<f64>) {
     let (delta, alpha) = (every_other(&blt.nodes, 0), every_other(&blt.residues, 0));
     let (value, dc) = loss.value_and_gradient(&coefficients(&alpha, &delta, steps));
     let size = blt.nodes.len();
@@ -206,14 +206,14 @@ fn identity() -> Vec<f64> {
 ///
 /// # Source
 /// Monograph, Section 2.5 and Lemma 2.29, in the form of this crate's closed forms.
-pub(crate) fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<Vec<f64>>> {
+pub(crate) fn minimize(limit: BltOrder, problem: &Problem) -> Result<Solution<Vec<f64>>> {
     let stages = BltLoss::stages(problem)?;
     let cost = |u: &[f64]| stages[stages.len() - 1].cost(u);
     let first = spread_start(1, problem.steps);
     let start_cost = cost(&first);
     let mut best = Best::new(first, start_cost);
     best.consider(identity(), cost(&identity()));
-    for order in 1..=buffers.most() {
+    for order in 1..=limit.max() {
         let below = (best.cost(), best.value().clone());
         let mut starts = vec![spread_start(order, problem.steps)];
         if order > 1 {
@@ -221,12 +221,12 @@ pub(crate) fn minimize(buffers: Buffers, problem: &Problem) -> Result<Solution<V
         }
         for mut u in starts {
             for loss in &stages {
-                let found = lbfgs::minimize(|u| loss.value_and_gradient(u), u, &Settings::default());
+                let found = lbfgs::minimize(|u| loss.value_and_gradient(u), u, &lbfgs::Settings::default());
                 u = found.value.clone();
                 best.offer(found, cost(&u));
             }
         }
-        if order > 1 && buffers.not_worth((below.0 / best.cost()).ln()) {
+        if order > 1 && limit.is_not_worth((below.0 / best.cost()).ln()) {
             best.restore(below.1, below.0);
             break;
         }
@@ -258,7 +258,7 @@ mod tests {
                 let cascade = BltLoss::stages(&problem(&ones)).unwrap().remove(0);
                 let toeplitz = ToeplitzLoss::new(61, 61, &ones, &participation, objective, 1.0).unwrap();
                 let separation = cascade.separation;
-                let written = BltLoss { steps: 61, separation, form: Form::WrittenOut(toeplitz) };
+                let written = BltLoss { steps: 61, separation, form: LossForm::Materialized(toeplitz) };
                 let (value, gradient) = closed.value_and_gradient(&u);
                 let f = |u: &[f64]| closed.value_and_gradient(u).0;
                 let case = format!("{participation} {objective}");

@@ -9,15 +9,15 @@
 
 use super::banded::{BandedLoss, exponents};
 use super::best::Best;
-use super::lbfgs::{self, Settings};
+use super::lbfgs;
 use super::solution::Solution;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Problem, Result};
 
 /// The part of the time of a general banded design that this takes: about ten seconds.
-const PART: usize = 12;
+const SHARE_OF_TIME: usize = 12;
 /// Designs without time for so many iterations are left as they are: the start is within a part in 400 of the optimum.
-const FEWEST_ITERATIONS: usize = 20;
+const MIN_ITERATIONS: usize = 20;
 
 /// The Toeplitz coefficients, as many as `start` has, whose matrix with columns of norm 1 has the least ||A C^-1||; none
 /// where there is no time to look for them.
@@ -26,21 +26,21 @@ const FEWEST_ITERATIONS: usize = 20;
 /// When the workload is not valid for the problem's steps.
 pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Solution<Vec<f64>>>> {
     let (steps, bands) = (problem.steps, start.len());
-    if can_write_out(steps.saturating_mul(bands)).is_err() {
+    if check_materializable(steps.saturating_mul(bands)).is_err() {
         return Ok(None);
     }
     let exponents = exponents(problem.objective);
     let loss = |exponent| BandedLoss::new(problem, bands, exponent);
     let plain = loss(1.0)?;
-    let iterations = plain.iterations(1, PART);
-    if iterations < FEWEST_ITERATIONS {
+    let iterations = plain.iterations(1, SHARE_OF_TIME);
+    if iterations < MIN_ITERATIONS {
         return Ok(None);
     }
     let along_columns = |c: &[f64]| c.repeat(steps);
     let cost = |c: &[f64]| plain.cost(&along_columns(c), problem.objective);
     let mut best = Best::new(start.to_vec(), cost(start));
-    let max_iterations = (iterations / exponents.len()).min(Settings::default().max_iterations);
-    let settings = Settings { max_iterations, ..Settings::default() };
+    let max_iterations = (iterations / exponents.len()).min(lbfgs::Settings::default().max_iterations);
+    let settings = lbfgs::Settings { max_iterations, ..lbfgs::Settings::default() };
     for &exponent in exponents {
         let loss = loss(exponent)?;
         // Scales do not matter: c_0 stays what it is.

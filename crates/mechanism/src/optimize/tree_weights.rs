@@ -1,6 +1,6 @@
 //! Minimise the loss of prefix sums over a weight for each height of the tree, decoded from below.
 
-use super::lbfgs::{self, Settings};
+use super::lbfgs;
 use super::softmax::soft_maximum;
 use super::solution::Solution;
 use crate::problem::Objective;
@@ -79,7 +79,7 @@ fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
 }
 
 /// Most patterns that a design looks at: of more phases, some evenly spaced.
-const MOST_PATTERNS: usize = 4096;
+const MAX_PATTERNS: usize = 4096;
 
 /// By pattern and height: how many ordered pairs of its participations have a node of that height in common. Of min-sep
 /// schemas those with the least separation.
@@ -97,7 +97,7 @@ fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
         return patterns.iter().map(|pattern| of(&mut pattern.iter().copied())).collect();
     }
     let phases = if k == 1 { 1 } else { b.min(tree.steps) };
-    let some = (0..phases).step_by(phases.div_ceil(MOST_PATTERNS));
+    let some = (0..phases).step_by(phases.div_ceil(MAX_PATTERNS));
     some.map(|phase| of(&mut (phase..tree.steps).step_by(b.max(1)).take(k))).collect()
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn minimize(
         let loss = WeightedLoss { tree, objective, pairs: &pairs, exponent };
         // Differences have half the digits.
         let settings =
-            Settings { gradient_tolerance: 1e-7, decrease_tolerance: 1e-10, ..Settings::default() };
+            lbfgs::Settings { gradient_tolerance: 1e-7, decrease_tolerance: 1e-10, ..lbfgs::Settings::default() };
         let next = lbfgs::minimize(|x| loss.value_and_gradient(x), found.value, &settings);
         found = Solution { iterations: found.iterations + next.iterations, ..next };
     }

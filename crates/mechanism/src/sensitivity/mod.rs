@@ -4,11 +4,11 @@
 //! (C^T C)\[t, tau\], exact in every dimension where those entries are not negative; with absolute values it
 //! is an upper bound. Hypotheses are checked on the numbers.
 
-mod any;
-mod figure;
+mod general;
+mod value;
 mod patterns;
 mod toeplitz;
 
-pub(crate) use any::of_encoder;
-pub use figure::{Kind, Sensitivity};
+pub(crate) use general::of_encoder;
+pub use value::{Kind, Sensitivity};
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};

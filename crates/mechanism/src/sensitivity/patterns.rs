@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use antinoise_input::largest;
 use antinoise_linear::{Matrix, symmetric_eigenvalues};
 
-use super::figure::Sensitivity;
-use crate::size::can_write_out;
+use super::value::Sensitivity;
+use crate::limits::check_materializable;
 use crate::{Encoder, Result};
 
 /// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
-const MOST_SIGNED: usize = 12;
+const MAX_SIGNED: usize = 12;
 /// Most entries that are kept in a table of whole lags, for as many patterns as there are.
-const MOST_TABLED: usize = 1 << 25;
+const MAX_TABLED: usize = 1 << 25;
 /// sqrt(pi / 2): the largest ratio of the effects of vector and scalar contributions when C^T C has negative entries
 /// (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
 /// A unit's two contributions u and v move C G at most as far as u = v or u = -v.
-pub(super) const TWO_AT_MOST: &str =
+pub(super) const TWO_PARTICIPATIONS: &str =
     "two participations: the worse of equal and opposite contributions, of either sign";
 /// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
 const ROUNDING: f64 = 1e-12;
 
 /// The entries of C^T C that listed patterns hold.
 pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
-    can_write_out(encoder.steps())?;
+    check_materializable(encoder.steps())?;
     let mut held = vec![false; encoder.steps()];
     for pattern in patterns {
         pattern
@@ -33,7 +33,7 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
             .for_each(|(i, t)| pattern[i..].iter().for_each(|tau| held[tau - t] = true));
     }
     let lags = held.iter().filter(|&&held| held).count();
-    if lags.saturating_mul(encoder.steps()) <= MOST_TABLED {
+    if lags.saturating_mul(encoder.steps()) <= MAX_TABLED {
         let of_lag = |(lag, held)| if held { encoder.gram_lag(lag) } else { Vec::new() };
         let table: Vec<Vec<f64>> = held.into_iter().enumerate().map(of_lag).collect();
         return of_patterns(patterns, |lag, t| table[lag][t]);
@@ -44,7 +44,7 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
 
 /// The entries that few patterns hold over many steps, found one lag after the other.
 fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize, usize), f64>> {
-    can_write_out(
+    check_materializable(
         patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
     )?;
     let mut entries: BTreeMap<(usize, usize), f64> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
         );
     }
     if (0..count).all(|u| block(u).nrows() <= 2) {
-        return Sensitivity::exact(absolute.sqrt(), TWO_AT_MOST);
+        return Sensitivity::exact(absolute.sqrt(), TWO_PARTICIPATIONS);
     }
     if absolute <= over_patterns(&|x| sum(x, |x| x)) * (1.0 + ROUNDING) {
         let source = "columns of the worst pattern have no negative inner product";
@@ -97,7 +97,7 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
         (absolute.sqrt(), "magnitudes of inner products of co-participating columns"),
         (spectral, "spectral: sqrt(k) times the largest norm of co-participating columns"),
     ];
-    if (0..count).all(|u| block(u).nrows() <= MOST_SIGNED) {
+    if (0..count).all(|u| block(u).nrows() <= MAX_SIGNED) {
         let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
         bounds.push((GROTHENDIECK * over_patterns(&largest_signed_sum).sqrt(), source));
     }

@@ -1,9 +1,9 @@
 //! Toeplitz C: the densest pattern's columns, added up.
 
-use super::figure::Sensitivity;
+use super::value::Sensitivity;
 use super::patterns::listed;
 use crate::numeric::vector::{non_increasing_majorant, norm_squared};
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
 
 /// sens(C, Pi) of the n x n Toeplitz matrix C with first column `c` (zeros where it is short).
@@ -38,7 +38,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     }
     // Entries past the last column's end are 0.
     let reach = steps.min(((k - 1) * b).saturating_add(c.len()));
-    can_write_out(reach)?;
+    check_materializable(reach)?;
     let of = |c: &[f64]| norm_squared(&sum_of_columns(c, reach, separation)).sqrt();
     if c.iter().all(|&x| x >= 0.0) {
         if !matches!(participation, Participation::MinSep { .. }) {

@@ -17,7 +17,7 @@ use super::{
     HonakerOnline, Identity, OutputPerturbation, SmoothTree, Toeplitz, WeightedTree,
 };
 use crate::optimize::Solution;
-use crate::size::{can_write_out, norm_in_range};
+use crate::limits::{check_materializable, norm_in_range};
 use crate::{Encoder, Problem, Recursion, Result};
 
 macro_rules! define_any_strategy {
@@ -135,7 +135,7 @@ impl Strategy for ColumnNormalized {
 
     fn check(&self) -> Result<()> {
         self.inner.check()?;
-        can_write_out(self.steps())?;
+        check_materializable(self.steps())?;
         let norms = self.inner.encoder()?.column_norms();
         match norms.iter().position(|&norm| !norm_in_range(norm)) {
             Some(step) => {
@@ -149,7 +149,7 @@ impl Strategy for ColumnNormalized {
     fn encoder(&self) -> Result<Encoder> {
         let inner = self.inner.encoder()?;
         if !matches!(inner, Encoder::Toeplitz { .. } | Encoder::Scaled { .. } | Encoder::Banded { .. }) {
-            can_write_out(self.steps().saturating_mul(self.steps()))?;
+            check_materializable(self.steps().saturating_mul(self.steps()))?;
         }
         Ok(inner.with_unit_columns())
     }
@@ -166,14 +166,14 @@ impl Strategy for Restarted {
     }
 
     fn check(&self) -> Result<()> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         self.run.check()?;
         at_least("steps", self.steps, self.run.steps())?;
         Ok(())
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        Ok(Encoder::Stamped {
+        Ok(Encoder::BlockDiagonal {
             block: Box::new(self.run.encoder()?),
             period: self.run.steps(),
             steps: self.steps,

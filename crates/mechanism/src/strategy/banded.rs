@@ -9,13 +9,13 @@ use super::coefficients::coefficients;
 use super::column::bands_of;
 use super::contract::Strategy;
 use super::design::Design;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::banded_errors::BandedErrors;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Encoder, Recursion, Result, Separation, Workload, decoder};
 
 /// A banded lower-triangular matrix given by its rows.
@@ -34,7 +34,7 @@ impl Strategy for Banded {
 
     fn check(&self) -> Result<()> {
         between("bands", self.bands, 1, self.rows.len(), "the rows' entries")?;
-        can_write_out(self.rows.len())?;
+        check_materializable(self.rows.len())?;
         let refused = |got: String, must_be: &str| Err(InvalidParameter::new("rows", got, must_be).into());
         if !self.rows.len().is_multiple_of(self.bands) {
             return refused(format!("{} numbers", self.rows.len()), "a multiple of bands");
@@ -78,19 +78,19 @@ impl Design for Banded {
             // Columns that take part together must be orthogonal for their norms to be the sensitivity.
             between("bands", bands, 1, b, "the separation of participations")?;
         }
-        can_write_out(problem.steps.saturating_mul(bands))?;
+        check_materializable(problem.steps.saturating_mul(bands))?;
         let columns = |c: &[f64]| -> Vec<f64> {
             let padded = || (0..bands).map(|tau| c.get(tau).copied().unwrap_or(0.0));
             (0..problem.steps).flat_map(|_| padded()).collect()
         };
-        let fixed = columns(&coefficients(problem, bands, Form::SquareRoot)?.value);
-        if spec.form == Form::SquareRoot {
+        let fixed = columns(&coefficients(problem, bands, CoefficientRule::SquareRoot)?.value);
+        if spec.rule == CoefficientRule::SquareRoot {
             let rows = normalize_columns(&fixed, bands).rows;
             return Ok(Solution::closed_form(Self { bands, rows }));
         }
         let mut starts =
-            vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, Form::Optimized)?.value)];
-        if problem.steps * bands <= SMALL && bands > 1 {
+            vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, CoefficientRule::Optimized)?.value)];
+        if problem.steps * bands <= MAX_SIZE_OF_NARROWER_STARTS && bands > 1 {
             let fewer =
                 Self::design(&StrategySpec { bands: Some(bands.div_ceil(2)), ..*spec }, problem)?.value;
             starts.push(fewer.widened(bands));
@@ -101,7 +101,7 @@ impl Design for Banded {
 }
 
 /// n x bands up to which designs with half the bands, and half of those, are starts too.
-const SMALL: usize = 1 << 14;
+const MAX_SIZE_OF_NARROWER_STARTS: usize = 1 << 14;
 
 impl Banded {
     /// The same rows with zeros for more bands.

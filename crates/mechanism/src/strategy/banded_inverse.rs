@@ -7,11 +7,11 @@ use super::column::square_root_of;
 use super::column::{self, bands_of};
 use super::contract::Strategy;
 use super::design::Design;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::toeplitz::divide;
 use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 
@@ -34,13 +34,13 @@ impl Strategy for BandedInverse {
     }
 
     fn encoder(&self) -> Result<Encoder> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         let coefficients = divide(&[1.0], &self.inverse_coefficients, self.steps);
         Ok(Encoder::Toeplitz { steps: self.steps, coefficients })
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         decoder::rows_of_inverse(&self.inverse_coefficients, self.steps, workload)
     }
 
@@ -52,11 +52,11 @@ impl Strategy for BandedInverse {
 impl Design for BandedInverse {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_order()?;
-        can_write_out(problem.steps)?;
+        check_materializable(problem.steps)?;
         let bands = bands_of(spec, problem)?;
         let root = square_root_of(&problem.workload, problem.steps, bands)?;
         let start = divide(&[1.0], &root, bands);
-        let found = if spec.form == Form::SquareRoot {
+        let found = if spec.rule == CoefficientRule::SquareRoot {
             Solution::closed_form(start)
         } else {
             // The identity, and the workload where its inverse is short.
@@ -73,18 +73,18 @@ impl Design for BandedInverse {
 }
 
 /// More steps than this set out from the solution for an eighth of them.
-const LONG: usize = 1 << 17;
-const SHORTER: usize = 8;
+const MIN_STEPS_TO_SHORTEN: usize = 1 << 17;
+const SHORTENING: usize = 8;
 
 /// A problem with fewer steps whose solution is nearly one for all.
 fn shorter(problem: &Problem) -> Option<Problem> {
     if matches!(problem.participation, Participation::Patterns { .. }) {
         return None;
     }
-    let few = |count: usize| count.div_ceil(SHORTER);
+    let few = |count: usize| count.div_ceil(SHORTENING);
     // What does not overlap much stays as far apart for its number of steps.
-    let apart = |b: usize, k: usize| if b >= SHORTER * SHORTER { (b / SHORTER, k) } else { (b, few(k)) };
+    let apart = |b: usize, k: usize| if b >= SHORTENING * SHORTENING { (b / SHORTENING, k) } else { (b, few(k)) };
     let participation = problem.participation.map_separation(apart);
-    let long = problem.steps > LONG && problem.workload.is_toeplitz();
+    let long = problem.steps > MIN_STEPS_TO_SHORTEN && problem.workload.is_toeplitz();
     long.then(|| Problem { steps: few(problem.steps), participation, ..problem.clone() })
 }

@@ -56,7 +56,7 @@ impl Design for BandedToeplitz {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_order()?;
         let bands = column::bands_of(spec, problem)?;
-        Ok(coefficients(problem, bands, spec.form)?
+        Ok(coefficients(problem, bands, spec.rule)?
             .map(|coefficients| Self { steps: problem.steps, coefficients }))
     }
 }

@@ -11,21 +11,21 @@ use super::contract::Strategy;
 use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::closed_form::cascade::Cascade;
-use crate::closed_form::interlaced::residues;
-use crate::closed_form::{coefficients, norms};
+use crate::blt_closed_form::cascade::Cascade;
+use crate::blt_closed_form::interlaced::residues;
+use crate::blt_closed_form::{coefficients, norms};
 use crate::decoder::ErrorNorms;
 use crate::decoder::{finite, rows_by_columns, running_squares};
-use crate::optimize::blt::{Buffers, minimize};
+use crate::optimize::blt::{BltOrder, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
 /// Most buffers that a design may ask for.
 const MAX_ORDER: usize = 16;
 /// Most buffers that are chosen when none are asked for.
-const MOST_AUTOMATIC: usize = 12;
+const MAX_AUTO_ORDER: usize = 12;
 
 /// A BLT given by the complements of its decays and of its inverse's: 1 - lambda and 1 - lambda^.
 ///
@@ -59,8 +59,8 @@ impl Blt {
 
     /// The BLT with as many buffers as are ever chosen, or as can matter to so few coefficients.
     pub(super) fn best(problem: &Problem) -> Result<Self> {
-        let most = MOST_AUTOMATIC.min(problem.steps.div_ceil(2));
-        let nodes = minimize(Buffers::Given(most), problem)?.value;
+        let most = MAX_AUTO_ORDER.min(problem.steps.div_ceil(2));
+        let nodes = minimize(BltOrder::Fixed(most), problem)?.value;
         Self::from_nodes(problem.steps, &nodes)
     }
 
@@ -98,7 +98,7 @@ impl Blt {
     /// # Errors
     /// When n is too large to write out.
     pub fn coefficients(&self) -> Result<Vec<f64>> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
     }
 
@@ -195,13 +195,13 @@ impl Design for Blt {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_bands()?;
         spec.refuse_form()?;
-        let buffers = match spec.order {
-            Some(order) => Buffers::Given(between("order", order, 1, MAX_ORDER, "the most buffers")?),
-            None => Buffers::Automatic(MOST_AUTOMATIC),
+        let order = match spec.order {
+            Some(order) => BltOrder::Fixed(between("order", order, 1, MAX_ORDER, "the most buffers")?),
+            None => BltOrder::Auto(MAX_AUTO_ORDER),
         };
         if problem.workload != Workload::Prefix {
-            can_write_out(problem.steps)?;
+            check_materializable(problem.steps)?;
         }
-        minimize(buffers, problem)?.try_map(|nodes| Self::from_nodes(problem.steps, &nodes))
+        minimize(order, problem)?.try_map(|nodes| Self::from_nodes(problem.steps, &nodes))
     }
 }

@@ -9,7 +9,7 @@ macro_rules! for_each_class {
             /// C = I: independent noise, DP-SGD.
             Identity(Identity) = "identity";
             /// C = A: noise on each query's answer.
-            Workload(OutputPerturbation) = "workload";
+            OutputPerturbation(OutputPerturbation) = "workload";
             /// n Toeplitz coefficients: the square root of A, or optimised.
             Toeplitz(Toeplitz) = "toeplitz";
             /// The first few Toeplitz coefficients only.

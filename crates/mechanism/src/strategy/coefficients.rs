@@ -3,44 +3,44 @@
 use antinoise_input::{between, in_open_unit};
 
 use super::column::square_root_of;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use super::harmonic::harmonic;
 use super::optimized::optimized;
 use crate::optimize::Solution;
 use crate::optimize::toeplitz::minimize_averaged;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Participation, Problem, Result, Separation, Workload};
 
 /// Most separations whose squared loss is averaged.
-const MOST_SEPARATIONS: usize = 33;
+const MAX_SEPARATIONS: usize = 33;
 
 /// The first `bands` coefficients in the form that is asked for.
-pub(super) fn coefficients(problem: &Problem, bands: usize, form: Form) -> Result<Solution<Vec<f64>>> {
+pub(super) fn coefficients(problem: &Problem, bands: usize, form: CoefficientRule) -> Result<Solution<Vec<f64>>> {
     // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
     let b = problem.participation.separation(problem.steps).min_sep;
     if problem.workload != Workload::Prefix || bands > b {
-        can_write_out(problem.steps)?;
+        check_materializable(problem.steps)?;
     }
-    can_write_out(bands)?;
+    check_materializable(bands)?;
     let root = || square_root_of(&problem.workload, problem.steps, bands);
     match form {
-        Form::Optimized => optimized(problem, bands),
-        Form::SquareRoot => Ok(Solution::closed_form(root()?)),
-        Form::Damped { damping } => {
+        CoefficientRule::Optimized => optimized(problem, bands),
+        CoefficientRule::SquareRoot => Ok(Solution::closed_form(root()?)),
+        CoefficientRule::Damped { damping } => {
             let keep = 1.0 - in_open_unit("damped", damping)?;
             let damped = |(t, c): (usize, f64)| c * keep.powi(i32::try_from(t).unwrap_or(i32::MAX));
             Ok(Solution::closed_form(root()?.into_iter().enumerate().map(damped).collect()))
         }
-        Form::Harmonic => harmonic(problem, bands),
-        Form::Tapered { from } => {
+        CoefficientRule::Harmonic => harmonic(problem, bands),
+        CoefficientRule::Tapered { from } => {
             between("tapered", from, 1, bands.saturating_sub(1), "bands - 1")?;
             let found = optimized(&separated(problem, bands), bands)?;
             Ok(found.map(|c| taper(c, from)))
         }
-        Form::Averaged { from } => {
+        CoefficientRule::Averaged { from } => {
             between("averaged", from, 1, bands.saturating_sub(1), "bands - 1")?;
             let start = taper(optimized(&separated(problem, bands), bands)?.value, from);
-            let count = (bands - from + 1).min(MOST_SEPARATIONS);
+            let count = (bands - from + 1).min(MAX_SEPARATIONS);
             let at = |i: usize| from + i * (bands - from) / (count - 1);
             minimize_averaged(&start, &(0..count).map(at).collect::<Vec<_>>(), problem)
         }

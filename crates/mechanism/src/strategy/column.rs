@@ -6,7 +6,7 @@ use super::spec::StrategySpec;
 use crate::decoder::{ErrorNorms, rows_of_toeplitz};
 use crate::sensitivity::of_toeplitz;
 use crate::toeplitz::square_root;
-use crate::{Problem, Recursion, Result, Separation, Workload, stationary};
+use crate::{Problem, Recursion, Result, Separation, Workload, steady_state};
 
 /// Bands when none are asked for.
 const DEFAULT_BANDS: usize = 16;
@@ -43,8 +43,8 @@ pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) ->
 
 /// Norms of B for the banded C with this first column.
 pub(super) fn error(coefficients: &[f64], steps: usize, workload: &Workload) -> Result<ErrorNorms> {
-    if *workload == Workload::Prefix && steps > stationary::WRITTEN_OUT {
-        return stationary::error(coefficients, steps);
+    if *workload == Workload::Prefix && steps > steady_state::MAX_EXACT_STEPS {
+        return steady_state::error(coefficients, steps);
     }
     let recursion = Recursion::AutoRegressive { taps: coefficients.to_vec() };
     ErrorNorms::of_rows(&rows_of_toeplitz(coefficients, steps, workload, &recursion)?)

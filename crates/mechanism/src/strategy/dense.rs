@@ -16,7 +16,7 @@ use crate::decoder::ErrorNorms;
 use crate::decoder::error_of_matrix;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Recursion, Result, Separation, Workload};
 
 /// A lower-triangular matrix given by its rows.
@@ -64,7 +64,7 @@ impl Strategy for Dense {
 
     fn check(&self) -> Result<()> {
         let n = at_least("rows", self.rows.len(), 1)?;
-        can_write_out(n.saturating_mul(n))?;
+        check_materializable(n.saturating_mul(n))?;
         for (i, row) in self.rows.iter().enumerate() {
             let refused = |got: String, must_be: String| {
                 Err(InvalidParameter::new(format!("row {i}"), got, must_be).into())
@@ -93,15 +93,15 @@ impl Strategy for Dense {
     fn recursion(&self) -> Result<Recursion> {
         let inverse = lower_inverse(&self.matrix());
         let row = |i: usize| (0..=i).map(|j| (j, inverse[(i, j)])).collect();
-        Recursion::Combination { rows: (0..self.steps()).map(row).collect() }.checked()
+        Recursion::SeedCombination { rows: (0..self.steps()).map(row).collect() }.checked()
     }
 }
 
 /// Steps up to which the banded class that dense contains is designed too, and those above which no other class is.
-const MOST_BANDED: usize = 64;
-const MOST_COMPARED: usize = 1024;
+const MAX_STEPS_OF_BANDED: usize = 64;
+const MAX_STEPS_COMPARED: usize = 1024;
 /// Most steps and steps times participations for which all entries are solved for under min-sep.
-const MOST_SEPARATED: (usize, usize) = (512, 1 << 20);
+const MAX_SEPARATED: (usize, usize) = (512, 1 << 20);
 
 impl Design for Dense {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
@@ -113,7 +113,7 @@ impl Design for Dense {
         if matches!(problem.participation, Participation::MinSep { .. }) && k > 1 && k < problem.steps {
             return separated(problem, b, k);
         }
-        let found = dense::minimize(problem, &dense::Settings::of(problem))?;
+        let found = dense::minimize(problem, &dense::DenseSettings::of(problem))?;
         let strategy = Self::of_matrix(&found.value)?;
         let cost = squared_loss(&strategy, problem)?;
         let bound = found.gap.map(|gap| cost / (1.0 + gap));
@@ -148,14 +148,14 @@ const CERTIFIED: f64 = 1e-5;
 
 /// Designs of classes that dense contains, so that no design loses to them because its own solver stopped early.
 fn contained(problem: &Problem) -> Result<Vec<Dense>> {
-    if problem.steps > MOST_COMPARED {
+    if problem.steps > MAX_STEPS_COMPARED {
         return Ok(Vec::new());
     }
     let problem = &problem.summed()?;
     let Separation { min_sep: b, max_participations: k } = problem.participation.separation(problem.steps);
     let toeplitz = Toeplitz::design(&StrategySpec::new(Class::Toeplitz), problem)?.value.encoder()?;
     let mut found = vec![toeplitz.to_dense(), toeplitz.with_unit_columns().to_dense()];
-    if problem.steps <= MOST_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
+    if problem.steps <= MAX_STEPS_OF_BANDED || matches!(problem.participation, Participation::MinSep { .. }) {
         let bands = if k == 1 { problem.steps } else { b };
         let banded = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
         found.push(Banded::design(&banded, problem)?.value.encoder()?.to_dense());
@@ -180,7 +180,7 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
         let cost = squared_loss(&candidate, problem)?;
         best.consider(candidate, cost);
     }
-    if problem.steps <= MOST_SEPARATED.0 && problem.steps * k <= MOST_SEPARATED.1 {
+    if problem.steps <= MAX_SEPARATED.0 && problem.steps * k <= MAX_SEPARATED.1 {
         for found in dense::separated(&best.value().matrix(), problem)? {
             let Ok(strategy) = Dense::of_matrix(&found.value) else { continue };
             let cost = squared_loss(&strategy, problem)?;
@@ -192,7 +192,7 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
     let patterns =
         phases.flat_map(|phase| phase.chunks(k).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect();
     let relaxed = Problem { participation: Participation::Patterns { patterns }, ..problem.clone() };
-    let bound = match dense::minimize(&relaxed, &dense::Settings::of(&relaxed))? {
+    let bound = match dense::minimize(&relaxed, &dense::DenseSettings::of(&relaxed))? {
         found if found.gap.is_some() => {
             let cost = squared_loss(&Dense::of_matrix(&found.value)?, &relaxed)?;
             found.gap.map(|gap| cost / (1.0 + gap))

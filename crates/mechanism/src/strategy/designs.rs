@@ -5,7 +5,7 @@ use antinoise_input::between;
 use super::any::{AnyStrategy, ColumnNormalized, Restarted};
 use super::banded_toeplitz::BandedToeplitz;
 use super::class::Class;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use super::toeplitz::Toeplitz;
 use crate::optimize::{Solution, column_normalized};
@@ -22,7 +22,7 @@ impl StrategySpec {
         let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
         match &problem.workload {
-            Workload::Queries { .. } if self.class != Class::Workload => self.design_for_queries(&problem),
+            Workload::Queries { .. } if self.class != Class::OutputPerturbation => self.design_for_queries(&problem),
             _ => self.design_runs(&problem),
         }
     }
@@ -47,7 +47,7 @@ impl StrategySpec {
 
     fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
-        if !has_coefficients && self.form != Form::SquareRoot {
+        if !has_coefficients && self.rule != CoefficientRule::SquareRoot {
             self.refuse_form()?;
         }
         let found = AnyStrategy::design(self, problem)?;
@@ -55,7 +55,7 @@ impl StrategySpec {
             return Ok(found);
         }
         let found = match &found.value {
-            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.form == Form::Optimized => {
+            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.rule == CoefficientRule::Optimized => {
                 for_unit_columns(found, problem)?
             }
             _ => found,

@@ -12,7 +12,7 @@ use crate::decoder::{finite, rows_by_columns, sum_over_columns};
 use crate::fourier::{self, circulant_entry};
 use crate::numeric::vector::norm_squared;
 use crate::optimize::Solution;
-use crate::size::{MOST_STORED_DENSE, can_list_rows, can_store_dense, can_write_out};
+use crate::limits::{MAX_STORED_DENSE, check_rows_listable, check_dense_rows_storable, check_materializable};
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
 use crate::tree::least_squares::LeastSquares;
@@ -46,7 +46,7 @@ macro_rules! fixed {
             }
 
             fn check(&self) -> Result<()> {
-                can_write_out(self.steps)
+                check_materializable(self.steps)
             }
 
             fn encoder(&self) -> Result<Encoder> {
@@ -140,7 +140,7 @@ impl Formula for BinaryTree {
     }
 
     fn recursion(steps: usize) -> Result<Recursion> {
-        can_list_rows(steps)?;
+        check_rows_listable(steps)?;
         Ok(Estimator::Dyadic.recursion(Tree::new(steps)))
     }
 }
@@ -155,14 +155,14 @@ impl Formula for HonakerOnline {
     }
 
     fn recursion(steps: usize) -> Result<Recursion> {
-        can_list_rows(steps)?;
+        check_rows_listable(steps)?;
         Ok(Estimator::FromBelow.recursion(Tree::new(steps)))
     }
 }
 
 impl Formula for HonakerFull {
     fn encoder(steps: usize) -> Encoder {
-        Encoder::Triangular(Box::new(Encoder::tree(steps)))
+        Encoder::CholeskyOf(Box::new(Encoder::tree(steps)))
     }
 
     fn row_errors_squared(steps: usize, workload: &Workload) -> Result<Vec<f64>> {
@@ -170,7 +170,7 @@ impl Formula for HonakerFull {
     }
 
     fn recursion(steps: usize) -> Result<Recursion> {
-        can_store_dense(steps)?;
+        check_dense_rows_storable(steps)?;
         let inverse = lower_inverse(&<Self as Formula>::encoder(steps).to_dense());
         Ok(Recursion::of_lower_triangular(&inverse))
     }
@@ -183,14 +183,14 @@ impl Formula for SmoothTree {
 
     fn row_errors_squared(steps: usize, workload: &Workload) -> Result<Vec<f64>> {
         if *workload == Workload::Prefix {
-            return Ok(vec![f64::from(smooth::SmoothTree::new(steps).ones()); steps]);
+            return Ok(vec![f64::from(smooth::SmoothLabels::new(steps).ones()); steps]);
         }
         rows_by_columns(&<Self as Formula>::recursion(steps)?, steps, workload)
     }
 
     fn recursion(steps: usize) -> Result<Recursion> {
-        can_list_rows(steps)?;
-        Ok(smooth::SmoothTree::new(steps).recursion())
+        check_rows_listable(steps)?;
+        Ok(smooth::SmoothLabels::new(steps).recursion())
     }
 }
 
@@ -211,11 +211,11 @@ impl Formula for Fourier {
 
     fn recursion(steps: usize) -> Result<Recursion> {
         let root = fourier::coefficients(steps);
-        if steps > MOST_STORED_DENSE {
+        if steps > MAX_STORED_DENSE {
             return Ok(Recursion::Circulant { root });
         }
         let row = |t: usize| (0..2 * steps).map(|seed| (seed, circulant_entry(&root, t, seed))).collect();
-        Ok(Recursion::Combination { rows: (0..steps).map(row).collect() })
+        Ok(Recursion::SeedCombination { rows: (0..steps).map(row).collect() })
     }
 }
 
@@ -225,7 +225,7 @@ const MAX_SUMMED_STEPS: usize = 1 << 18;
 impl FourierOptimal {
     /// C'^-1.
     fn inverse(steps: usize) -> Result<Matrix> {
-        can_store_dense(steps)?;
+        check_dense_rows_storable(steps)?;
         fourier::inverse_factor(&fourier::autocorrelation(steps))
     }
 
@@ -246,7 +246,7 @@ impl FourierOptimal {
 
 impl Formula for FourierOptimal {
     fn encoder(steps: usize) -> Encoder {
-        Encoder::Triangular(Box::new(<Fourier as Formula>::encoder(steps)))
+        Encoder::CholeskyOf(Box::new(<Fourier as Formula>::encoder(steps)))
     }
 
     fn row_errors_squared(steps: usize, workload: &Workload) -> Result<Vec<f64>> {

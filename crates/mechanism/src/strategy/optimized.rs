@@ -29,7 +29,7 @@ pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<
     if bands == problem.steps {
         others.extend(contained(problem)?);
     }
-    if !problem.workload.is_toeplitz() && problem.objective == Objective::Max && problem.steps <= FEW {
+    if !problem.workload.is_toeplitz() && problem.objective == Objective::Max && problem.steps <= MAX_STEPS_OF_HARMONIC_START {
         others.push(harmonic(problem, bands)?.value);
     }
     minimize_banded(&start, &others, problem)
@@ -40,7 +40,7 @@ pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<
 fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).max_participations);
     let mut found = Vec::new();
-    if k > 1 && steps <= SHORT {
+    if k > 1 && steps <= MAX_STEPS_OF_CONTAINED {
         found.push(Blt::best(problem)?.coefficients()?);
         let inverse = StrategySpec { bands: Some(steps), ..StrategySpec::new(Class::BandedInverse) };
         if let Encoder::Toeplitz { coefficients, .. } =
@@ -48,7 +48,7 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
         {
             found.push(coefficients);
         }
-    } else if steps > LONG && problem.workload == Workload::Prefix {
+    } else if steps > MIN_STEPS_OF_BLT_START && problem.workload == Workload::Prefix {
         found.push(Blt::best(problem)?.coefficients()?);
     }
     Ok(found)
@@ -56,10 +56,10 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
 
 /// Up to so many steps the best 1 / i + c is a start where the worst row is a p-norm of all: smoothed, optima miss it by a
 /// few parts in 10^6.
-const FEW: usize = 256;
+const MAX_STEPS_OF_HARMONIC_START: usize = 256;
 
 /// Up to so many steps the contained classes are designed too.
-const SHORT: usize = 64;
+const MAX_STEPS_OF_CONTAINED: usize = 64;
 
 /// More steps than this leave time for few iterations, so that the best BLT, which takes none of it, is a start too.
-const LONG: usize = 1 << 17;
+const MIN_STEPS_OF_BLT_START: usize = 1 << 17;

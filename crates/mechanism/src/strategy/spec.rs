@@ -7,11 +7,11 @@ use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::class::Class;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use crate::{Result, Workload};
 
 /// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
-const MOST_STEPS_OF_SCHEDULES: usize = 16_384;
+const MAX_STEPS_OF_SCHEDULES: usize = 16_384;
 
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
@@ -33,7 +33,7 @@ pub struct StrategySpec {
     /// Number of buffers, for BLTs. By default as many as each lower the loss by a thousandth.
     pub order: Option<usize>,
     /// Where coefficients come from.
-    pub form: Form,
+    pub rule: CoefficientRule,
     /// Scale the columns to norm 1 once the strategy is found.
     pub column_normalize: bool,
     /// Runs that the steps are cut into, each with the same strategy.
@@ -47,7 +47,7 @@ impl StrategySpec {
             class,
             bands: None,
             order: None,
-            form: Form::Optimized,
+            rule: CoefficientRule::Optimized,
             column_normalize: false,
             restarts: None,
         }
@@ -95,9 +95,9 @@ impl StrategySpec {
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
         // A run of a schedule is not the schedule over fewer steps.
-        let too_long = steps > MOST_STEPS_OF_SCHEDULES && self.class.needs_toeplitz_workload();
+        let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.class.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
-        let fixed = matches!(self.form, Form::SquareRoot | Form::Damped { .. })
+        let fixed = matches!(self.rule, CoefficientRule::SquareRoot | CoefficientRule::Damped { .. })
             && self.class.needs_toeplitz_workload();
         let given = workload.is_toeplitz() || !(too_long || fixed || self.restarts.is_some());
         if given { workload.clone() } else { Workload::Prefix }
@@ -113,9 +113,9 @@ impl StrategySpec {
 
     /// Refuses every form but the default.
     pub(super) fn refuse_form(&self) -> Result<()> {
-        let given = match self.form {
-            Form::Optimized => None,
-            Form::SquareRoot => Some("square-root (or --fixed)".into()),
+        let given = match self.rule {
+            CoefficientRule::Optimized => None,
+            CoefficientRule::SquareRoot => Some("square-root (or --fixed)".into()),
             form => Some(form.to_string()),
         };
         self.refuse("form", given)
@@ -123,8 +123,8 @@ impl StrategySpec {
 
     /// Refuses forms for several separations: they need fewer bands than steps.
     pub(super) fn refuse_separations(&self) -> Result<()> {
-        let separations = matches!(self.form, Form::Tapered { .. } | Form::Averaged { .. });
-        self.refuse("form", separations.then_some(self.form))
+        let separations = matches!(self.rule, CoefficientRule::Tapered { .. } | CoefficientRule::Averaged { .. });
+        self.refuse("form", separations.then_some(self.rule))
     }
 
     fn refuse<T: fmt::Display>(&self, option: &str, given: Option<T>) -> Result<()> {
@@ -150,7 +150,7 @@ impl fmt::Display for StrategySpec {
         if let Some(size) = self.bands.or(self.order) {
             write!(f, ":{size}")?;
         }
-        if let Some(form) = self.form.name() {
+        if let Some(form) = self.rule.name() {
             write!(f, "+{form}")?;
         }
         if self.column_normalize {
@@ -189,9 +189,9 @@ fn parse(text: &str) -> Option<StrategySpec> {
         _ => spec.bands = size,
     }
     for part in parts {
-        match (part, Form::parse(part)) {
+        match (part, CoefficientRule::parse(part)) {
             (NORMALIZED, _) => spec.column_normalize = true,
-            (_, Some(form)) if spec.form == Form::Optimized => spec.form = form,
+            (_, Some(form)) if spec.rule == CoefficientRule::Optimized => spec.rule = form,
             _ if spec.restarts.is_none() => spec.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
             _ => return None,
         }

@@ -11,7 +11,7 @@ use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::optimize::Solution;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result};
 
@@ -58,7 +58,7 @@ impl Strategy for Toeplitz {
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         Recursion::MovingAverage { taps: divide(&[1.0], &self.coefficients, self.steps) }.checked()
     }
 }
@@ -68,7 +68,7 @@ impl Design for Toeplitz {
         spec.refuse_bands()?;
         spec.refuse_order()?;
         spec.refuse_separations()?;
-        can_write_out(problem.steps)?;
-        coefficients(problem, problem.steps, spec.form)?.try_map(|c| Self::new(problem.steps, c))
+        check_materializable(problem.steps)?;
+        coefficients(problem, problem.steps, spec.rule)?.try_map(|c| Self::new(problem.steps, c))
     }
 }

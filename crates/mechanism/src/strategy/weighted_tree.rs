@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::contract::{Strategy, loss_of};
 use super::design::Design;
-use super::form::Form;
+use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::optimize::{Solution, Status, tree_weights};
-use crate::size::can_list_rows;
-use crate::size::can_write_out;
+use crate::limits::check_rows_listable;
+use crate::limits::check_materializable;
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
 use crate::tree::weights::Factors;
@@ -63,7 +63,7 @@ impl Strategy for WeightedTree {
 
     fn check(&self) -> Result<()> {
         at_least("steps", self.steps, 1)?;
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         let heights = Tree::new(self.steps).height as usize + 1;
         if self.weights.len() != heights {
             let must_be = format!("{heights}: one a height of the tree over {} steps", self.steps);
@@ -87,7 +87,7 @@ impl Strategy for WeightedTree {
     }
 
     fn recursion(&self) -> Result<Recursion> {
-        can_list_rows(self.steps)?;
+        check_rows_listable(self.steps)?;
         Ok(Estimator::Weighted(&Factors::new(&self.weights)).recursion(Tree::new(self.steps)))
     }
 }
@@ -96,10 +96,10 @@ impl Design for WeightedTree {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_bands()?;
         spec.refuse_order()?;
-        can_write_out(problem.steps)?;
+        check_materializable(problem.steps)?;
         let tree = Tree::new(problem.steps);
         let equal = Self { steps: problem.steps, weights: tree.equal_weights() };
-        if spec.form == Form::SquareRoot {
+        if spec.rule == CoefficientRule::SquareRoot {
             return Ok(Solution::closed_form(equal));
         }
         let found = tree_weights::minimize(tree, &problem.participation, problem.objective)?;

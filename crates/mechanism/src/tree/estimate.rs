@@ -139,7 +139,7 @@ impl Estimator<'_> {
         if !rows.iter().flatten().any(|&(seed, _)| seed == last) {
             rows[tree.steps - 1].push((last, 0.0));
         }
-        Recursion::Combination { rows }
+        Recursion::SeedCombination { rows }
     }
 
     /// Squared row norms of A N. Prefix sums O(n log n), other workloads O(n^2).

@@ -17,16 +17,16 @@ use crate::Recursion;
 
 /// The labels of the steps: `ones` ones and `zeros` zeros.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SmoothTree {
+pub(crate) struct SmoothLabels {
     steps: usize,
     ones: u32,
     zeros: u32,
 }
 
 /// A node that prefixes read: its height and its place among those of its height, an even number.
-type Node = (u32, u64);
+type SmoothNode = (u32, u64);
 
-impl SmoothTree {
+impl SmoothLabels {
     /// The labels with the least product of ones and zeros that are enough for `steps` >= 1 steps.
     pub(crate) fn new(steps: usize) -> Self {
         let enough = |&(ones, zeros): &(u32, u32)| choose_exceeds(ones + zeros, ones, steps as u128);
@@ -63,20 +63,20 @@ impl SmoothTree {
     }
 
     /// The nodes that the prefix before `label` reads, from the highest down.
-    fn read_by(label: u64) -> impl Iterator<Item = Node> {
+    fn read_by(label: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..u64::BITS).rev().filter(move |&height| label >> height & 1 == 1);
         heights.map(move |height| (height, (label >> height) - 1))
     }
 
     /// Whether a prefix that ends at the label `last` or before reads the node: the first label past it is not too late.
-    fn is_read(self, (height, place): Node, last: u64) -> bool {
+    fn is_read(self, (height, place): SmoothNode, last: u64) -> bool {
         let high = place + 1;
         let Some(low_ones) = self.ones.checked_sub(high.count_ones()) else { return false };
         low_ones <= height && high << height | ((1u64 << low_ones) - 1) <= last
     }
 
     /// The nodes above the step with this label that are read, from the highest down.
-    fn above(self, label: u64, last: u64) -> impl Iterator<Item = Node> {
+    fn above(self, label: u64, last: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..self.ones + self.zeros).rev().filter(move |&height| label >> height & 1 == 0);
         heights.map(move |height| (height, label >> height)).filter(move |&node| self.is_read(node, last))
     }
@@ -93,7 +93,7 @@ impl SmoothTree {
     }
 
     /// Number of the node's seed: nodes in the order in which prefixes read them.
-    fn seeds(labels: &[u64]) -> HashMap<Node, usize> {
+    fn seeds(labels: &[u64]) -> HashMap<SmoothNode, usize> {
         let mut seeds = HashMap::new();
         for &label in &labels[1..] {
             for node in Self::read_by(label) {
@@ -124,13 +124,13 @@ impl SmoothTree {
             let (now, before) = (labels[t + 1], labels[t]);
             // Nodes of the digits above the highest one that changed stay; the first prefix reads all of its own.
             let changed = if t == 0 { u64::BITS } else { u64::BITS - (now ^ before).leading_zeros() };
-            let fresh = |&(height, _): &Node| height < changed;
+            let fresh = |&(height, _): &SmoothNode| height < changed;
             let gone =
                 Self::read_by(before).filter(|node| t > 0 && fresh(node)).map(|node| (seeds[&node], -1.0));
             let come = Self::read_by(now).filter(fresh).map(|node| (seeds[&node], 1.0));
             gone.chain(come).collect()
         };
-        Recursion::Combination { rows: (0..self.steps).map(row).collect() }
+        Recursion::SeedCombination { rows: (0..self.steps).map(row).collect() }
     }
 }
 
@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn prefixes_are_sums_of_nodes() {
         for steps in 1..=140 {
-            let tree = SmoothTree::new(steps);
+            let tree = SmoothLabels::new(steps);
             let labels = tree.labels();
             assert!(labels.is_sorted() && labels.iter().all(|x| x.count_ones() == tree.ones), "{steps}");
             assert!(labels[steps] < 1 << (tree.ones + tree.zeros), "{steps}");
             for t in 0..steps {
-                let read: Vec<Node> = SmoothTree::read_by(labels[t + 1]).collect();
+                let read: Vec<SmoothNode> = SmoothLabels::read_by(labels[t + 1]).collect();
                 for (tau, label) in labels.iter().enumerate() {
                     let times = read.iter().filter(|(height, place)| label >> height == *place).count();
                     assert_eq!(times, usize::from(tau <= t), "n={steps}: step {tau} in prefix {t}");
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn labels_are_enough_and_no_more() {
-        let of = |steps| (SmoothTree::new(steps).ones, SmoothTree::new(steps).zeros);
+        let of = |steps| (SmoothLabels::new(steps).ones, SmoothLabels::new(steps).zeros);
         assert_eq!([of(1), of(2), of(5), of(6), of(19), of(20)].map(|(o, z)| o * z), [1, 2, 4, 6, 9, 10]);
-        let tree = SmoothTree::new(usize::MAX >> 6);
+        let tree = SmoothLabels::new(usize::MAX >> 6);
         assert!(tree.ones + tree.zeros < 64);
     }
 }

@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one, non_negative};
 use serde::{Deserialize, Serialize};
 
 use super::checks;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Result, toeplitz};
 
 /// A lower-triangular workload A (n x n): row t has the weights of gradients 0..=t in the model after step t.
@@ -147,7 +147,7 @@ impl Workload {
     /// As [`Workload::check_steps`], and when n is too large to write out.
     pub fn coefficients(&self, steps: usize) -> Result<Option<Vec<f64>>> {
         self.check_steps(steps)?;
-        can_write_out(steps)?;
+        check_materializable(steps)?;
         Ok(match self {
             Self::Toeplitz { coefficients } => {
                 let mut given = coefficients.clone();

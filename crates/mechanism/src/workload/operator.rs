@@ -2,7 +2,7 @@
 
 use super::definition::Workload;
 use crate::numeric::vector;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Result, toeplitz};
 
 /// A over n steps, ready to be applied to columns.
@@ -20,7 +20,7 @@ pub(crate) enum Operator {
 impl Operator {
     pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Self> {
         workload.check_steps(steps)?;
-        can_write_out(steps)?;
+        check_materializable(steps)?;
         Ok(match (workload, workload.rational(steps), workload.schedule(steps)) {
             (_, Some((numerator, denominator)), _) => Self::Rational { numerator, denominator },
             (_, _, Some((rates, momentum))) => Self::Schedule { rates, momentum },

@@ -1,13 +1,13 @@
 //! Batches of queries, and the workloads that solvers use for them.
 
 use antinoise_input::InvalidParameter;
-use antinoise_linear::{Matrix, lower_factor, product, symmetric_eigenvalues};
+use antinoise_linear::{Matrix, reverse_cholesky, product, symmetric_eigenvalues};
 
 use super::definition::Workload;
 use crate::Result;
 
 /// What directions that no query reads get of the mean of the others, squared.
-const LEAST_DIRECTION: f64 = 1e-9;
+const MIN_DIRECTION: f64 = 1e-9;
 
 impl Workload {
     /// A batch of queries with one more for each step, so small that it costs next to nothing, where the batch leaves
@@ -18,10 +18,10 @@ impl Workload {
         let gram = gram(rows);
         let mean = (0..steps).map(|t| gram[(t, t)]).sum::<f64>() / steps as f64;
         let least = symmetric_eigenvalues(&gram)?.into_iter().fold(f64::INFINITY, f64::min);
-        if least >= LEAST_DIRECTION * mean {
+        if least >= MIN_DIRECTION * mean {
             return Ok(None);
         }
-        let small = (LEAST_DIRECTION * mean).sqrt();
+        let small = (MIN_DIRECTION * mean).sqrt();
         let unit = |t: usize| (0..steps).map(|j| if j == t { small } else { 0.0 }).collect();
         Ok(Some(Self::Queries { rows: rows.iter().cloned().chain((0..steps).map(unit)).collect() }))
     }
@@ -33,7 +33,7 @@ impl Workload {
     /// When the batch leaves directions out.
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
-        let factor = lower_factor(&gram(rows)).map_err(|_| {
+        let factor = reverse_cholesky(&gram(rows)).map_err(|_| {
             let must_be = "numbers whose squares can be added in double precision";
             InvalidParameter::new("queries", "of sizes too far apart", must_be)
         })?;

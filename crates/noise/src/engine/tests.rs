@@ -46,7 +46,7 @@ fn recursions() -> Vec<Recursion> {
         Recursion::AutoRegressive { taps: taps.clone() },
         Recursion::MovingAverage { taps },
         Recursion::Restarted { inner: Box::new(banded.clone()), period: 5 },
-        Recursion::Combination { rows: (0..STEPS).map(|t| vec![(t / 3, 0.1), (20 + t, 0.7)]).collect() },
+        Recursion::SeedCombination { rows: (0..STEPS).map(|t| vec![(t / 3, 0.1), (20 + t, 0.7)]).collect() },
         Recursion::Scaled { inner: Box::new(blt(2)), factors },
         banded,
         blt(1),
@@ -105,6 +105,6 @@ fn past_vectors_that_are_not_saved_are_zeros() {
         spared += check(Plain, recursion.clone()) + check(on_grid(), recursion);
     }
     let dense = (0..STEPS).map(|t| (0..=t).map(|seed| (seed, 1.0 / (1 + t - seed) as f64)).collect());
-    spared += check(on_grid(), Recursion::Combination { rows: dense.collect() });
+    spared += check(on_grid(), Recursion::SeedCombination { rows: dense.collect() });
     assert!(spared > 0);
 }

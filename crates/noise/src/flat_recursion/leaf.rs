@@ -173,7 +173,7 @@ impl Leaf {
                     rate: decay.iter().map(|lambda| 1.0 - lambda).collect(),
                 })
             }
-            Recursion::Combination { rows } => check_combination(rows, steps),
+            Recursion::SeedCombination { rows } => check_combination(rows, steps),
             Recursion::Circulant { root } => check_circulant(recursion, root, steps),
             Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
         }

@@ -32,7 +32,7 @@ fn combination() -> Recursion {
     let rows = (0..STEPS)
         .map(|t| (0..4).map(|level| ((t >> level) + level * 100, 1.0 / (1 + level) as f64)).rev().collect())
         .collect();
-    Recursion::Combination { rows }
+    Recursion::SeedCombination { rows }
 }
 
 /// Every variant, alone and nested.

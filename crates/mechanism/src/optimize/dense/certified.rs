@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use antinoise_linear::{Matrix, lower_factor, lower_inverse};
+use antinoise_linear::{Matrix, reverse_cholesky, lower_inverse};
 
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use crate::decoder::error_of_matrix;
 use crate::optimize::lbfgs::{self, minimize_until};
 use crate::optimize::solution::{Solution, Status};
@@ -35,7 +35,7 @@ pub(super) struct Evaluation<S> {
 }
 
 /// The best C so far and what it costs, squared, and the best lower bound.
-struct Best {
+struct Incumbent {
     encoder: Option<Matrix>,
     value: f64,
     bound: f64,
@@ -53,19 +53,19 @@ struct Schedule {
 /// the worst, relatively, and less of it makes the dual flatter.
 const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
 /// Iterations after which the primal is computed in any case.
-const LONGEST_WAIT: usize = 10;
+const MAX_WAIT: usize = 10;
 /// Variables above which L-BFGS keeps fewer pairs.
 const MANY_VARIABLES: usize = 500_000;
 
 impl Schedule {
-    fn new(settings: &Settings, objective: Objective) -> Self {
+    fn new(settings: &DenseSettings, objective: Objective) -> Self {
         let power = if objective == Objective::Rms { 1.0 } else { 2.0 };
         Self { gap: settings.gap, power, due_below: settings.gap, waited: 0 }
     }
 
     fn due(&mut self, steepness: f64) -> bool {
         self.waited += 1;
-        steepness <= self.due_below || self.waited > LONGEST_WAIT
+        steepness <= self.due_below || self.waited > MAX_WAIT
     }
 
     fn learn(&mut self, steepness: f64, gap: f64) {
@@ -82,15 +82,15 @@ pub(super) fn ascend<D: Dual>(
     mut dual: D,
     start: Vec<f64>,
     problem: &Problem,
-    settings: &Settings,
+    settings: &DenseSettings,
 ) -> Result<Solution<Matrix>> {
     let stages: &[f64] = if problem.objective == Objective::Max { &SOFTNESS } else { &[0.0] };
-    let mut best = Best { encoder: None, value: f64::INFINITY, bound: 0.0 };
+    let mut best = Incumbent { encoder: None, value: f64::INFINITY, bound: 0.0 };
     let (mut x, mut iterations, mut status) = (start, 0, Status::Stalled);
     for &softness in stages {
         dual.soften(softness);
         let most = settings.max_iterations - iterations;
-        let ended = best.ascend_stage(&dual, x, problem, &Settings { max_iterations: most, ..*settings })?;
+        let ended = best.ascend_stage(&dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
         (x, status) = (ended.value, ended.status);
         iterations += ended.iterations;
         if best.gap() <= settings.gap || iterations >= settings.max_iterations {
@@ -100,7 +100,7 @@ pub(super) fn ascend<D: Dual>(
     best.finished(status, iterations, settings)
 }
 
-impl Best {
+impl Incumbent {
     fn gap(&self) -> f64 {
         self.value / self.bound - 1.0
     }
@@ -110,7 +110,7 @@ impl Best {
         dual: &D,
         start: Vec<f64>,
         problem: &Problem,
-        settings: &Settings,
+        settings: &DenseSettings,
     ) -> Result<Solution<Vec<f64>>> {
         let state = RefCell::new(None::<(Vec<f64>, D::State)>);
         let bound = Cell::new(self.bound);
@@ -167,7 +167,7 @@ impl Best {
         }
     }
 
-    fn finished(self, status: Status, iterations: usize, settings: &Settings) -> Result<Solution<Matrix>> {
+    fn finished(self, status: Status, iterations: usize, settings: &DenseSettings) -> Result<Solution<Matrix>> {
         // A value below the bound is one rounding away from it.
         let gap = self.gap().max(0.0);
         let Some(encoder) = self.encoder else {
@@ -187,7 +187,7 @@ impl Best {
 
 /// C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
 pub(super) fn cost(gram: Matrix, problem: &Problem) -> Result<(Matrix, f64)> {
-    let encoder = lower_factor(&gram)?;
+    let encoder = reverse_cholesky(&gram)?;
     drop(gram);
     let error = error_of_matrix(&lower_inverse(&encoder), &problem.workload)?;
     let squared = match problem.objective {

@@ -11,16 +11,16 @@ use super::overlapping::{self, Overlapping};
 use super::primal::{self, Primal};
 use super::queries::{self, Queries};
 use super::separated::descend;
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use crate::optimize::solution::Solution;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Separation};
 
 /// The most steps: ten n x n matrices are then 20 GB.
-pub(crate) const MOST_STEPS: usize = 16_384;
+pub(crate) const MAX_STEPS: usize = 16_384;
 
 /// The most steps whose primal is descended where the dual leaves a gap.
-const MOST_PRIMAL_STEPS: usize = 1024;
+const MAX_PRIMAL_STEPS: usize = 1024;
 
 /// The lower-triangular C (n x n) of least loss and sensitivity 1, for every schema but min-sep.
 ///
@@ -31,9 +31,9 @@ const MOST_PRIMAL_STEPS: usize = 1024;
 ///
 /// # Errors
 /// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
-pub(crate) fn minimize(problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
+pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
     problem.check()?;
-    let n = between("steps", problem.steps, 1, MOST_STEPS, "the most that a dense strategy can have")?;
+    let n = between("steps", problem.steps, 1, MAX_STEPS, "the most that a dense strategy can have")?;
     let (groups, covered) = patterns(&problem.participation, n)?;
     let (a, scale) = checked_queries(problem)?;
     let disjoint = groups.iter().map(Vec::len).sum::<usize>() == n;
@@ -52,7 +52,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &Settings) -> Result<Solutio
         }
     }?;
     let found = match remains {
-        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.gap) && n <= MOST_PRIMAL_STEPS => {
+        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.gap) && n <= MAX_PRIMAL_STEPS => {
             let primal = Primal { a: &a, groups: &groups };
             let queries = Queries::new(a.clone(), problem.objective);
             let mut dual = Disjoint::new(queries, Blocks::new(groups.clone()), scale);
@@ -66,7 +66,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &Settings) -> Result<Solutio
 
 /// A over its largest entry, and that entry.
 fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
-    let (a, scale) = queries::written_out(&problem.workload, problem.steps)?;
+    let (a, scale) = queries::materialized(&problem.workload, problem.steps)?;
     if scale == 0.0 {
         return Err(InvalidParameter::new("workload", "0 everywhere", "a query that is not 0").into());
     }

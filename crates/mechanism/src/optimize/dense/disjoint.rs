@@ -23,7 +23,7 @@ use antinoise_linear::{Matrix, product};
 use super::blocks::{Blocks, divided, inverses};
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use super::spectrum::{FLOOR, Spectrum};
 use crate::optimize::solution::Solution;
 use crate::{Problem, Result};
@@ -108,7 +108,7 @@ fn scale(block: &mut Matrix, factor: f64) {
     (0..block.ncols()).for_each(|j| block.column_mut(j).iter_mut().for_each(|x| *x *= factor));
 }
 
-pub(super) fn minimize(dual: Disjoint, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(dual: Disjoint, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
     let start = dual.start()?;
     ascend(dual, start, problem, settings)
 }

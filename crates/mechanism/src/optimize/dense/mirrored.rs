@@ -12,7 +12,7 @@ use antinoise_linear::{Matrix, product, symmetric_eigen};
 use super::blocks::Blocks;
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::{soft_gradient, soft_weights};
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use crate::optimize::solution::Solution;
 use crate::{Problem, Result};
 
@@ -87,7 +87,7 @@ impl Dual for Mirrored {
     }
 }
 
-pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
     let n = problem.steps;
     ascend(dual, vec![1.0 / (n as f64).sqrt(); n], problem, settings)
 }

@@ -30,4 +30,4 @@ mod spectrum;
 mod tests;
 
 pub(crate) use design::{minimize, separated};
-pub(crate) use settings::Settings;
+pub(crate) use settings::DenseSettings;

@@ -8,13 +8,13 @@
 use antinoise_linear::Matrix;
 
 use super::certified::{Dual, Evaluation, ascend};
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use crate::optimize::solution::Solution;
 use crate::problem::Objective;
 use crate::{Problem, Result};
 
 /// Columns of A that are 0 get this much of the largest x.
-const LEAST: f64 = 1e-12;
+const MIN_SHARE: f64 = 1e-12;
 
 pub(super) struct OnePattern {
     a: Matrix,
@@ -58,14 +58,14 @@ impl Dual for OnePattern {
     }
 
     fn gram(&self, _: &[f64], roots: &Vec<f64>) -> Result<Matrix> {
-        let least = LEAST * roots.iter().copied().fold(0.0, f64::max);
+        let least = MIN_SHARE * roots.iter().copied().fold(0.0, f64::max);
         let total: f64 = roots.iter().map(|root| root.max(least)).sum();
         let n = roots.len();
         Ok(Matrix::from_fn(n, n, |i, j| if i == j { roots[i].max(least) / total } else { 0.0 }))
     }
 }
 
-pub(super) fn minimize(dual: OnePattern, problem: &Problem, settings: &Settings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(dual: OnePattern, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
     let rows = if problem.objective == Objective::Max { dual.a.nrows() } else { 0 };
     ascend(dual, vec![1.0; rows], problem, settings)
 }

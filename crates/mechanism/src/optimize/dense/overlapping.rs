@@ -13,11 +13,11 @@
 
 use std::cell::OnceCell;
 
-use antinoise_linear::{Matrix, lower_factor, lower_inverse, product};
+use antinoise_linear::{Matrix, reverse_cholesky, lower_inverse, product};
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use super::spectrum::{FLOOR, Spectrum};
 use crate::optimize::solution::Solution;
 use crate::{Problem, Result};
@@ -115,7 +115,7 @@ impl Dual for Overlapping {
         let (z, x) = x.split_at(self.queries.variables());
         let (y, zeta) = x.split_at(self.corners.len());
         let p = self.queries.weights(z);
-        let l = lower_factor(&self.multiplier_matrix(y, zeta))?;
+        let l = reverse_cholesky(&self.multiplier_matrix(y, zeta))?;
         let k = product(&product(&l, &*self.queries.gram(&p)), l.transpose());
         let floor = *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>());
         let spectrum = Spectrum::new(k, floor)?;
@@ -162,7 +162,7 @@ impl Dual for Overlapping {
 pub(super) fn minimize(
     dual: Overlapping,
     problem: &Problem,
-    settings: &Settings,
+    settings: &DenseSettings,
 ) -> Result<Solution<Matrix>> {
     let start = dual.start();
     ascend(dual, start, problem, settings)

@@ -5,11 +5,11 @@
 //! every point is feasible, and the worst row is a p-norm of all with a rising exponent. Each stage leaves multipliers behind,
 //! P from the p-norm and Lambda = the pattern blocks of X^-1 A^T P A X^-1, whose dual value is a bound. O(n^3) an evaluation.
 
-use antinoise_linear::{Matrix, inverse, lower_factor, product, symmetric_eigen};
+use antinoise_linear::{Matrix, inverse, reverse_cholesky, product, symmetric_eigen};
 
 use super::certified::{Dual, cost};
 use super::disjoint::Disjoint;
-use super::settings::Settings;
+use super::settings::DenseSettings;
 use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, Status, lbfgs};
 use crate::{Problem, Result};
@@ -17,7 +17,7 @@ use crate::{Problem, Result};
 /// Exponents of the norm of squared row norms that smooths their maximum, one solve after the other.
 const EXPONENTS: [f64; 8] = [8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 32_768.0, 131_072.0];
 /// Most iterations of one stage.
-const STAGE_ITERATIONS: usize = 300;
+const MAX_STAGE_ITERATIONS: usize = 300;
 /// Added to the diagonal of multipliers, relative to their mean: steps without weight make blocks singular.
 const RIDGE: f64 = 1e-13;
 
@@ -133,7 +133,7 @@ impl Primal<'_> {
             let mut block = product(columns.transpose(), &columns);
             (0..k).for_each(|i| block[(i, i)] += ridge + RIDGE * mean(group));
             // Any G with G G^T = block: the transpose of the lower factor C with C^T C = block.
-            let factor = lower_factor(&block)?;
+            let factor = reverse_cholesky(&block)?;
             x.extend((0..k).flat_map(|i| (0..k).map(|j| factor[(j, i)]).collect::<Vec<_>>()));
         }
         Ok(x)
@@ -187,7 +187,7 @@ pub(super) fn descend(
     found: Solution<Matrix>,
     start: &Matrix,
     problem: &Problem,
-    settings: &Settings,
+    settings: &DenseSettings,
 ) -> Result<Solution<Matrix>> {
     let squared = |c: &Matrix| cost(product(c.transpose(), c), problem).map(|(_, value)| value);
     let mut best = (squared(&found.value)?, found.value.clone());
@@ -198,7 +198,7 @@ pub(super) fn descend(
     dual.soften(0.0);
     for &exponent in exponents {
         let lbfgs = lbfgs::Settings {
-            max_iterations: STAGE_ITERATIONS,
+            max_iterations: MAX_STAGE_ITERATIONS,
             decrease_tolerance: 0.01 * settings.gap / (1.0 + exponent),
             ..Default::default()
         };

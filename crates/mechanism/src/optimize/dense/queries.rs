@@ -34,7 +34,7 @@ pub(super) fn soft_gradient(z: &[f64], d: &[f64], softness: f64) -> Vec<f64> {
 }
 
 /// A written out and divided by its largest magnitude, and that magnitude.
-pub(super) fn written_out(workload: &Workload, steps: usize) -> Result<(Matrix, f64)> {
+pub(super) fn materialized(workload: &Workload, steps: usize) -> Result<(Matrix, f64)> {
     let operator = Operator::new(workload, steps)?;
     let mut a = Matrix::zeros(operator.queries(steps), steps);
     let mut unit = vec![0.0; steps];

@@ -15,9 +15,9 @@ use crate::{Problem, Separation};
 
 /// Exponents of the norms that smooth the maxima over inner products and over rows, one solve after the other.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
-/// Most iterations of one stage, below and above `SMALL` steps.
-const ITERATIONS: (usize, usize) = (150, 60);
-const SMALL: usize = 128;
+/// Most iterations of one stage, below and above `SHORT_RUN` steps.
+const MAX_ITERATIONS: (usize, usize) = (150, 60);
+const SHORT_RUN: usize = 128;
 
 struct Separated<'a> {
     a: &'a Matrix,
@@ -159,7 +159,7 @@ pub(super) fn descend(a: &Matrix, start: &Matrix, problem: &Problem) -> Vec<Solu
     let n = problem.steps;
     let mut v = triangle(start);
     let mut found = Vec::with_capacity(EXPONENTS.len());
-    let max_iterations = if n <= SMALL { ITERATIONS.0 } else { ITERATIONS.1 };
+    let max_iterations = if n <= SHORT_RUN { MAX_ITERATIONS.0 } else { MAX_ITERATIONS.1 };
     let settings = lbfgs::Settings { max_iterations, decrease_tolerance: 1e-9, ..Default::default() };
     for exponent in EXPONENTS {
         let separation = problem.participation.separation(n);

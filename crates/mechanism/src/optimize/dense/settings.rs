@@ -4,15 +4,15 @@ use crate::Participation;
 use crate::problem::{Objective, Problem};
 
 /// Up to so many steps an iteration takes seconds.
-const FEW_STEPS: usize = 4096;
+const SHORT_RUN: usize = 4096;
 /// n^3 times iterations: 8192 steps take 45 seconds an iteration on two cores, and 49 iterations of this.
-const MOST_WORK: u64 = 27_000_000_000_000;
+const MAX_WORK: u64 = 27_000_000_000_000;
 /// Enough for a gap of a few percent.
-const FEWEST_ITERATIONS: u64 = 10;
+const MIN_ITERATIONS: u64 = 10;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct DenseSettings {
     /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-8 for RMS loss with a
     /// single participation (1e-7 over more than 4096 steps, where each digit takes minutes), else 1e-5.
     pub(crate) gap: f64,
@@ -20,16 +20,16 @@ pub(crate) struct Settings {
     pub(crate) max_iterations: usize,
 }
 
-impl Settings {
+impl DenseSettings {
     /// The defaults for a problem.
     pub(crate) fn of(problem: &Problem) -> Self {
         let easy = problem.objective == Objective::Rms && problem.participation == Participation::Single;
         let gap = match easy {
-            true if problem.steps <= FEW_STEPS => 1e-8,
+            true if problem.steps <= SHORT_RUN => 1e-8,
             true => 1e-7,
             false => 1e-5,
         };
         let cubed = (problem.steps as u64).saturating_pow(3).max(1);
-        Self { gap, max_iterations: (MOST_WORK / cubed).clamp(FEWEST_ITERATIONS, 300) as usize }
+        Self { gap, max_iterations: (MAX_WORK / cubed).clamp(MIN_ITERATIONS, 300) as usize }
     }
 }

@@ -4,13 +4,13 @@ use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;
 use super::certified::Dual;
-use super::design::{MOST_STEPS, minimize, patterns};
+use super::design::{MAX_STEPS, minimize, patterns};
 use super::disjoint::Disjoint;
 use super::mirrored::{Mirrored, is_mirrored};
 use super::one_pattern::OnePattern;
 use super::overlapping::Overlapping;
-use super::queries::{Queries, written_out};
-use super::settings::Settings;
+use super::queries::{Queries, materialized};
+use super::settings::DenseSettings;
 use super::*;
 use crate::optimize::lbfgs;
 use crate::problem::{Objective, Problem};
@@ -53,7 +53,7 @@ fn blocks(participation: &str, n: usize) -> Blocks {
 #[test]
 fn gradients_are_finite_differences() {
     let workload: Workload = "momentum:0.5,0.1".parse().unwrap();
-    let (a, scale) = written_out(&workload, 7).unwrap();
+    let (a, scale) = materialized(&workload, 7).unwrap();
     for schema in ["single", "cyclic:3,2", "cyclic:2,4"] {
         for objective in [Objective::Rms, Objective::Max] {
             let queries = Queries::new(a.clone(), objective);
@@ -86,9 +86,9 @@ fn no_bound_exceeds_the_optimum() {
         [("single", Objective::Rms), ("cyclic:4,2", Objective::Rms), ("cyclic:4,2", Objective::Max)]
     {
         let problem = problem(8, "prefix", schema, objective);
-        let found = minimize(&problem, &Settings::of(&problem)).unwrap();
+        let found = minimize(&problem, &DenseSettings::of(&problem)).unwrap();
         let (_, best) = certified::cost(gram(&found.value), &problem).unwrap();
-        let (a, scale) = written_out(&problem.workload, 8).unwrap();
+        let (a, scale) = materialized(&problem.workload, 8).unwrap();
         let queries = Queries::new(a, objective);
         let rows = queries.variables();
         let dual = Disjoint::new(queries, blocks(schema, 8), scale);
@@ -111,9 +111,9 @@ fn the_mirrored_dual_is_the_general_one() {
     let a = mirrored.workload.coefficients(12).unwrap().unwrap();
     let rows = (0..12).map(|i| (0..=i).map(|j| a[i - j]).collect()).collect();
     let general = Problem { workload: Workload::Matrix { rows }, ..mirrored.clone() };
-    assert!(is_mirrored(&written_out(&general.workload, 12).unwrap().0));
-    let settings = Settings::of(&mirrored);
-    let (a, scale) = written_out(&general.workload, 12).unwrap();
+    assert!(is_mirrored(&materialized(&general.workload, 12).unwrap().0));
+    let settings = DenseSettings::of(&mirrored);
+    let (a, scale) = materialized(&general.workload, 12).unwrap();
     let dual = Disjoint::new(Queries::new(a, Objective::Max), blocks("single", 12), scale);
     let general = disjoint::minimize(dual, &general, &settings).unwrap();
     let found = minimize(&mirrored, &settings).unwrap();
@@ -124,7 +124,7 @@ fn the_mirrored_dual_is_the_general_one() {
 #[test]
 fn the_optimum_has_orthogonal_patterns_and_sensitivity_one() {
     let problem = problem(12, "momentum:0.9", "cyclic:4,3", Objective::Rms);
-    let found = minimize(&problem, &Settings::of(&problem)).unwrap();
+    let found = minimize(&problem, &DenseSettings::of(&problem)).unwrap();
     assert!(found.gap.unwrap() <= 1e-5);
     let x = gram(&found.value);
     for phase in 0..4 {
@@ -140,7 +140,7 @@ fn the_optimum_has_orthogonal_patterns_and_sensitivity_one() {
 fn dense_cyclic_optimum_at_six_steps() {
     for (workload, want) in [("prefix", 6.46088), ("momentum:0.95", 16.13131)] {
         let problem = problem(6, workload, "cyclic:2,3", Objective::Rms);
-        let found = minimize(&problem, &Settings { gap: 1e-8, max_iterations: 1000 }).unwrap();
+        let found = minimize(&problem, &DenseSettings { gap: 1e-8, max_iterations: 1000 }).unwrap();
         assert!(found.gap.unwrap() <= 1e-8);
         let schema = &problem.participation;
         let sensitivity = of_encoder(&Encoder::Dense(found.value.clone()), schema).unwrap().value;
@@ -165,7 +165,7 @@ fn what_signs_cost_at_six_steps() {
     let together: Vec<_> = everywhere.iter().copied().filter(|(t, tau)| (tau - t) % 2 == 0).collect();
     let table = [("prefix", [6.46088, 6.46088, 6.46088]), ("momentum:0.95", [16.11442, 16.13131, 16.13391])];
     for (workload, errors) in table {
-        let (a, scale) = written_out(&workload.parse().unwrap(), 6).unwrap();
+        let (a, scale) = materialized(&workload.parse().unwrap(), 6).unwrap();
         let cases = [(&signed, Vec::new()), (&unsigned, together.clone()), (&unsigned, everywhere.clone())];
         for ((corners, pairs), want) in cases.into_iter().zip(errors) {
             let queries = Queries::new(a.clone(), Objective::Rms);
@@ -184,7 +184,7 @@ fn what_signs_cost_at_six_steps() {
 #[test]
 fn listed_patterns_that_are_cyclic_have_the_cyclic_optimum() {
     let cyclic = problem(6, "momentum:0.9", "cyclic:2,3", Objective::Rms);
-    let settings = Settings::of(&cyclic);
+    let settings = DenseSettings::of(&cyclic);
     let value = |c: &Matrix| certified::cost(gram(c), &cyclic).unwrap().1;
     let want = value(&minimize(&cyclic, &settings).unwrap().value);
     let listed = |patterns: Vec<Vec<usize>>| {
@@ -207,7 +207,7 @@ fn equal_pattern_sums_are_not_optimal_for_every_schema() {
         participation: Participation::Patterns { patterns: vec![vec![0, 1], vec![1, 2], vec![0, 2]] },
         objective: Objective::Rms,
     };
-    let found = minimize(&problem, &Settings::of(&problem)).unwrap();
+    let found = minimize(&problem, &DenseSettings::of(&problem)).unwrap();
     let x = gram(&found.value);
     assert!(
         certified::cost(x.clone(), &problem).unwrap().1 <= (300f64.sqrt() + 3f64.sqrt()).powi(2) * 1.0001
@@ -219,12 +219,12 @@ fn equal_pattern_sums_are_not_optimal_for_every_schema() {
 #[test]
 fn what_cannot_be_designed_is_refused() {
     let min_sep = problem(8, "prefix", "min-sep:2,2", Objective::Rms);
-    assert!(minimize(&min_sep, &Settings::of(&min_sep)).unwrap_err().is_bad_input());
+    assert!(minimize(&min_sep, &DenseSettings::of(&min_sep)).unwrap_err().is_bad_input());
     let mut zero = problem(2, "prefix", "single", Objective::Rms);
     zero.workload = Workload::Matrix { rows: vec![vec![0.0], vec![0.0, 0.0]] };
-    assert!(minimize(&zero, &Settings::of(&zero)).unwrap_err().is_bad_input());
-    let huge = problem(MOST_STEPS + 1, "prefix", "single", Objective::Rms);
-    assert!(minimize(&huge, &Settings::of(&huge)).unwrap_err().is_bad_input());
+    assert!(minimize(&zero, &DenseSettings::of(&zero)).unwrap_err().is_bad_input());
+    let huge = problem(MAX_STEPS + 1, "prefix", "single", Objective::Rms);
+    assert!(minimize(&huge, &DenseSettings::of(&huge)).unwrap_err().is_bad_input());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
             for objective in [Objective::Rms, Objective::Max] {
                 let problem =
                     Problem { workload: workload.clone(), ..problem(6, "prefix", schema, objective) };
-                if let Ok(found) = minimize(&problem, &Settings::of(&problem)) {
+                if let Ok(found) = minimize(&problem, &DenseSettings::of(&problem)) {
                     let finite = (0..6).all(|i| (0..=i).all(|j| found.value[(i, j)].is_finite()));
                     assert!(finite, "{workload} {schema} {objective}");
                     designed += 1;

@@ -3,24 +3,24 @@
 //! c = 1 / p may have any signs, so that the sensitivity is that of |c|, or of its least non-increasing majorant:
 //! |x| is smoothed to sqrt(x^2 + e^2) and max(x, y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, and e falls from stage to stage.
 
-use super::error::Error;
+use super::squared_error::SquaredError;
 use super::sums::Sums;
 use crate::Participation;
 use crate::numeric::vector::dot;
-use crate::quotient::Quotient;
+use crate::series_division::Quotient;
 use crate::toeplitz::{correlate, divide, divide_transposed};
 
 /// The loss of C^-1 with first column (1, v_1, v_2, ...).
 pub(super) struct InverseLoss<'a> {
     pub(super) steps: usize,
-    pub(super) error: &'a Error,
+    pub(super) error: &'a SquaredError,
     pub(super) sums: &'a Sums,
-    pub(super) magnitudes: Magnitudes,
+    pub(super) magnitudes: SmoothMagnitudes,
 }
 
 /// The smooth replacement of |c| in the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Magnitudes {
+pub(super) enum SmoothMagnitudes {
     /// c itself: its sign does not matter.
     Signless,
     /// |c|, smoothed by so much.
@@ -32,7 +32,7 @@ pub(super) enum Magnitudes {
 /// How much is smoothed, one solve after the other, in units of c_0.
 const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
 
-impl Magnitudes {
+impl SmoothMagnitudes {
     /// One a solve.
     pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
@@ -78,14 +78,14 @@ impl Magnitudes {
 }
 
 /// Terms of c that are made and added up at a time.
-const PORTION: usize = 1024;
+const CHUNK: usize = 1024;
 
 impl InverseLoss<'_> {
     /// ln(sens^2 ||B||^2) and its gradient in v.
     pub(super) fn value_and_gradient(&self, v: &[f64]) -> (f64, Vec<f64>) {
         let p: Vec<f64> = std::iter::once(1.0).chain(v.iter().copied()).collect();
         let (sensitivity, through_c) = match self.magnitudes {
-            Magnitudes::Signless if self.sums.is_norm() => norm_squared(&p, self.steps),
+            SmoothMagnitudes::Signless if self.sums.is_norm() => norm_squared(&p, self.steps),
             _ => self.sensitivity(&p),
         };
         if !sensitivity.is_finite() {
@@ -115,13 +115,13 @@ impl InverseLoss<'_> {
 /// the memory is that of a portion.
 fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
     let (mut c, mut h) = (Quotient::new(p), Quotient::new(p));
-    let (mut terms, mut later) = (vec![0.0; PORTION], vec![0.0; p.len() - 1 + PORTION]);
+    let (mut terms, mut later) = (vec![0.0; CHUNK], vec![0.0; p.len() - 1 + CHUNK]);
     let (mut sum, mut gradient) = (0.0, vec![0.0; p.len()]);
-    for first in (0..steps).step_by(PORTION) {
-        let count = PORTION.min(steps - first);
+    for first in (0..steps).step_by(CHUNK) {
+        let count = CHUNK.min(steps - first);
         let terms = &mut terms[..count];
         c.fill(if first == 0 { &[1.0] } else { &[] }, terms);
-        later.copy_within(PORTION.., 0);
+        later.copy_within(CHUNK.., 0);
         h.fill(terms, &mut later[p.len() - 1..][..count]);
         sum += dot(terms, terms);
         for (j, slope) in gradient.iter_mut().enumerate() {
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn the_norm_in_portions_is_that_of_all_terms() {
-        let steps = 2 * PORTION + 77;
+        let steps = 2 * CHUNK + 77;
         let single = Participation::Single;
         let sums = Sums::new(steps, &single).unwrap();
         let error =
-            Error::of_banded_inverse(steps, 5, &crate::Workload::Prefix, Objective::Rms, 8.0).unwrap();
-        let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes: Magnitudes::Signless };
+            SquaredError::of_banded_inverse(steps, 5, &crate::Workload::Prefix, Objective::Rms, 8.0).unwrap();
+        let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes: SmoothMagnitudes::Signless };
         let p = [1.0, -0.5, -0.125, -0.0625, -0.3];
         let (whole, portions) = (loss.sensitivity(&p), norm_squared(&p, steps));
         assert!((portions.0 / whole.0 - 1.0).abs() < 1e-12);
@@ -159,13 +159,13 @@ mod tests {
         let steps = 17;
         for workload in ["prefix", "momentum:0.7,0.1", "cooldown:9,0.2"] {
             for (schema, magnitudes) in [
-                ("single", Magnitudes::Signless),
-                ("cyclic:4,3", Magnitudes::Absolute(0.1)),
-                ("min-sep:3,4", Magnitudes::Majorant(0.1)),
+                ("single", SmoothMagnitudes::Signless),
+                ("cyclic:4,3", SmoothMagnitudes::Absolute(0.1)),
+                ("min-sep:3,4", SmoothMagnitudes::Majorant(0.1)),
             ] {
                 let sums = Sums::new(steps, &schema.parse().unwrap()).unwrap();
                 let error =
-                    Error::new(steps, steps, &workload.parse().unwrap(), Objective::Max, 8.0).unwrap();
+                    SquaredError::new(steps, steps, &workload.parse().unwrap(), Objective::Max, 8.0).unwrap();
                 let loss = InverseLoss { steps, error: &error, sums: &sums, magnitudes };
                 let v = [-0.5, 0.1, -0.2, 0.15];
                 let (_, gradient) = loss.value_and_gradient(&v);

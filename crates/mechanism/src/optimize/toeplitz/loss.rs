@@ -1,6 +1,6 @@
 //! The loss of Toeplitz coefficients, as the objective of solvers.
 
-use super::error::Error;
+use super::squared_error::SquaredError;
 use super::shape::Shape;
 use super::sums::Sums;
 use crate::optimize::softmax::ROW_EXPONENTS;
@@ -10,7 +10,7 @@ use crate::{Participation, Problem, Result, Workload};
 /// ln(sens^2 ||B||^2) of non-negative, non-increasing Toeplitz coefficients: what BLTs are.
 pub(crate) struct ToeplitzLoss {
     sums: Sums,
-    error: Error,
+    error: SquaredError,
 }
 
 impl ToeplitzLoss {
@@ -23,7 +23,7 @@ impl ToeplitzLoss {
         exponent: f64,
     ) -> Result<Self> {
         let sums = Sums::new(steps, participation)?;
-        Ok(Self { sums, error: Error::new(steps, bands, workload, objective, exponent)? })
+        Ok(Self { sums, error: SquaredError::new(steps, bands, workload, objective, exponent)? })
     }
 
     /// The value and its gradient in every coefficient of `c`.
@@ -41,7 +41,7 @@ impl ToeplitzLoss {
 }
 
 /// One error an exponent; one alone where no row is smoothed.
-pub(super) fn errors(problem: &Problem, of: impl Fn(f64) -> Result<Error>) -> Result<Vec<Error>> {
+pub(super) fn errors(problem: &Problem, of: impl Fn(f64) -> Result<SquaredError>) -> Result<Vec<SquaredError>> {
     let plain = problem.objective == Objective::Rms || problem.workload.is_toeplitz();
     let exponents = if plain { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
     exponents.iter().map(|&exponent| of(exponent)).collect()
@@ -52,7 +52,7 @@ pub(super) fn in_variables(
     shape: Shape,
     v: &[f64],
     sensitivity: impl Fn(&[f64]) -> (f64, Vec<f64>),
-    error: &Error,
+    error: &SquaredError,
 ) -> (f64, Vec<f64>) {
     let (c, m) = shape.coefficients(v);
     let ((sensitivity, dm), (error, dc)) = (sensitivity(&m), error.of_column(&c));

@@ -1,6 +1,6 @@
 //! Minimise sens(C, Pi) ||A C^-1|| over Toeplitz C with few coefficients, or with few coefficients of C^-1.
 //!
-//! The objective is ln sens^2 + ln ||B||^2: `error` has ||B||^2 and its derivatives for any lower-triangular A, `sums` the
+//! The objective is ln sens^2 + ln ||B||^2: `squared_error` has ||B||^2 and its derivatives for any lower-triangular A, `sums` the
 //! sensitivity as a function of magnitudes m >= |c|, `shape` the variables in which c and m are free. With more bands than
 //! the separation of several participations, c is first kept non-negative (cyclic) or decreasing (min-sep), where the
 //! sensitivity is exact, and then unconstrained, where it is an upper bound. `inverse` solves for C^-1.
@@ -14,7 +14,7 @@
 //! Monograph, Section 4.3; BandMF, Algorithm 5 and Appendix D.2.
 
 mod averaged;
-mod error;
+mod squared_error;
 mod inverse;
 mod loss;
 mod search;

@@ -1,45 +1,45 @@
 //! One search for C and for C^-1: shape after shape, with more and more bands.
 
-use super::error::Error;
-use super::inverse::{InverseLoss, Magnitudes};
+use super::squared_error::SquaredError;
+use super::inverse::{InverseLoss, SmoothMagnitudes};
 use super::loss::{errors, in_variables};
 use super::shape::Shape;
 use super::sums::Sums;
 use crate::optimize::best::Best;
-use crate::optimize::lbfgs::{self, Settings};
+use crate::optimize::lbfgs;
 use crate::optimize::solution::{Solution, Status};
 use crate::sensitivity;
 use crate::toeplitz::divide;
 use crate::{Problem, Result};
 
-/// Solutions with each smaller number of bands are made first up to so many bands, over more and over at most `FEW_STEPS`
+/// Solutions with each smaller number of bands are made first up to so many bands, over more and over at most `SHORT_RUN`
 /// steps; beyond with each power of 2.
 const STEPWISE_BANDS: (usize, usize) = (32, 64);
-const FEW_STEPS: usize = 256;
+const SHORT_RUN: usize = 256;
 /// More bands than this are multiplied and divided by transforms.
-const FEW_BANDS: usize = 96;
+const MAX_DIRECT_BANDS: usize = 96;
 /// Terms an evaluation up to which the iterations are not limited further, and terms in all iterations above: one evaluation of
 /// a million takes seconds.
-const TRANSFORMED: usize = 1 << 17;
+const UNLIMITED_TERMS: usize = 1 << 17;
 /// Terms above which nothing is solved: the best start is taken.
-const MOST_TERMS: usize = 4_000_000;
-const MOST_TRANSFORMED: usize = 24_000_000;
+const MAX_TERMS: usize = 4_000_000;
+const MAX_TERMS_OF_SOLVE: usize = 24_000_000;
 /// Relative decreases that the rounding of a recursion hides over more than so many steps.
-const MANY_STEPS: usize = 1 << 17;
-const ROUNDED: f64 = 1e-12;
+const ROUNDED_STEPS: usize = 1 << 17;
+const ROUNDED_DECREASE: f64 = 1e-12;
 /// n x bands up to which a solver sets out from the class's own start too, not only from the best known.
-const SMALL: usize = 1 << 14;
+const MAX_SIZE_OF_SECOND_START: usize = 1 << 14;
 
 /// One problem, its loss as it is reported, and the forms of it that solvers see.
 struct Search<'a> {
     problem: &'a Problem,
     sums: Sums,
     /// One an exponent; one alone where none is needed.
-    errors: Vec<Error>,
+    errors: Vec<SquaredError>,
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a Problem, of: impl Fn(f64) -> Result<Error>) -> Result<Self> {
+    fn new(problem: &'a Problem, of: impl Fn(f64) -> Result<SquaredError>) -> Result<Self> {
         let sums = Sums::new(problem.steps, &problem.participation)?;
         Ok(Self { problem, sums, errors: errors(problem, of)? })
     }
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         self.cost_with(&divide(&[1.0], p, self.problem.steps), |error| error.exact_of_inverse(p))
     }
 
-    fn cost_with(&self, c: &[f64], error: impl Fn(&Error) -> f64) -> f64 {
+    fn cost_with(&self, c: &[f64], error: impl Fn(&SquaredError) -> f64) -> f64 {
         let Ok(sensitivity) = sensitivity::of_toeplitz(c, self.problem.steps, &self.problem.participation)
         else {
             return f64::INFINITY;
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
     /// The coefficients that solvers make of `start`, shape after shape.
     fn solve(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut c = start.to_vec();
-        if c.len() > FEW_BANDS && self.errors[0].terms() > MOST_TERMS {
+        if c.len() > MAX_DIRECT_BANDS && self.errors[0].terms() > MAX_TERMS {
             let status = Status::IterationLimit;
             let unsolved = Solution { value: c, status, gap: None, iterations: 0, improved: false };
             best.offer(unsolved, best.cost());
@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
         for &shape in Shape::stages(c.len(), &self.sums, &self.problem.participation) {
             for (stage, error) in self.errors.iter().enumerate() {
                 let f = |v: &[f64]| in_variables(shape, v, |m| self.sums.squared(m), error);
-                let work = if c.len() > FEW_BANDS { error.terms() } else { 0 };
+                let work = if c.len() > MAX_DIRECT_BANDS { error.terms() } else { 0 };
                 let settings = self.settings(stage + 1 == self.errors.len(), work);
                 let found = lbfgs::minimize(f, shape.variables(&c), &settings);
                 let found = found.map(|v| unit(&shape.coefficients(&v).0));
@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
     /// The first columns of C^-1 that solvers make of `start`, with less and less smoothing of both kinds.
     fn solve_inverse(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut p = start.to_vec();
-        let magnitudes = Magnitudes::stages(&self.sums, &self.problem.participation);
+        let magnitudes = SmoothMagnitudes::stages(&self.sums, &self.problem.participation);
         let stages = magnitudes.len().max(self.errors.len());
         for stage in 0..stages {
             let magnitudes = magnitudes[stage.min(magnitudes.len() - 1)];
@@ -99,8 +99,8 @@ impl<'a> Search<'a> {
             let loss = InverseLoss { steps: self.problem.steps, error, sums: &self.sums, magnitudes };
             let f = |v: &[f64]| loss.value_and_gradient(v);
             let mut settings = self.settings(stage + 1 == stages, 0);
-            if self.problem.steps > MANY_STEPS {
-                settings.decrease_tolerance = settings.decrease_tolerance.max(ROUNDED);
+            if self.problem.steps > ROUNDED_STEPS {
+                settings.decrease_tolerance = settings.decrease_tolerance.max(ROUNDED_DECREASE);
             }
             let found = lbfgs::minimize(f, p[1..].to_vec(), &settings);
             let found = found.map(|v| [&[1.0], &v[..]].concat());
@@ -112,12 +112,12 @@ impl<'a> Search<'a> {
 
     /// Stages before the last need not settle every digit; `work` terms of transforms an evaluation leave time for fewer
     /// iterations.
-    fn settings(&self, last: bool, work: usize) -> Settings {
-        let default = Settings::default();
+    fn settings(&self, last: bool, work: usize) -> lbfgs::Settings {
+        let default = lbfgs::Settings::default();
         let max_iterations =
-            if work <= TRANSFORMED { default.max_iterations } else { MOST_TRANSFORMED / work };
+            if work <= UNLIMITED_TERMS { default.max_iterations } else { MAX_TERMS_OF_SOLVE / work };
         let decrease_tolerance = if last { default.decrease_tolerance } else { 1e-9 };
-        Settings { max_iterations, decrease_tolerance, ..default }
+        lbfgs::Settings { max_iterations, decrease_tolerance, ..default }
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn minimize_banded(
     problem: &Problem,
 ) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, objective, .. } = problem;
-    let error = |exponent| Error::new(*steps, start.len(), workload, *objective, exponent);
+    let error = |exponent| SquaredError::new(*steps, start.len(), workload, *objective, exponent);
     let search = Search::new(problem, error)?;
     let sizes = search.sizes(start.len(), start.len());
     Ok(search.run(start, others, &sizes, |c| search.cost(c), |start, best| search.solve(start, best)))
@@ -157,7 +157,7 @@ pub(crate) fn minimize_banded_inverse(
     problem: &Problem,
 ) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, objective, .. } = problem;
-    let error = |exponent| Error::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
+    let error = |exponent| SquaredError::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
     let search = Search::new(problem, error)?;
     let solve = |start: &[f64], best: &mut Best<Vec<f64>>| search.solve_inverse(start, best);
     let (sizes, others) = match known {
@@ -196,7 +196,7 @@ impl Search<'_> {
                 here.consider(other, cost);
             }
             solve(&here.value().clone(), &mut here);
-            if size * self.problem.steps <= SMALL {
+            if size * self.problem.steps <= MAX_SIZE_OF_SECOND_START {
                 solve(&truncated, &mut here);
             }
             if size < bands {
@@ -215,7 +215,7 @@ impl Search<'_> {
         if self.sums.orthogonal(length) {
             return vec![bands];
         }
-        let stepwise = if self.problem.steps <= FEW_STEPS { STEPWISE_BANDS.1 } else { STEPWISE_BANDS.0 };
+        let stepwise = if self.problem.steps <= SHORT_RUN { STEPWISE_BANDS.1 } else { STEPWISE_BANDS.0 };
         let mut sizes: Vec<usize> = if bands <= stepwise {
             (1..=bands).collect()
         } else {

@@ -23,9 +23,9 @@ pub(super) enum Shape {
 }
 
 /// The least square that a start has: at 0 the derivative in the root vanishes.
-const LEAST: f64 = 1e-5;
+const MIN_SQUARE: f64 = 1e-5;
 /// The largest sine that a start has, for the same reason.
-const MOST_SINE: f64 = 0.999;
+const MAX_SINE: f64 = 0.999;
 
 impl Shape {
     /// The shapes to go through, each from where the one before ended.
@@ -39,7 +39,7 @@ impl Shape {
 
     /// The variables nearest to coefficients c with c_0 = 1.
     pub(super) fn variables(self, c: &[f64]) -> Vec<f64> {
-        let root = |x: f64| x.max(LEAST / c.len() as f64).sqrt();
+        let root = |x: f64| x.max(MIN_SQUARE / c.len() as f64).sqrt();
         match self {
             Self::Free => c[1..].to_vec(),
             Self::NonNegative => c[1..].iter().map(|&c| root(c)).collect(),
@@ -51,7 +51,7 @@ impl Shape {
                 let m = non_increasing_majorant(c);
                 let sines = c.iter().zip(&m).map(|(c, m)| {
                     let sine = if *m > 0.0 { c / m } else { 0.0 };
-                    sine.clamp(-MOST_SINE, MOST_SINE).asin()
+                    sine.clamp(-MAX_SINE, MAX_SINE).asin()
                 });
                 differences(&m).iter().map(|&d| root(d)).chain(sines).collect()
             }

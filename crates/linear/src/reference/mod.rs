@@ -8,6 +8,6 @@ mod product;
 mod vector;
 
 pub(crate) use eigen::{symmetric_eigen, symmetric_eigenvalues};
-pub(crate) use factor::{lower_factor, lower_inverse};
+pub(crate) use factor::{reverse_cholesky, lower_inverse};
 pub(crate) use inverse::inverse;
 pub(crate) use product::product;

@@ -14,11 +14,11 @@ use crate::error::{Error, Result};
 use crate::matrix::{Matrix, View};
 
 /// Up to so many rows a matrix is done sooner by one thread than others are woken.
-const FEW_ROWS: usize = 96;
+const SEQUENTIAL_ROWS: usize = 96;
 
 /// The threads for matrices of so many rows.
 fn threads(rows: usize) -> Par {
-    if rows <= FEW_ROWS { Par::Seq } else { faer::get_global_parallelism() }
+    if rows <= SEQUENTIAL_ROWS { Par::Seq } else { faer::get_global_parallelism() }
 }
 
 fn read(matrix: &Matrix) -> MatRef<'_, f64> {
@@ -34,7 +34,7 @@ fn view(of: View<'_>) -> MatRef<'_, f64> {
     if of.transposed { read(of.matrix).transpose() } else { read(of.matrix) }
 }
 
-pub(crate) fn lower_factor(x: &Matrix) -> Result<Matrix> {
+pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     let (n, threads) = (x.nrows(), threads(x.nrows()));
     let mut l = Matrix::from_fn(n, n, |i, j| x[(n - 1 - i, n - 1 - j)]);
     let scratch = cholesky_in_place_scratch::<f64>(n, threads, Default::default());

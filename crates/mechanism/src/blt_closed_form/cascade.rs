@@ -117,8 +117,8 @@ fn section(pair: &[f64], state: &mut (f64, f64), signal: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::closed_form::coefficients;
-    use crate::closed_form::interlaced::residues;
+    use crate::blt_closed_form::coefficients;
+    use crate::blt_closed_form::interlaced::residues;
     use crate::testing::{Tolerance, assert_gradient};
     use crate::toeplitz::divide;
 

@@ -14,13 +14,13 @@ use crate::{Participation, Result, Strategy};
 /// otherwise of all of it with later gradients zero.
 ///
 /// ```
-/// use antinoise_mechanism::running::{Precision, sensitivities_upper};
+/// use antinoise_mechanism::rounded::{Precision, prefix_sensitivities_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
 /// use antinoise_mechanism::{Participation, Problem};
 /// let participation = Participation::Cyclic { min_sep: 16, max_participations: 3 };
 /// let problem = Problem::prefix(48).with_participation(participation.clone());
 /// let strategy = "banded-toeplitz:16".parse::<StrategySpec>()?.design(&problem)?.value;
-/// let found = sensitivities_upper(&*strategy, &participation, Precision::Double, &[16, 32, 48])?;
+/// let found = prefix_sensitivities_upper(&*strategy, &participation, Precision::Double, &[16, 32, 48])?;
 /// let once = strategy.sensitivity(&Participation::Single)?.value;
 /// // Bands no wider than the separation: what is squared adds up over participations.
 /// assert!((found[1] / found[0] - 2f64.sqrt()).abs() < 1e-9 && (found[2] / once - 3f64.sqrt()).abs() < 1e-9);
@@ -29,7 +29,7 @@ use crate::{Participation, Result, Strategy};
 ///
 /// # Errors
 /// When a t is 0 or above n, the schema is not valid, n is too large to write out, or rounding changes C so much that no bound is found.
-pub fn sensitivities_upper(
+pub fn prefix_sensitivities_upper(
     strategy: &dyn Strategy,
     participation: &Participation,
     precision: Precision,

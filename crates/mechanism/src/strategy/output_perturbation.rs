@@ -10,7 +10,7 @@ use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::optimize::Solution;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
 
@@ -36,7 +36,7 @@ impl Strategy for OutputPerturbation {
     }
 
     fn check(&self) -> Result<()> {
-        can_write_out(self.steps)?;
+        check_materializable(self.steps)?;
         self.workload.check_steps(self.steps)?;
         if matches!(self.workload, Workload::Queries { .. }) {
             let must_be = "lower triangular, where it is the strategy itself";
@@ -76,7 +76,7 @@ impl Strategy for OutputPerturbation {
             return Recursion::Scaled { inner: Box::new(difference), factors }.checked();
         }
         if let Workload::Schedule { rates, momentum } = &self.workload {
-            return Ok(Recursion::Combination { rows: unscheduled(rates, *momentum) });
+            return Ok(Recursion::SeedCombination { rows: unscheduled(rates, *momentum) });
         }
         if let Workload::Matrix { rows } = &self.workload {
             // Row t of C from its diagonal back: C is banded with n bands.
@@ -105,7 +105,7 @@ impl Strategy for OutputPerturbation {
 /// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j), written out.
 fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     let n = rates.len();
-    can_write_out(n.saturating_mul(n))?;
+    check_materializable(n.saturating_mul(n))?;
     let mut c = Matrix::zeros(n, n);
     for j in 0..n {
         let (mut sum, mut power) = (0.0, 1.0);

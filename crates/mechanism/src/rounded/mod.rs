@@ -8,12 +8,12 @@
 //! sens(C_run) <= sens(C) / (1 - ||C D||).
 
 mod bound;
-mod by_step;
-mod past;
-mod perturbed;
+mod prefixes;
+mod history;
+mod perturbation;
 mod precision;
 
 pub use bound::{encoder_upper, sensitivity_upper};
-pub use by_step::sensitivities_upper;
-pub use past::past_error_upper;
+pub use prefixes::prefix_sensitivities_upper;
+pub use history::accumulation_error_upper;
 pub use precision::{OUTPUT_ROUNDING, Precision};

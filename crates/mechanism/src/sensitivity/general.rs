@@ -3,10 +3,10 @@
 use antinoise_input::{larger, largest};
 use antinoise_linear::Matrix;
 
-use super::figure::Sensitivity;
-use super::patterns::{TWO_AT_MOST, listed, of_blocks};
+use super::value::Sensitivity;
+use super::patterns::{TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
 
 /// sens(C, Pi) of any C.
@@ -33,7 +33,7 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
         let squared = largest(encoder.gram_lag(0));
         return Sensitivity::exact(squared.sqrt(), "largest column norm, single participation");
     }
-    can_write_out(n.saturating_mul(k))?;
+    check_materializable(n.saturating_mul(k))?;
     match participation {
         Participation::MinSep { .. } => min_sep(encoder, b, k),
         _ => cyclic(encoder, b, k),
@@ -56,7 +56,7 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
     if k == 2 && !orthogonal {
-        return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_AT_MOST);
+        return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_PARTICIPATIONS);
     }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
     let diagonal = encoder.gram_lag(0);

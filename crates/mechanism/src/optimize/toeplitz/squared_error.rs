@@ -10,10 +10,10 @@ use crate::optimize::softmax::soft_maximum;
 use crate::problem::Objective;
 use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, invert, multiply};
 use crate::workload::Operator;
-use crate::{Result, Workload, stationary};
+use crate::{Result, Workload, steady_state};
 
 /// ||B||_F^2 or ||B||_row^2 as a function of C's first column.
-pub(crate) enum Error {
+pub(crate) enum SquaredError {
     /// Toeplitz A.
     Series {
         /// First column of A, up to the horizon.
@@ -36,7 +36,7 @@ pub(crate) enum Error {
     },
 }
 
-impl Error {
+impl SquaredError {
     /// For `bands` coefficients of C; an `exponent` above 1 smooths the maximum over rows where A is not Toeplitz.
     pub(crate) fn new(
         steps: usize,
@@ -45,10 +45,10 @@ impl Error {
         objective: Objective,
         exponent: f64,
     ) -> Result<Self> {
-        let horizon = stationary::horizon(steps, bands, workload);
+        let horizon = steady_state::horizon(steps, bands, workload);
         Ok(match workload.coefficients(horizon)? {
             Some(a) => {
-                let (weights, rest) = stationary::weights(steps, horizon, objective);
+                let (weights, rest) = steady_state::weights(steps, horizon, objective);
                 Self::Series { workload: a, operator: Operator::new(workload, horizon)?, weights, rest }
             }
             None => {
@@ -69,7 +69,7 @@ impl Error {
         if *workload != Workload::Prefix {
             return Self::new(steps, steps, workload, objective, exponent);
         }
-        let (weights, rest) = stationary::weights(steps, bands, objective);
+        let (weights, rest) = steady_state::weights(steps, bands, objective);
         let operator = Operator::new(workload, bands)?;
         Ok(Self::Series { workload: vec![1.0; bands], operator, weights, rest })
     }
@@ -155,7 +155,7 @@ impl Error {
         }
     }
 
-    /// As [`Error::exact`], of C^-1 with first column `p`.
+    /// As [`SquaredError::exact`], of C^-1 with first column `p`.
     pub(crate) fn exact_of_inverse(&self, p: &[f64]) -> f64 {
         match self {
             Self::Columns { operator, steps, exponent } if *exponent > 1.0 => {

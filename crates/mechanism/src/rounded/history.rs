@@ -12,32 +12,32 @@
 
 use antinoise_input::largest;
 
-use super::precision::ROUNDOFF;
+use super::precision::UNIT_ROUNDOFF;
 use crate::{Recursion, RowNorms};
 
 /// Roundings of a number besides those of sums: its weight, its product, its grid point, the seed fed back.
-const EACH: f64 = 16.0;
+const ROUNDINGS_PER_TERM: f64 = 16.0;
 
 /// A bound on the root mean square, over steps, of the shift of a step's mean, in units of seed noise, when seeds
-/// have root mean square 1. `recursion` has the form of [`Recursion::one_seed_a_step`], `norms` are its own, and each
+/// have root mean square 1. `recursion` has the form of [`Recursion::with_one_seed_per_step`], `norms` are its own, and each
 /// column of C has at most the norm `column_norm`.
 ///
 /// ```
-/// use antinoise_mechanism::{Recursion, RowNorms, running::past_error_upper};
+/// use antinoise_mechanism::{Recursion, RowNorms, rounded::accumulation_error_upper};
 /// let recursion = Recursion::AutoRegressive { taps: vec![1.0, 0.5] };
-/// let found = past_error_upper(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
+/// let found = accumulation_error_upper(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
 /// assert!((1e-15..1e-14).contains(&found), "{found:e}");
 /// ```
-pub fn past_error_upper(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
+pub fn accumulation_error_upper(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
     match recursion {
         Recursion::Scaled { inner, factors } => {
             let most = largest(factors[..steps].iter().map(|factor| factor.abs()));
-            past_error_upper(inner, steps, norms, column_norm * most)
+            accumulation_error_upper(inner, steps, norms, column_norm * most)
         }
         Recursion::Restarted { inner, period } => {
-            past_error_upper(inner, steps.min(*period), norms, column_norm)
+            accumulation_error_upper(inner, steps.min(*period), norms, column_norm)
         }
-        leaf => ROUNDOFF * of_leaf(leaf, steps, norms.inner.1, column_norm),
+        leaf => UNIT_ROUNDOFF * of_leaf(leaf, steps, norms.inner.1, column_norm),
     }
 }
 
@@ -52,7 +52,7 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             row * largest(rows[..steps * bands].chunks_exact(*bands).map(roundings))
         }
         Recursion::MovingAverage { taps } => encoder * roundings(taps.iter().take(steps)),
-        Recursion::Combination { rows } => {
+        Recursion::SeedCombination { rows } => {
             let of_row = |row: &Vec<(usize, f64)>| roundings(row.iter().rev().map(|(_, weight)| weight));
             encoder * largest(rows[..steps].iter().map(of_row))
         }
@@ -60,10 +60,10 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             let of_buffer = |((norm, alpha), lambda): ((f64, &f64), &f64)| {
                 // A buffer's errors last as long as what it holds.
                 let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
-                alpha.abs() * (4.0 * lasts * (norm + row) + (scale.len() as f64 + EACH) * norm)
+                alpha.abs() * (4.0 * lasts * (norm + row) + (scale.len() as f64 + ROUNDINGS_PER_TERM) * norm)
             };
             let norms = buffer_norms(scale, decay, steps);
-            EACH * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
+            ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
         // It has no seed of its own a step, and so no bound.
         Recursion::Circulant { .. } => f64::INFINITY,
@@ -73,7 +73,7 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
 
 /// The sum of weights, by lag, each times the roundings of its term: the oldest is added first.
 fn roundings<'a>(weights: impl IntoIterator<Item = &'a f64>) -> f64 {
-    weights.into_iter().enumerate().map(|(lag, weight)| (lag as f64 + EACH) * weight.abs()).sum()
+    weights.into_iter().enumerate().map(|(lag, weight)| (lag as f64 + ROUNDINGS_PER_TERM) * weight.abs()).sum()
 }
 
 /// The standard deviation of each of a BLT's buffers in the last of `steps` steps, when it is largest.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::Matrix;
 
-use super::precision::{Precision, TWO_ROUNDOFFS};
+use super::precision::{Precision, ULP};
 use crate::fourier::Convolution;
 use crate::one_seed::is_factored;
-use crate::size::MOST_STORED_DENSE;
-use crate::tree::smooth::SmoothTree;
+use crate::limits::MAX_STORED_DENSE;
+use crate::tree::smooth::SmoothLabels;
 use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
@@ -26,7 +26,7 @@ pub(super) fn lost_to_rounding(
     precision: Precision,
 ) -> Result<f64> {
     // All runs are alike, and one that is cut short has fewer rows.
-    if let (Encoder::Stamped { block, period, .. }, Recursion::Restarted { inner, .. }) = (encoder, recursion)
+    if let (Encoder::BlockDiagonal { block, period, .. }, Recursion::Restarted { inner, .. }) = (encoder, recursion)
     {
         return lost_to_rounding(block, inner, *period, precision);
     }
@@ -34,7 +34,7 @@ pub(super) fn lost_to_rounding(
         return lost_to_transforms(root, steps, precision);
     }
     let noise = rows_of(recursion, steps);
-    let sums = Magnitudes::of(encoder);
+    let sums = EncoderMagnitudes::of(encoder);
     // Trees are sums of a few numbers, with weights of products of as many as they are high. Inverses and factors add up as many products as there are rows and seeds; the
     // error of a factor of C^T C counts once from either side.
     let of_noise = sums.bound(&noise).max(1.0);
@@ -45,7 +45,7 @@ pub(super) fn lost_to_rounding(
         _ if sums.is_tree() => 16.0,
         _ => (2 * steps + recursion.seeds(steps) + 16) as f64,
     };
-    let computed = operations * TWO_ROUNDOFFS * if sums.is_tree() { of_noise } else { of_noise * of_noise };
+    let computed = operations * ULP * if sums.is_tree() { of_noise } else { of_noise * of_noise };
     Ok(match precision {
         Precision::Single => {
             let single = rows_of(&recursion.in_single_precision(), steps);
@@ -56,9 +56,9 @@ pub(super) fn lost_to_rounding(
         }
         // L L^T = N N^T + E, and C' = L^-1 has ||C' G||^2 <= ||C G||^2 / (1 - ||E|| ||C||^2).
         Precision::Double if is_factored(recursion, steps) => {
-            let lower = rows_of(&recursion.one_seed_a_step(steps)?, steps);
+            let lower = rows_of(&recursion.with_one_seed_per_step(steps)?, steps);
             let products = product_bound(&noise, recursion.seeds(steps)) + product_bound(&lower, steps);
-            computed + operations * TWO_ROUNDOFFS * products * sums.norm_squared()
+            computed + operations * ULP * products * sums.norm_squared()
         }
         Precision::Double => 2.0 * computed,
     })
@@ -68,17 +68,17 @@ pub(super) fn lost_to_rounding(
 /// the last place for each halving of its length, differences double it, and ||C||^2 is the largest size of the spectrum.
 fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
     if precision == Precision::Double {
-        let must_be = format!("at most {MOST_STORED_DENSE}, where this strategy is released on a grid");
+        let must_be = format!("at most {MAX_STORED_DENSE}, where this strategy is released on a grid");
         return Err(InvalidParameter::new("steps", steps, must_be).into());
     }
     let halvings = (root.len() as f64).log2() + 2.0;
-    Ok(2.0 * 16.0 * halvings * TWO_ROUNDOFFS * Convolution::new(root).largest_magnitude().powi(2))
+    Ok(2.0 * 16.0 * halvings * ULP * Convolution::new(root).largest_magnitude().powi(2))
 }
 
 /// The rows of N.
 fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
     match recursion {
-        Recursion::Combination { rows } => rows[..steps].to_vec(),
+        Recursion::SeedCombination { rows } => rows[..steps].to_vec(),
         Recursion::Scaled { inner, factors } => {
             let mut rows = rows_of(inner, steps);
             for (row, factor) in rows.iter_mut().zip(factors) {
@@ -115,22 +115,22 @@ fn product_bound(rows: &[Row], seeds: usize) -> f64 {
 }
 
 /// |C|, in the sums that are needed of it.
-struct Magnitudes {
-    form: Form,
+struct EncoderMagnitudes {
+    form: MagnitudeForm,
     /// Of each column.
     columns: Vec<f64>,
 }
 
-enum Form {
+enum MagnitudeForm {
     /// Nodes above steps, by the largest weight of one.
     Tree(f64),
-    WrittenOut(Matrix),
+    Matrix(Matrix),
 }
 
-impl Magnitudes {
+impl EncoderMagnitudes {
     fn of(encoder: &Encoder) -> Self {
         let of_tree = |steps: usize, most: f64, above_a_step: f64| Self {
-            form: Form::Tree(most),
+            form: MagnitudeForm::Tree(most),
             columns: vec![above_a_step; steps],
         };
         match encoder {
@@ -138,25 +138,25 @@ impl Magnitudes {
                 return of_tree(*steps, largest(weights.iter().copied()), weights.iter().sum());
             }
             Encoder::SmoothTree { steps } => {
-                return of_tree(*steps, 1.0, SmoothTree::new(*steps).most_above() as f64);
+                return of_tree(*steps, 1.0, SmoothLabels::new(*steps).most_above() as f64);
             }
             _ => {}
         }
         let c = encoder.to_dense();
         let columns = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x.abs()).sum()).collect();
-        Self { form: Form::WrittenOut(c), columns }
+        Self { form: MagnitudeForm::Matrix(c), columns }
     }
 
     fn is_tree(&self) -> bool {
-        matches!(self.form, Form::Tree(_))
+        matches!(self.form, MagnitudeForm::Tree(_))
     }
 
     /// The largest entry of |C| x, x >= 0.
     fn largest(&self, x: &[f64]) -> f64 {
         match &self.form {
             // No node is above more than every step.
-            Form::Tree(most) => most * x.iter().sum::<f64>(),
-            Form::WrittenOut(c) => {
+            MagnitudeForm::Tree(most) => most * x.iter().sum::<f64>(),
+            MagnitudeForm::Matrix(c) => {
                 let mut sums = vec![0.0; c.nrows()];
                 for (j, x) in x.iter().enumerate() {
                     sums.iter_mut().zip(c.column(j)).for_each(|(sum, c)| *sum += c.abs() * x);
@@ -174,7 +174,7 @@ impl Magnitudes {
             row.iter().for_each(|&(seed, x)| *column_sums.entry(seed).or_insert(0.0) += above * x.abs());
         }
         let column = largest(column_sums.into_values());
-        (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * TWO_ROUNDOFFS)
+        (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * ULP)
     }
 
     /// A bound on ||C||^2.

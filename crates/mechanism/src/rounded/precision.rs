@@ -5,7 +5,7 @@
 pub enum Precision {
     /// Plain streams: [`Recursion::in_single_precision`](crate::Recursion::in_single_precision).
     Single,
-    /// Streams on a grid, which make sums of seeds by [`Recursion::one_seed_a_step`](crate::Recursion::one_seed_a_step).
+    /// Streams on a grid, which make sums of seeds by [`Recursion::with_one_seed_per_step`](crate::Recursion::with_one_seed_per_step).
     Double,
 }
 
@@ -14,6 +14,6 @@ pub enum Precision {
 pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
 
 /// Unit roundoff of double precision: an operation's relative error, at most.
-pub(super) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+pub(super) const UNIT_ROUNDOFF: f64 = f64::EPSILON / 2.0;
 /// Rounding of one operation, twice over.
-pub(super) const TWO_ROUNDOFFS: f64 = 2.0 * ROUNDOFF;
+pub(super) const ULP: f64 = 2.0 * UNIT_ROUNDOFF;

@@ -6,7 +6,7 @@ use crate::matrix::Matrix;
 
 /// X\[i, j\] for i <= j is column i of C times column j, of which the entries below j are known when column j is
 /// begun from the right: its own diagonal entry follows, and then row j of C.
-pub(crate) fn lower_factor(x: &Matrix) -> Result<Matrix> {
+pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     let n = x.nrows();
     let mut c = Matrix::zeros(n, n);
     for j in (0..n).rev() {

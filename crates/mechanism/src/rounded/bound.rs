@@ -2,12 +2,12 @@
 
 use antinoise_input::{InvalidParameter, largest};
 
-use super::perturbed::lost_to_rounding;
-use super::precision::{OUTPUT_ROUNDING, Precision, TWO_ROUNDOFFS};
-use crate::closed_form::{coefficients, norms};
+use super::perturbation::lost_to_rounding;
+use super::precision::{OUTPUT_ROUNDING, Precision, ULP};
+use crate::blt_closed_form::{coefficients, norms};
 use crate::numeric::vector::norm_squared;
 use crate::sensitivity::of_encoder;
-use crate::size::can_write_out;
+use crate::limits::check_materializable;
 use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
@@ -15,7 +15,7 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 /// really runs for `strategy`. It is tight up to rounding in double precision, which the bound includes.
 ///
 /// ```
-/// use antinoise_mechanism::running::{Precision, sensitivity_upper};
+/// use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
 /// use antinoise_mechanism::Problem;
 /// let problem = Problem::prefix(480).with_workload("momentum:0.95".parse()?);
@@ -45,7 +45,7 @@ pub fn sensitivity_upper(
     } else {
         let (encoder, lost) = encoder_of(&runs, steps)?;
         // Entries that double precision rounds a few times move sens by at most that part for each participation.
-        let entries = 8.0 * TWO_ROUNDOFFS * participation.separation(steps).max_participations as f64;
+        let entries = 8.0 * ULP * participation.separation(steps).max_participations as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
         // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
         match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
@@ -64,7 +64,7 @@ pub fn sensitivity_upper(
 /// is released, up to a bijection, and (I - R) Z is noise of 1 - ||R|| times the deviation with independent noise more.
 ///
 /// ```
-/// use antinoise_mechanism::running::{Precision, encoder_upper};
+/// use antinoise_mechanism::rounded::{Precision, encoder_upper};
 /// use antinoise_mechanism::strategy::StrategySpec;
 /// use antinoise_mechanism::Problem;
 /// let strategy = "blt:2".parse::<StrategySpec>()?.design(&Problem::prefix(48))?.value;
@@ -89,7 +89,7 @@ pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(E
         encoder_of(&runs, steps)?
     };
     // Entries that double precision rounds a few times.
-    Ok((encoder, (output * (1.0 + 8.0 * TWO_ROUNDOFFS) / left(lost)?).next_up()))
+    Ok((encoder, (output * (1.0 + 8.0 * ULP) / left(lost)?).next_up()))
 }
 
 /// 1 - `lost`, rounded down.
@@ -118,7 +118,7 @@ fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) ->
     let value = norms::sensitivity(scale, &delta, steps, participation.separation(steps)).squared.sqrt();
     // From c_1 = sum alpha on c does not increase. If c_1 is above c_0 = 1, c_1 c is above a c that never increases.
     let first: f64 = scale.iter().sum();
-    Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * TWO_ROUNDOFFS)))
+    Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * ULP)))
 }
 
 /// C of a recursion that is no sum of seeds, as its coefficients are computed in double precision, and the part that
@@ -128,7 +128,7 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
         Recursion::Independent => (Encoder::Toeplitz { steps, coefficients: vec![1.0] }, 0.0),
         Recursion::MovingAverage { taps } => {
             let taps = &taps[..taps.len().min(steps)];
-            can_write_out(steps)?;
+            check_materializable(steps)?;
             let coefficients =
                 if taps.len() == 1 { vec![1.0 / taps[0]] } else { divide(&[1.0], taps, steps) };
             let lost = lost_by_division(taps, &coefficients);
@@ -142,10 +142,10 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
             (Encoder::Banded { bands: *bands, rows: rows[..steps * bands].to_vec() }, 0.0)
         }
         Recursion::Blt { scale, decay } => {
-            can_write_out(steps)?;
+            check_materializable(steps)?;
             let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
             // Each entry is the result of as many operations as steps.
-            let lost = TWO_ROUNDOFFS * (steps * scale.len()) as f64;
+            let lost = ULP * (steps * scale.len()) as f64;
             (Encoder::Toeplitz { steps, coefficients: coefficients(scale, &delta, steps) }, lost)
         }
         Recursion::Scaled { inner, factors } => {
@@ -156,9 +156,9 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
         Recursion::Restarted { inner, period } => {
             let period = steps.min(*period);
             let (block, lost) = encoder_of(inner, period)?;
-            (Encoder::Stamped { block: Box::new(block), period, steps }, lost)
+            (Encoder::BlockDiagonal { block: Box::new(block), period, steps }, lost)
         }
-        Recursion::Combination { .. } | Recursion::Circulant { .. } => {
+        Recursion::SeedCombination { .. } | Recursion::Circulant { .. } => {
             unreachable!("sums of seeds are bounded by a perturbation")
         }
     })
@@ -174,9 +174,9 @@ fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f
         (Recursion::Scaled { inner, factors }, Encoder::Scaled { coefficients, scales }) => {
             let toeplitz = Encoder::Toeplitz { steps, coefficients: coefficients.clone() };
             let rounded = scales.iter().zip(factors).map(|(scale, factor)| (scale * factor - 1.0).abs());
-            Some(lost_to_inverse(inner, &toeplitz, steps)? + 2.0 * largest(rounded) + TWO_ROUNDOFFS)
+            Some(lost_to_inverse(inner, &toeplitz, steps)? + 2.0 * largest(rounded) + ULP)
         }
-        (Recursion::Restarted { inner, .. }, Encoder::Stamped { block, period, .. }) => {
+        (Recursion::Restarted { inner, .. }, Encoder::BlockDiagonal { block, period, .. }) => {
             lost_to_inverse(inner, block, *period)
         }
         _ => None,
@@ -190,10 +190,10 @@ fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
     let found = (1.0 - product[0]).abs() + sum(&product[1..]);
     let terms = taps.len().min(c.len());
     let rounding = if terms <= crate::toeplitz::DIRECT_TERMS {
-        (terms + 3) as f64 * TWO_ROUNDOFFS * sum(taps) * sum(c)
+        (terms + 3) as f64 * ULP * sum(taps) * sum(c)
     } else {
         let transforms =
-            8.0 * TWO_ROUNDOFFS * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
+            8.0 * ULP * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
         n as f64 * transforms
     };
     found + rounding
@@ -206,7 +206,7 @@ fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     // Either way of dividing leaves what the direct products of so few terms are off by.
     let few = taps.len() <= crate::toeplitz::DIRECT_TERMS;
     if few {
-        return (taps.len() + 3) as f64 * TWO_ROUNDOFFS * sum(taps) * sum(c);
+        return (taps.len() + 3) as f64 * ULP * sum(taps) * sum(c);
     }
     residual(taps, c, n)
 }

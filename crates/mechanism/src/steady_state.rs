@@ -9,9 +9,9 @@ use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::{Error, Result, Workload};
 
-/// Up to here every step is made, and never more than `MOST_MADE`.
-pub(crate) const WRITTEN_OUT: usize = 1 << 18;
-const MOST_MADE: usize = 10_000_000;
+/// Up to here every step is made, and never more than `MAX_COMPUTED`.
+pub(crate) const MAX_EXACT_STEPS: usize = 1 << 18;
+const MAX_COMPUTED: usize = 10_000_000;
 /// The horizon, in multiples of what the truncated square root needs to settle and of the square root of the steps.
 const MARGIN: usize = 8;
 const ROOTS: f64 = 50.0;
@@ -20,10 +20,10 @@ const SETTLED: f64 = 1e-6;
 
 /// How many of `steps` steps are made one by one.
 pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize {
-    if *workload != Workload::Prefix || steps <= WRITTEN_OUT {
+    if *workload != Workload::Prefix || steps <= MAX_EXACT_STEPS {
         return steps;
     }
-    let most = steps.min(MOST_MADE);
+    let most = steps.min(MAX_COMPUTED);
     if bands > most / MARGIN {
         return most;
     }
@@ -72,7 +72,7 @@ pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Ve
 /// # Errors
 /// When w has not settled at the horizon, or the norms are no numbers.
 pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
-    let most = steps.min(MOST_MADE);
+    let most = steps.min(MAX_COMPUTED);
     let limit = 1.0 / c.iter().sum::<f64>();
     let w = match settling(c, most) {
         Some(w) => w,

@@ -1,12 +1,12 @@
 //! Eigenvalues and eigenvectors of symmetric matrices: reflections make the matrix tridiagonal, steps of the QR iteration
 //! make it diagonal (Golub and Van Loan, Matrix Computations, Sections 8.3.1 to 8.3.3).
 
-use super::vector::{NOTHING, add_scaled, dot, rotate, two_columns};
+use super::vector::{NEGLIGIBLE_SQUARE, add_scaled, dot, rotate, two_columns};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
 /// Most steps for one eigenvalue; two are usual.
-const MOST_STEPS: usize = 60;
+const MAX_STEPS: usize = 60;
 
 pub(crate) fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     let n = x.nrows();
@@ -29,7 +29,7 @@ pub(crate) fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
 /// A symmetric matrix with entries on the diagonal and beside it.
 struct Tridiagonal {
     diagonal: Vec<f64>,
-    beside: Vec<f64>,
+    off_diagonal: Vec<f64>,
 }
 
 impl Tridiagonal {
@@ -37,10 +37,10 @@ impl Tridiagonal {
     /// I - 2 u u^T with u below the diagonal of column 0, then of column 1, and so on.
     fn of(mut x: Matrix) -> (Self, Matrix) {
         let n = x.nrows();
-        let mut beside = vec![0.0; n.saturating_sub(1)];
-        for k in 0..beside.len() {
+        let mut off_diagonal = vec![0.0; n.saturating_sub(1)];
+        for k in 0..off_diagonal.len() {
             let (u, left) = reflection(&x.column(k)[k + 1..]);
-            beside[k] = left;
+            off_diagonal[k] = left;
             // X - u q^T - q u^T, where q = 2 (p - (u . p) u) and p = X u, each entry of the lower half once.
             let mut p = vec![0.0; u.len()];
             for j in 0..u.len() {
@@ -58,7 +58,7 @@ impl Tridiagonal {
             x.column_mut(k)[k + 1..].copy_from_slice(&u);
         }
         let diagonal = (0..n).map(|k| x[(k, k)]).collect();
-        (Self { diagonal, beside }, x)
+        (Self { diagonal, off_diagonal }, x)
     }
 
     /// Its eigenvalues, in no order, and Q Z for its eigenvectors Z.
@@ -66,15 +66,15 @@ impl Tridiagonal {
         let (n, mut steps) = (self.diagonal.len(), 0);
         let mut last = n.saturating_sub(1);
         // To drop entries beside the diagonal that are no larger moves eigenvalues by as much as rounding does.
-        let largest = self.diagonal.iter().chain(&self.beside).fold(0.0, |most: f64, x| most.max(x.abs()));
+        let largest = self.diagonal.iter().chain(&self.off_diagonal).fold(0.0, |most: f64, x| most.max(x.abs()));
         let negligible = largest * f64::EPSILON / 2.0;
         while last > 0 {
-            let linked = (0..last).rev().take_while(|&k| self.beside[k].abs() > negligible);
+            let linked = (0..last).rev().take_while(|&k| self.off_diagonal[k].abs() > negligible);
             let Some(first) = linked.last() else {
                 (last, steps) = (last - 1, 0);
                 continue;
             };
-            if steps == MOST_STEPS {
+            if steps == MAX_STEPS {
                 return Err(Error::NoConvergence(n));
             }
             self.step(first, last, &mut q);
@@ -86,7 +86,7 @@ impl Tridiagonal {
     /// G^T T G for the rotations G of rows first to last that a QR step shifted by an eigenvalue of the last 2 x 2 block
     /// makes, and Q G.
     fn step(&mut self, first: usize, last: usize, q: &mut Matrix) {
-        let (d, e) = (&mut self.diagonal, &mut self.beside);
+        let (d, e) = (&mut self.diagonal, &mut self.off_diagonal);
         let half = (d[last - 1] - d[last]) / 2.0;
         let shift = d[last] - e[last - 1] * (e[last - 1] / (half + half.hypot(e[last - 1]).copysign(half)));
         // What the next rotation turns into its first entry.
@@ -114,7 +114,7 @@ impl Tridiagonal {
 /// The unit vector u, or 0, and the number b with (I - 2 u u^T) v = b e_0.
 fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
     let squared = dot(v, v);
-    if squared < NOTHING {
+    if squared < NEGLIGIBLE_SQUARE {
         return (vec![0.0; v.len()], 0.0);
     }
     let norm = squared.sqrt();

@@ -7,7 +7,7 @@ const LANES: usize = 8;
 
 /// A squared length below this counts as 0: it is negligible beside a matrix whose largest entry is near 1, and its own digits are
 /// lost where squares underflow.
-pub(super) const NOTHING: f64 = 1e-280;
+pub(super) const NEGLIGIBLE_SQUARE: f64 = 1e-280;
 
 /// x . y.
 pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {

@@ -6,17 +6,17 @@ use super::vector::add_scaled;
 use crate::matrix::{Matrix, View};
 
 /// So many columns of A are read again for each column of B, and stay in cache until then.
-const NEAR: usize = 64;
+const CACHED_COLUMNS: usize = 64;
 
 /// A B: its columns are those of A, added up by the weights that columns of B are.
 pub(crate) fn product(a: View<'_>, b: View<'_>) -> Matrix {
-    let (a, b) = (written_out(a), written_out(b));
+    let (a, b) = (materialized(a), materialized(b));
     assert_eq!(a.ncols(), b.nrows(), "columns of A and rows of B");
     let mut found = Matrix::zeros(a.nrows(), b.ncols());
-    for first in (0..a.ncols()).step_by(NEAR) {
+    for first in (0..a.ncols()).step_by(CACHED_COLUMNS) {
         for j in 0..b.ncols() {
             let sum = found.column_mut(j);
-            for k in first..a.ncols().min(first + NEAR) {
+            for k in first..a.ncols().min(first + CACHED_COLUMNS) {
                 add_scaled(sum, b[(k, j)], a.column(k));
             }
         }
@@ -24,6 +24,6 @@ pub(crate) fn product(a: View<'_>, b: View<'_>) -> Matrix {
     found
 }
 
-fn written_out(view: View<'_>) -> Cow<'_, Matrix> {
+fn materialized(view: View<'_>) -> Cow<'_, Matrix> {
     if view.transposed { Cow::Owned(view.to_owned()) } else { Cow::Borrowed(view.matrix) }
 }

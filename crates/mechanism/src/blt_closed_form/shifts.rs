@@ -7,12 +7,12 @@ use super::geometric::power;
 
 /// A number and its derivative in delta_i alone.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dual {
+pub(super) struct DualNumber {
     pub(super) value: f64,
     pub(super) slope: f64,
 }
 
-impl std::ops::Add for Dual {
+impl std::ops::Add for DualNumber {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -20,7 +20,7 @@ impl std::ops::Add for Dual {
     }
 }
 
-impl std::ops::Mul for Dual {
+impl std::ops::Mul for DualNumber {
     type Output = Self;
 
     fn mul(self, other: Self) -> Self {
@@ -29,27 +29,27 @@ impl std::ops::Mul for Dual {
     }
 }
 
-const fn constant(value: f64) -> Dual {
-    Dual { value, slope: 0.0 }
+const fn constant(value: f64) -> DualNumber {
+    DualNumber { value, slope: 0.0 }
 }
 
 /// Sums over k - 1 participations for nodes i and j.
 pub(super) struct Shifts {
     /// sum over p < k - 1 of L_ip.
-    pub(super) sums: Dual,
+    pub(super) sums: DualNumber,
     /// sum over p < k - 1 of L_ip L_jp.
-    pub(super) products: Dual,
+    pub(super) products: DualNumber,
     /// L_i(k-1) L_j(k-1).
-    pub(super) last_product: Dual,
+    pub(super) last_product: DualNumber,
 }
 
 /// The sums over `count` participations.
 #[derive(Clone, Copy)]
 struct Run {
     count: f64,
-    g: [Dual; 2],
-    sums: [Dual; 2],
-    products: Dual,
+    g: [DualNumber; 2],
+    sums: [DualNumber; 2],
+    products: DualNumber,
 }
 
 impl Shifts {
@@ -75,9 +75,9 @@ impl Run {
     fn followed_by(self, next: Self, delta: [f64; 2], b: f64) -> Self {
         let steps = self.count * b;
         let slope = if steps == 0.0 { 0.0 } else { -steps * power(steps - 1.0, delta[0]) };
-        let r = [Dual { value: power(steps, delta[0]), slope }, constant(power(steps, delta[1]))];
-        let repeated = |x: Dual| constant(next.count) * x;
-        let each = |f: &dyn Fn(usize) -> Dual| [f(0), f(1)];
+        let r = [DualNumber { value: power(steps, delta[0]), slope }, constant(power(steps, delta[1]))];
+        let repeated = |x: DualNumber| constant(next.count) * x;
+        let each = |f: &dyn Fn(usize) -> DualNumber| [f(0), f(1)];
         Self {
             count: self.count + next.count,
             g: each(&|i| self.g[i] + r[i] * next.g[i]),

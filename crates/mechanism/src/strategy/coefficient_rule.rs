@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// How coefficients are chosen; classes without Toeplitz coefficients accept only the default.
 ///
 /// ```
-/// use antinoise_mechanism::strategy::{Form, StrategySpec};
+/// use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 /// let spec: StrategySpec = "banded-toeplitz:400+tapered:200".parse()?;
-/// assert_eq!(spec.form, Form::Tapered { from: 200 });
+/// assert_eq!(spec.rule, CoefficientRule::Tapered { from: 200 });
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum CoefficientRule {
     /// Of least loss.
     #[default]
     Optimized,
@@ -42,7 +42,7 @@ pub enum Form {
     },
 }
 
-impl Form {
+impl CoefficientRule {
     /// The name that a spec's text adds; none for the default.
     pub(super) fn name(self) -> Option<String> {
         match self {
@@ -70,7 +70,7 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for CoefficientRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name().as_deref().unwrap_or("optimized"))
     }
