@@ -5,7 +5,7 @@
 //! about N Z, and |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All these maps are
 //! lower triangular: the first steps are whitened by the leading block.
 
-use antinoise_linear::{Matrix, inverse, reverse_cholesky, product};
+use antinoise_linear::{Matrix, inverse, product, reverse_cholesky};
 use antinoise_mechanism::toeplitz::multiply;
 use antinoise_mechanism::{Encoder, Recursion};
 

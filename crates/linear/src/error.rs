@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error of a decomposition.
 
 /// A decomposition that double precision does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The operations by faer, which is handed views of the entries.
+//! The operations by faer, on views of the entries.
 
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -13,10 +13,10 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, View};
 
-/// Up to so many rows a matrix is done sooner by one thread than others are woken.
+/// Maximum number of rows for which one thread finishes before other threads would have been woken.
 const SEQUENTIAL_ROWS: usize = 96;
 
-/// The threads for matrices of so many rows.
+/// The threads for matrices of `rows` rows.
 fn threads(rows: usize) -> Par {
     if rows <= SEQUENTIAL_ROWS { Par::Seq } else { faer::get_global_parallelism() }
 }
@@ -81,7 +81,8 @@ pub(crate) fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
     eigenvalues(x, None)
 }
 
-/// faer's own wrapper keeps the vectors to itself: a copy of them would be as large as the matrix.
+/// Calls faer's low-level function, which writes the vectors where the caller wants them: its wrapper would
+/// force a copy as large as the matrix.
 fn eigenvalues(x: &Matrix, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
     let (n, threads) = (x.nrows(), threads(x.nrows()));
     let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };

@@ -1,14 +1,15 @@
 //! The dense linear algebra of antinoise, in double precision.
 //!
-//! It has the few operations that mechanisms need, by faer or, without the feature `faer`, by short algorithms of its own. The
-//! crate exists so that faer's generic algorithms are compiled once, or not at all. A [`Matrix`] is
-//! column-major. Operations take `&Matrix` or a transpose, a [`View`], and panic where shapes do not match.
+//! The few operations that mechanisms need, by faer or, without the feature `faer`, by short algorithms of
+//! this crate. The crate exists so that faer's generic algorithms are compiled once, or not at all. A
+//! [`Matrix`] is column-major. Operations take `&Matrix` or a transpose (a [`View`]) and panic if shapes do
+//! not match.
 //!
 //! ```layers
-//! error: what can go wrong
+//! error: the error of a decomposition
 //! matrix: matrices and their transposes
 //! scale: scaling of entries before a decomposition
-//! reference: the operations by short algorithms, the reference of the tests
+//! reference: the operations by short algorithms, which the tests compare with faer
 //! faer_backend: the operations by faer
 //! ```
 
@@ -28,11 +29,11 @@ pub use matrix::{Matrix, View};
 use reference as backend;
 use scale::scaled_near_one;
 
-/// The lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n), of which the upper half
-/// is read: the Cholesky factor read backwards. O(n^3 / 3).
+/// Returns the lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n): the
+/// Cholesky factor with rows and columns reversed. Only the upper half of X is read. O(n^3 / 3).
 ///
-/// Any factorisation A = B C' with C'^T C' = X has the errors and the sensitivity of A = (A C^-1) C, so that
-/// the best decoder of any encoder can be streamed.
+/// Every factorisation A = B C' with C'^T C' = X has the errors and the sensitivity of A = (A C^-1) C. So the
+/// best decoder of any encoder can be streamed.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
@@ -49,26 +50,26 @@ pub fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     backend::reverse_cholesky(x)
 }
 
-/// C^-1 of a lower-triangular C, of which the lower half is read; entries that are not finite where its diagonal holds a
-/// zero. O(n^3 / 3).
+/// Returns C^-1 of a lower-triangular C, of which only the lower half is read. Entries are not finite if the
+/// diagonal holds a zero. O(n^3 / 3).
 pub fn lower_inverse(c: &Matrix) -> Matrix {
     assert_square(c);
     backend::lower_inverse(c)
 }
 
-/// The inverse of a square matrix; entries that are not finite where it has none. O(n^3).
+/// Returns the inverse of a square matrix. Entries are not finite if the matrix is singular. O(n^3).
 pub fn inverse(a: &Matrix) -> Matrix {
     assert_square(a);
     backend::inverse(a)
 }
 
-/// A B.
+/// Returns A B.
 pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix {
     backend::product(a.into(), b.into())
 }
 
-/// Eigenvalues in increasing order and eigenvectors as columns of a symmetric matrix, of which the lower half
-/// is read. O(n^3).
+/// Returns the eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as columns. Only
+/// the lower half is read. O(n^3).
 ///
 /// # Errors
 /// When the iteration does not converge, or an entry is not finite.
@@ -79,7 +80,7 @@ pub fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     Ok((times(values, factor), vectors))
 }
 
-/// Eigenvalues in increasing order of a symmetric matrix, of which the lower half is read. O(n^3).
+/// Returns the eigenvalues of a symmetric matrix in increasing order. Only the lower half is read. O(n^3).
 ///
 /// # Errors
 /// When the iteration does not converge, or an entry is not finite.
@@ -97,7 +98,7 @@ fn times(values: Vec<f64>, factor: f64) -> Vec<f64> {
     values.into_iter().map(|value| value * factor).collect()
 }
 
-/// The README, whose code runs as a test.
+/// The README, whose code is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

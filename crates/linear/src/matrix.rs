@@ -1,9 +1,9 @@
-//! Matrices that own their numbers, and views of them.
+//! Matrices and their transposed views.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// A matrix of double-precision numbers, column after column.
+/// A matrix of double-precision numbers, stored column by column.
 ///
 /// ```
 /// use antinoise_linear::Matrix;
@@ -17,7 +17,7 @@ pub struct Matrix {
     entries: Vec<f64>,
 }
 
-/// A matrix, or its transpose, that is only read.
+/// A read-only view of a matrix or of its transpose.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) matrix: &'a Matrix,
@@ -25,7 +25,7 @@ pub struct View<'a> {
 }
 
 impl Matrix {
-    /// The rows x columns matrix with these entries.
+    /// Builds the `rows` x `columns` matrix with the entries `entry(i, j)`.
     pub fn from_fn(rows: usize, columns: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
         let mut found = Self::zeros(rows, columns);
         for j in 0..columns {
@@ -34,25 +34,25 @@ impl Matrix {
         found
     }
 
-    /// Zeros.
+    /// Returns a matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         let size = rows.checked_mul(columns).expect("a matrix fits into memory");
         Self { rows, columns, entries: vec![0.0; size] }
     }
 
-    /// Ones on the diagonal.
+    /// Returns a matrix with ones on the diagonal and zeros elsewhere.
     pub fn identity(rows: usize, columns: usize) -> Self {
         let mut found = Self::zeros(rows, columns);
         (0..rows.min(columns)).for_each(|i| found[(i, i)] = 1.0);
         found
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn nrows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns.
+    /// Number of columns.
     pub fn ncols(&self) -> usize {
         self.columns
     }
@@ -68,7 +68,7 @@ impl Matrix {
         &self.entries[j * self.rows..(j + 1) * self.rows]
     }
 
-    /// Column j, to be written.
+    /// Column j, mutable.
     pub fn column_mut(&mut self, j: usize) -> &mut [f64] {
         assert!(j < self.columns, "column {j} of {}", self.columns);
         &mut self.entries[j * self.rows..(j + 1) * self.rows]
@@ -80,20 +80,20 @@ impl Matrix {
         Self { rows: self.rows, columns: count, entries: self.entries[..count * self.rows].to_vec() }
     }
 
-    /// Every entry, column after column.
+    /// All entries, column by column.
     #[cfg(any(test, feature = "faer"))]
     pub(crate) fn entries(&self) -> &[f64] {
         &self.entries
     }
 
-    /// Every entry, to be written.
+    /// All entries, mutable.
     pub(crate) fn entries_mut(&mut self) -> &mut [f64] {
         &mut self.entries
     }
 }
 
 impl View<'_> {
-    /// A matrix of its own.
+    /// Copies the view into a matrix.
     pub fn to_owned(self) -> Matrix {
         if self.transposed {
             let Matrix { rows, columns, .. } = *self.matrix;

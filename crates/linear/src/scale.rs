@@ -1,4 +1,4 @@
-//! Scaling of a matrix before an iteration.
+//! Scaling of a symmetric matrix before an eigenvalue iteration.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -6,15 +6,16 @@ use std::ops::RangeInclusive;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// The range of Frobenius norms, over the entries that are read, in which a matrix is not scaled. Further from 1 digits
-/// are lost: faer's divide and conquer decides by absolute thresholds what is negligible, and squares overflow or underflow.
+/// Range of Frobenius norms, over the entries that are read, in which a matrix is left unscaled. Farther from
+/// 1 digits are lost: faer's divide and conquer drops entries by absolute thresholds, and squares overflow or
+/// underflow.
 const UNSCALED_NORMS: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
-/// A symmetric matrix over a power of two, and that power: 1 unless the entries of the lower half, the only ones that
-/// are read, are far from 1.
+/// Returns a symmetric matrix divided by a power of two, and that power. The power is 1 unless the entries of
+/// the lower half, the only ones that are read, are far from 1.
 ///
 /// # Errors
-/// When an entry is not finite: an iteration over it may run for hours before it gives up.
+/// When an entry is not finite: an iteration over it may take hours to fail.
 pub(crate) fn scaled_near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
     let (mut largest, mut squares) = (0.0, 0.0);
     for entry in (0..x.ncols()).flat_map(|j| &x.column(j)[j..]) {
@@ -33,7 +34,7 @@ pub(crate) fn scaled_near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
     Ok((Cow::Owned(scaled), factor))
 }
 
-/// The largest power of two that is not above a positive number, or the smallest normal one.
+/// Returns the largest power of two that is at most `x` > 0, or the smallest normal one.
 fn power_of_two(x: f64) -> f64 {
     f64::from_bits(x.max(f64::MIN_POSITIVE).to_bits() & f64::INFINITY.to_bits())
 }

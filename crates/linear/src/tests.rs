@@ -1,14 +1,15 @@
-//! Each operation, as it is chosen and by its short algorithm, is held to what defines it, and the two to each other.
-//! (Without faer they are one.)
+//! Checks each operation of the backend and of the reference against its definition, and one against the
+//! other. (Without faer they are the same.)
 
 use super::*;
 
-/// Rows of the matrices: all small ones, and some beyond which faer takes other ways (threads, divide and conquer).
+/// Sizes of the matrices: all small ones, and some at which faer uses other algorithms (threads, divide and
+/// conquer).
 fn sizes() -> impl Iterator<Item = usize> {
     (1..=40).chain([97, 130])
 }
 
-/// Numbers from -1 to 1, the same in each run.
+/// Pseudorandom numbers from -1 to 1, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -21,7 +22,7 @@ impl Numbers {
         Matrix::from_fn(rows, columns, |_, _| self.next())
     }
 
-    /// An orthogonal matrix: a product of reflections, each made as its definition says.
+    /// An orthogonal matrix: a product of reflections, each from its definition.
     fn orthogonal(&mut self, n: usize) -> Matrix {
         let mut q = Matrix::identity(n, n);
         for _ in 0..4 {
@@ -36,8 +37,8 @@ impl Numbers {
     }
 }
 
-/// Lists of n numbers, in increasing order, that decompositions find easy and hard: spread, all equal, in two clusters, from 1
-/// down to what rounding hides, most of them zero, of either sign.
+/// Spectra of n increasing numbers, easy and hard: spread, all equal, in two clusters, from 1 down to the
+/// size of rounding errors, mostly zero, of both signs.
 fn spectra(n: usize) -> Vec<Vec<f64>> {
     let part = |i: usize| (i + 1) as f64 / n as f64;
     let of = |entry: &dyn Fn(usize) -> f64| (0..n).map(entry).collect::<Vec<f64>>();
@@ -51,14 +52,14 @@ fn spectra(n: usize) -> Vec<Vec<f64>> {
     ]
 }
 
-/// Q diag(values) Q^T, as the same numbers below and above the diagonal.
+/// Q diag(values) Q^T, with exactly equal entries below and above the diagonal.
 fn symmetric(values: &[f64], q: &Matrix) -> Matrix {
     let n = values.len();
     let entry = |i: usize, j: usize| (0..n).map(|l| q[(i, l)] * values[l] * q[(j, l)]).sum();
     Matrix::from_fn(n, n, |i, j| entry(i.max(j), i.min(j)))
 }
 
-/// Symmetric matrices with the eigenvalues that they are made from, to rounding errors.
+/// Symmetric matrices and their eigenvalues, exact up to rounding.
 fn symmetric_cases() -> impl Iterator<Item = (Matrix, Vec<f64>)> {
     sizes().flat_map(|n| {
         let q = Numbers(n as u64).orthogonal(n);
@@ -71,7 +72,7 @@ fn largest(numbers: &[f64]) -> f64 {
     numbers.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// Every entry, of as many rows and columns, is within `most`.
+/// Asserts equal shapes, and that entries differ by at most `most`.
 #[track_caller]
 fn assert_within(most: f64, a: &Matrix, b: &Matrix) {
     assert_eq!((a.nrows(), a.ncols()), (b.nrows(), b.ncols()));
@@ -80,7 +81,7 @@ fn assert_within(most: f64, a: &Matrix, b: &Matrix) {
     assert!(finite && apart <= most, "{apart:e} apart, {most:e} allowed, {} x {}", a.nrows(), a.ncols());
 }
 
-/// Columns of length 1 that are orthogonal.
+/// Asserts that columns are orthogonal and of length 1.
 #[track_caller]
 fn assert_orthonormal(q: &Matrix) {
     assert_within(1e-13, &product(q.transpose(), q), &Matrix::identity(q.ncols(), q.ncols()));
@@ -174,7 +175,7 @@ fn a_matrix_times_its_inverse_is_the_identity() {
     let mut numbers = Numbers(5);
     for n in sizes() {
         let identity = Matrix::identity(n, n);
-        // Decreasing columns, as encoders have, and without any pattern.
+        // Decreasing columns, as encoders have.
         let c = Matrix::from_fn(n, n, |i, j| if i < j { 0.0 } else { 1.0 / (1.0 + (i - j) as f64).sqrt() });
         for lower_inverse in [lower_inverse, reference::lower_inverse] {
             let inverse = lower_inverse(&c);
@@ -183,7 +184,7 @@ fn a_matrix_times_its_inverse_is_the_identity() {
         }
         assert_within(1e-13, &lower_inverse(&c), &reference::lower_inverse(&c));
         let a = numbers.matrix(n, n);
-        // Its diagonal is of no use as pivots.
+        // Its diagonal entries are too small for pivots.
         let hollow = Matrix::from_fn(n, n, |i, j| match i + j + 1 {
             sum if sum == n => 1.0,
             _ if i == j => 1e-14 * numbers.next(),
@@ -215,7 +216,7 @@ fn what_has_no_inverse_gets_entries_that_are_not_finite() {
     }
 }
 
-/// What rounding errors of an eigenvalue amount to, relative to the largest.
+/// Bound on the rounding error of an eigenvalue, relative to the largest.
 const ROUNDING: f64 = 5e-14;
 
 #[track_caller]
@@ -225,7 +226,7 @@ fn assert_values(most: f64, found: &[f64], expected: &[f64]) {
     assert!(found.iter().zip(expected).all(close), "within {most:e}: {found:?} {expected:?}");
 }
 
-/// X = Q diag(values) Q^T, and what the values are.
+/// Asserts X = Q diag(values) Q^T, and the values.
 #[track_caller]
 fn assert_eigen(x: &Matrix, (values, q): &(Vec<f64>, Matrix), expected: &[f64]) {
     let rounding = ROUNDING * largest(expected);
@@ -254,7 +255,7 @@ fn entries_far_from_one_lose_no_digits() {
         for power in [-1060, -500, -100, -30, -8, -4, 14, 20, 21, 30, 100, 500, 1020] {
             let times = |x: f64| x * 2f64.powi(power / 2) * 2f64.powi(power - power / 2);
             let x = Matrix::from_fn(n, n, |i, j| times(of_one[(i, j)]));
-            // Subnormal numbers have few digits.
+            // Subnormal numbers have fewer digits.
             let lost = if power < -1000 { 1e10 } else { 1.0 };
             let back = |values: Vec<f64>| values.iter().map(|v| v / times(1.0)).collect::<Vec<f64>>();
             let (values, vectors) = symmetric_eigen(&x).unwrap();
@@ -303,7 +304,8 @@ fn what_is_not_finite_is_an_error_or_stays_so() {
                 assert_eq!(symmetric_eigen(&bad_x).unwrap_err(), none);
                 assert_eq!(symmetric_eigenvalues(&bad_x).unwrap_err(), none);
                 assert!(
-                    any_left(&product(&bad_x, &x)) && any_left(&reference::product((&bad_x).into(), (&x).into()))
+                    any_left(&product(&bad_x, &x))
+                        && any_left(&reference::product((&bad_x).into(), (&x).into()))
                 );
             }
         }

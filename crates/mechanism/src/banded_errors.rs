@@ -1,27 +1,30 @@
-//! Squared norms of B's rows for banded C, and their derivatives in C: in O(n width^2) instead of O(n^2 bands) by columns.
+//! Squared norms of the rows of B = A C^-1 for banded C, and their derivatives in C, in O(n width^2) instead
+//! of the O(n^2 bands) of an evaluation by columns.
 //!
-//! For workloads A = N / K, quotients of short polynomials, B = A C^-1 = N D^-1, and D = C K has few bands like C. With
-//! E = D^-1, the entries of S = E E^T near the diagonal follow from D E = 1 row by row:
-//! D_tt S_ts = \[s = t\] / D_tt - sum over tau >= 1 of D_{t, t-tau} S_{t-tau, s}, s <= t. Row t of B is N applied to the last
-//! rows of E. The same steps backwards give the derivatives. Nothing is approximated.
+//! 1. Workloads are quotients of short polynomials, A = N / K. So B = N D^-1, where D = C K has few bands
+//!    like C.
+//! 2. With E = D^-1, the entries of S = E E^T near the diagonal follow from D E = 1, row by row:
+//!    D_tt S_ts = \[s = t\] / D_tt - sum over tau >= 1 of D_{t, t-tau} S_{t-tau, s}, for s <= t.
+//! 3. Row t of B is N applied to the last rows of E, so that its squared norm is a short sum over S.
+//! 4. The steps in reverse order give the derivatives. Nothing is approximated.
 
 use crate::Workload;
 use crate::numeric::vector::{add_scaled, dot};
 
-/// How much less time column by column takes an operation.
+/// Ratio of the times of one operation, here and in the evaluation by columns.
 const COLUMNS_FASTER: usize = 2;
 
-/// The recursion of one workload for C with so many bands.
+/// The recursion for one workload and a C with `bands` bands.
 pub(crate) struct BandedErrors {
     numerator: Vec<f64>,
     denominator: Vec<f64>,
     steps: usize,
     bands: usize,
-    /// Entries of each row of S that are kept, from the diagonal to the left.
+    /// Number of entries of each row of S that are kept, from the diagonal to the left.
     width: usize,
 }
 
-/// Rows t of D and of S, each with entry (t, t + 1 - width + j) at t width + j.
+/// D and S by rows: entry (t, t + 1 - width + j) is at index t width + j.
 pub(crate) struct Covariance<'a> {
     of: &'a BandedErrors,
     d: Vec<f64>,
@@ -29,21 +32,21 @@ pub(crate) struct Covariance<'a> {
 }
 
 impl BandedErrors {
-    /// None where A is no such quotient, or where the computation by columns is faster.
+    /// Returns `None` if A is not a quotient of short polynomials, or if the evaluation by columns is faster.
     pub(crate) fn new(workload: &Workload, steps: usize, bands: usize) -> Option<Self> {
         let (numerator, denominator) = workload.rational(steps)?;
         let width = (bands + denominator.len() - 1).max(numerator.len());
-        // Columns are vectors on all threads.
+        // Columns use vector instructions and all threads.
         let worth = width.saturating_mul(width) <= steps.saturating_mul(bands) / COLUMNS_FASTER;
         worth.then_some(Self { numerator, denominator, steps, bands, width })
     }
 
-    /// The time of an evaluation, in the units of n^2 bands.
+    /// Number of operations of an evaluation.
     pub(crate) fn work(&self) -> usize {
         self.steps.saturating_mul(self.width * self.width)
     }
 
-    /// S for C by rows, C\[t, t - tau\] at t bands + tau.
+    /// Computes S for C given by `rows`: C\[t, t - tau\] at index t bands + tau.
     pub(crate) fn covariance(&self, rows: &[f64]) -> Covariance<'_> {
         let w = self.width;
         let d = self.times_denominator(rows);
@@ -74,7 +77,7 @@ impl BandedErrors {
         d
     }
 
-    /// d/dC from d/dD.
+    /// Maps d/dD to d/dC.
     fn through_denominator(&self, dd: &[f64]) -> Vec<f64> {
         let (w, bands) = (self.width, self.bands);
         let mut dc = vec![0.0; self.steps * bands];
@@ -87,13 +90,13 @@ impl BandedErrors {
     }
 }
 
-/// The last `reach` rows before row `t`, each from column t - `reach` to its diagonal.
+/// The `reach` rows before row `t`, each from column t - `reach` to its diagonal.
 fn window(before: &[f64], w: usize, t: usize, reach: usize) -> impl Iterator<Item = &[f64]> {
     (0..reach).map(move |i| &before[(t - reach + i + 1) * w - i - 1..][..=i])
 }
 
 impl Covariance<'_> {
-    /// The squared norm of each row of B.
+    /// Returns the squared norm of each row of B.
     pub(crate) fn rows(&self) -> Vec<f64> {
         let mut squared = vec![0.0; self.of.steps];
         for (t, sum) in squared.iter_mut().enumerate() {
@@ -102,7 +105,7 @@ impl Covariance<'_> {
         squared
     }
 
-    /// Where S_{t-i, t-j} lies for i >= j, and its factor in the squared norm of row t.
+    /// Visits the entries S_{t-i, t-j}, i >= j, of the squared norm of row t: index and factor.
     fn products(&self, t: usize, mut each: impl FnMut(usize, f64)) {
         let (w, numerator) = (self.of.width, &self.of.numerator);
         for (i, left) in numerator.iter().enumerate().take(t + 1) {
@@ -113,7 +116,7 @@ impl Covariance<'_> {
         }
     }
 
-    /// d(sum of weighted squared norms)/dC, laid out as C.
+    /// Returns d(sum of weighted squared norms)/dC, laid out as C.
     pub(crate) fn gradient(&self, weights: &[f64]) -> Vec<f64> {
         let w = self.of.width;
         let mut adjoint = vec![0.0; self.s.len()];
@@ -128,7 +131,7 @@ impl Covariance<'_> {
             let (s, d) = (&self.s[end - 1 - reach..end], &self.d[end - 1 - reach..end]);
             let (past, diagonal) = (&d[..reach], d[reach]);
             let (mu, g) = (&mut here[w - 1 - reach..w], &mut dd[end - 1 - reach..end]);
-            // S_tt first, made from the row that ends in it.
+            // S_tt first: it is computed from the row that ends in it.
             let last = mu[reach] / diagonal;
             add_scaled(&mut mu[..reach], -last, past);
             add_scaled(g, -last, s);

@@ -6,17 +6,18 @@ use antinoise_input::at_least;
 
 use crate::Result;
 
-/// ln(2 n + 1) / pi: no strategy has a smaller max loss for prefix sums over n steps in which a unit takes part once, under
-/// zero-out.
+/// Returns ln(2 n + 1) / pi, a lower bound on the max loss of every strategy for prefix sums over n = `steps`
+/// steps, single participation and zero-out adjacency.
 ///
-/// max loss = ||B||_row ||C||_col over all factors B C = A of the prefix sums, of any inner dimension.
+/// The bound is on ||B||_row ||C||_col over all factorisations B C = A of prefix sums, of any inner
+/// dimension.
 ///
 /// # Errors
-/// When n is 0.
+/// When `steps` is 0.
 ///
 /// # Source
-/// Theorem 2.4 of "Correlated Noise Mechanisms for Differentially Private Learning" (arXiv 2506.08201); the bound is of
-/// Matousek, Nikolov and Talwar (2020).
+/// Theorem 2.4 of "Correlated Noise Mechanisms for Differentially Private Learning" (arXiv 2506.08201); the
+/// bound is by Matousek, Nikolov and Talwar (2020).
 ///
 /// ```
 /// use antinoise_mechanism::bounds;
@@ -28,14 +29,14 @@ pub fn prefix_max_loss_at_least(steps: usize) -> Result<f64> {
     Ok((2.0 * at_least("steps", steps, 1)? as f64 + 1.0).ln() / PI)
 }
 
-/// 1 + ln(n) / pi: some strategy has no larger max loss for prefix sums over n steps in which a unit takes part once, under
-/// zero-out.
+/// Returns 1 + ln(n) / pi, an upper bound on the max loss of the best strategy for prefix sums over n =
+/// `steps` steps, single participation and zero-out adjacency.
 ///
 /// # Errors
-/// When n is 0.
+/// When `steps` is 0.
 ///
 /// # Source
-/// As [`prefix_max_loss_at_least`]; the bound is of Mathias (1993).
+/// As [`prefix_max_loss_at_least`]; the bound is by Mathias (1993).
 ///
 /// ```
 /// use antinoise_mechanism::bounds;
@@ -54,7 +55,8 @@ mod tests {
     use crate::strategy::StrategySpec;
     use crate::{Adjacency, Class, Problem, loss};
 
-    /// The dense optimum is between the two bounds. Both are nearly tight; the lower bound is loosest at one step.
+    /// The dense optimum is between the two bounds. Both are nearly tight; the lower bound is loosest at one
+    /// step.
     #[test]
     fn the_dense_optimum_lies_between() {
         for steps in [1, 2, 3, 5, 8, 16, 33, 64, 128] {

@@ -1,26 +1,26 @@
-//! Columns of C^-1, or of any noise map N (n x r), from the recursion that makes N Z.
+//! Columns of C^-1, or of any noise map N (n x r), from the recursion that computes N Z.
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
 
-/// The columns of N, found in time that depends on their own entries where the recursion allows it.
+/// The columns of N, in the form that is cheapest to evaluate for a recursion.
 pub(crate) enum Columns<'a> {
     /// (step, entry) pairs of each column.
     Listed(Vec<Vec<(usize, f64)>>),
-    /// A factor a step.
+    /// Columns with one factor per step.
     Scaled { inner: Box<Columns<'a>>, factors: &'a [f64] },
-    /// The same columns in every run.
+    /// The same columns in each restarted run.
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
-    /// The first column, which every other one repeats later: recursions that are the same at every step.
+    /// The first column, which all others repeat later, for recursions that do not depend on the step.
     Shifted(Vec<f64>),
-    /// Differences along a circulant's columns.
+    /// Differences along the columns of a circulant.
     Circulant(&'a [f64]),
-    /// What the recursion makes of a unit seed.
+    /// The recursion applied to a unit seed.
     Applied(&'a Recursion),
 }
 
 impl<'a> Columns<'a> {
-    /// The columns over `steps` steps.
+    /// Prepares the columns over `steps` steps.
     pub(crate) fn new(recursion: &'a Recursion, steps: usize) -> Self {
         match recursion {
             Recursion::SeedCombination { rows } => {
@@ -51,7 +51,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Column `seed` in `out`, one entry a step, given as zeros. `space` is work space.
+    /// Writes column `seed` to `out`, one entry per step; `out` must hold zeros. `space` is work space.
     pub(crate) fn write(&self, seed: usize, space: &mut Vec<f64>, out: &mut [f64]) {
         match self {
             Self::Listed(columns) => {

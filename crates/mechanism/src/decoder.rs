@@ -5,24 +5,24 @@ use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
-use crate::problem::Objective;
 use crate::limits::{norm_in_range, out_of_range};
+use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload, parallel};
 
-/// The norms of B = A C^-1 (n x n): the standard deviation of the worst query and the root mean square over
-/// queries, for seed noise of standard deviation 1.
+/// Norms of B = A C^-1: for seed noise of standard deviation 1, the standard deviation of the worst query's
+/// noise, and the root mean square over queries.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ErrorNorms {
     /// ||B||_row.
     pub max: f64,
-    /// ||B||_F / sqrt(n).
+    /// ||B||_F over the square root of the number of queries.
     pub rms: f64,
 }
 
 impl ErrorNorms {
-    /// The norm that an objective minimises.
+    /// Returns the norm that `objective` minimises.
     pub fn of(&self, objective: Objective) -> f64 {
         match objective {
             Objective::Max => self.max,
@@ -30,7 +30,7 @@ impl ErrorNorms {
         }
     }
 
-    /// From the squared norms of B's rows.
+    /// Computes the norms from the squared norms of B's rows.
     ///
     /// # Errors
     /// As [`ErrorNorms::new`].
@@ -39,10 +39,10 @@ impl ErrorNorms {
         Self::new(largest(squared.iter().copied()).sqrt(), mean.sqrt())
     }
 
-    /// The two norms.
+    /// Checks and returns the two norms.
     ///
     /// # Errors
-    /// When one of them is not a number above 0, or its square is out of the range of double precision.
+    /// When one of them is not a number above 0, or its square is outside the range of double precision.
     pub(crate) fn new(max: f64, rms: f64) -> Result<Self> {
         if [max, rms].into_iter().all(norm_in_range) {
             return Ok(Self { max, rms });
@@ -51,8 +51,8 @@ impl ErrorNorms {
     }
 }
 
-/// Norms of B for Toeplitz C with first column `c`: for Toeplitz A the first column of B is w = C^-1 a.
-/// O(n log n), or O(n) for a few bands.
+/// Returns the norms of B for Toeplitz C with first column `c`. For Toeplitz A with first column a, the first
+/// column of B is w = C^-1 a. O(n log n), or O(n) for a few bands.
 pub(crate) fn error_of_toeplitz(
     c: &[f64],
     steps: usize,
@@ -62,7 +62,8 @@ pub(crate) fn error_of_toeplitz(
     ErrorNorms::of_rows(&rows_of_toeplitz(c, steps, workload, recursion)?)
 }
 
-/// Squared norms of B's rows for Toeplitz C with first column `c`: row i's is the sum of w_t^2 over t <= i.
+/// Returns the squared norms of B's rows for Toeplitz C with first column `c`: of row i, the sum of w_t^2
+/// over t <= i.
 pub(crate) fn rows_of_toeplitz(
     c: &[f64],
     steps: usize,
@@ -75,7 +76,7 @@ pub(crate) fn rows_of_toeplitz(
     }
 }
 
-/// The same for C^-1 with first column `p`: w = A p.
+/// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`, where w = A p.
 pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
     if !workload.is_toeplitz() {
         return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);
@@ -85,7 +86,7 @@ pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> R
     finite(running_squares(Operator::new(workload, steps)?.apply(&column)))
 }
 
-/// The sums of w_s^2 over s <= t.
+/// Replaces each w_t by the sum of w_s^2 over s <= t.
 pub(crate) fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
     let mut sum = 0.0;
     for w in &mut w {
@@ -95,11 +96,11 @@ pub(crate) fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
     w
 }
 
-/// Columns that one task adds up: fixed, so that sums do not depend on the number of threads.
+/// Number of columns that one task sums: fixed, so that sums do not depend on the number of threads.
 const COLUMNS_PER_TASK: usize = 64;
 
-/// Squared norms of B's rows for any C: A is applied to each column of C^-1. O(n) memory a task; O(n^2) time,
-/// and what the columns take.
+/// Returns the squared norms of B's rows for any C, by applying A to each column of C^-1. O(n) memory per
+/// task; O(n^2) time in addition to the time of computing the columns.
 pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Workload) -> Result<Vec<f64>> {
     let columns = Columns::new(recursion, steps);
     sum_over_columns(recursion.seeds(steps), steps, workload, |space, seed| {
@@ -109,13 +110,14 @@ pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Wo
     })
 }
 
-/// Norms of A N for a noise map N (n x r) that is written out, such as C^-1.
+/// Returns the norms of A N for a materialised noise map N (n x r), such as C^-1.
 pub(crate) fn error_of_matrix(noise: &Matrix, workload: &Workload) -> Result<ErrorNorms> {
     let column = |_: &mut Vec<f64>, j: usize| noise.column(j).to_vec();
     ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?)
 }
 
-/// Squared norms of the rows of A N by the columns of N; `column` may keep its work space.
+/// Returns the squared norms of the rows of A N from the columns of N: `column(space, j)` computes column j
+/// and may use `space` as work space.
 pub(crate) fn sum_over_columns(
     columns: usize,
     steps: usize,
@@ -140,7 +142,7 @@ pub(crate) fn sum_over_columns(
     finite(squared)
 }
 
-/// Squared norms of rows, when they are numbers.
+/// Refuses squared norms that are not finite.
 pub(crate) fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
     match squared.iter().position(|x| !x.is_finite()) {
         Some(row) => {

@@ -1,24 +1,24 @@
-//! Why a mechanism could not be built or measured.
+//! The error of this crate.
 
 use antinoise_input::InvalidParameter;
 
-/// The error of this crate; [`Error::is_bad_input`] distinguishes bad input from other errors.
+/// Reasons why a mechanism cannot be built or measured; [`Error::is_bad_input`] distinguishes bad input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter that cannot be used.
+    /// A parameter is not valid.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// A matrix that could not be decomposed.
+    /// A matrix cannot be decomposed.
     #[error(transparent)]
     Linear(#[from] antinoise_linear::Error),
-    /// A computation gave a number that is not finite.
+    /// A computation left the range of double precision.
     #[error("{0}")]
     Numerical(String),
 }
 
 impl Error {
-    /// True when the caller's input is the cause.
+    /// Returns whether the caller's input is the cause.
     pub fn is_bad_input(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }

@@ -1,8 +1,11 @@
-//! Prefix sums as the corner of a circulant A_circ (2n x 2n): C_F is the first n columns of its square root.
+//! The Fourier mechanism: prefix sums are the corner of a circulant A_circ (2n x 2n), and C_F is the first n
+//! columns of its square root.
 //!
-//! The eigenvalues of A_circ are the discrete Fourier transform of (1^n, 0^n): n at frequency 0, 0 at the other
-//! even ones, 2 / (1 - exp(-i theta)) at odd k, theta = pi k / n. With half = theta / 2 in (0, pi / 2] that is
-//! exp(-i (pi / 2 - half)) / sin(half): its principal root halves the angle.
+//! 1. The eigenvalues of A_circ are the discrete Fourier transform of (1^n, 0^n): n at frequency 0, 0 at the
+//!    other even frequencies, and 2 / (1 - exp(-i theta)) with theta = pi k / n at odd frequencies k.
+//! 2. With half = theta / 2 in (0, pi / 2], the latter are exp(-i (pi / 2 - half)) / sin(half). The principal
+//!    root halves the angle.
+//! 3. An inverse transform of the roots is the first column of the square root.
 
 use std::f64::consts::PI;
 use std::sync::Arc;
@@ -17,22 +20,23 @@ use zeroize::Zeroize;
 use crate::Result;
 use crate::numeric::vector::dot;
 
-/// The first column of the square root of A_circ, 2n real values.
+/// Returns the first column of the square root of A_circ, 2n real values.
 pub(crate) fn coefficients(n: usize) -> Vec<f64> {
     from_spectrum(n, (n as f64).sqrt(), |half| {
         Complex::from_polar(half.sin().powf(-0.5), 0.5 * half - 0.25 * PI)
     })
 }
 
-/// N\[step, seed\] of N = A_pre^-1 B, B the first rows of the circulant whose first column is `root`: differences along its
-/// columns.
+/// Returns N\[step, seed\] for N = A_pre^-1 B, where B is the first rows of the circulant with first column
+/// `root`: a difference along a column of the circulant.
 pub(crate) fn circulant_entry(root: &[f64], step: usize, seed: usize) -> f64 {
     let at = |step: usize| root[(root.len() + step - seed) % root.len()];
     if step == 0 { at(0) } else { at(step) - at(step - 1) }
 }
 
-/// The noise of a [`Recursion::Circulant`](crate::Recursion::Circulant), all steps together, by fast transforms of
-/// root.len() numbers: O(log n) a step. Plain arithmetic in a fixed order: the same bits on every machine.
+/// Computes the noise of a [`Recursion::Circulant`](crate::Recursion::Circulant) for all steps together, by
+/// fast transforms of `root.len()` numbers: O(log n) time a step. Scalar arithmetic in a fixed order gives
+/// the same bits on every machine.
 ///
 /// ```
 /// use antinoise_mechanism::Convolution;
@@ -47,18 +51,18 @@ pub(crate) fn circulant_entry(root: &[f64], step: usize, seed: usize) -> f64 {
 pub struct Convolution {
     forward: Arc<dyn Fft<f64>>,
     inverse: Arc<dyn Fft<f64>>,
-    /// The circulant's eigenvalues over their number.
+    /// Eigenvalues of the circulant, divided by their number.
     scaled: Vec<Complex<f64>>,
 }
 
-/// Two coordinates of noise of all steps, and the space to make them in; wiped on drop.
+/// The noise of two coordinates in all steps, and work space; wiped on drop.
 pub struct NoisePair {
     numbers: Vec<Complex<f64>>,
     space: Vec<Complex<f64>>,
 }
 
 impl Convolution {
-    /// Transforms for the circulant with first column `root`, which is not empty.
+    /// Plans transforms for the circulant with first column `root`, which must not be empty.
     pub fn new(root: &[f64]) -> Self {
         let mut planner = FftPlannerScalar::new();
         let (forward, inverse) = (planner.plan_fft_forward(root.len()), planner.plan_fft_inverse(root.len()));
@@ -68,19 +72,19 @@ impl Convolution {
         Self { forward, inverse, scaled }
     }
 
-    /// How many seeds each step reads.
+    /// Number of seeds that each step reads.
     pub fn seeds(&self) -> usize {
         self.scaled.len()
     }
 
-    /// Space for two coordinates.
+    /// Allocates space for two coordinates.
     pub fn pair(&self) -> NoisePair {
         let zeros = |length| vec![Complex::default(); length];
         let space = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
         NoisePair { numbers: zeros(self.seeds()), space: zeros(space) }
     }
 
-    /// One coordinate's noise of the first `steps` steps.
+    /// Computes the noise of one coordinate in the first `steps` steps.
     pub(crate) fn apply(&self, steps: usize, z: &[f64]) -> Vec<f64> {
         if steps == 0 {
             return Vec::new();
@@ -90,14 +94,14 @@ impl Convolution {
         (0..steps).map(|t| pair.noise(t)[0]).collect()
     }
 
-    /// The largest magnitude of the circulant's eigenvalues.
+    /// Returns the largest magnitude of an eigenvalue of the circulant.
     pub(crate) fn largest_magnitude(&self) -> f64 {
         self.seeds() as f64 * largest(self.scaled.iter().map(|x| x.norm()))
     }
 }
 
 impl NoisePair {
-    /// Makes the noise of all steps from the seed noise `z`\(seed) of either coordinate.
+    /// Computes the noise of all steps from the seed noise `z(seed)` of both coordinates.
     pub fn make(&mut self, by: &Convolution, mut z: impl FnMut(usize) -> [f64; 2]) {
         for (seed, x) in self.numbers.iter_mut().enumerate() {
             let [re, im] = z(seed);
@@ -108,7 +112,7 @@ impl NoisePair {
         by.inverse.process_with_scratch(&mut self.numbers, &mut self.space);
     }
 
-    /// z~ of `step`, either coordinate's.
+    /// Returns z~ at `step`, of both coordinates.
     pub fn noise(&self, step: usize) -> [f64; 2] {
         let now = self.numbers[step];
         let before = if step == 0 { Complex::default() } else { self.numbers[step - 1] };
@@ -125,21 +129,22 @@ impl Drop for NoisePair {
     }
 }
 
-/// r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}, n values: the spectrum's magnitudes, transformed.
+/// Returns r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}, n values: the transform of the magnitudes of the
+/// spectrum.
 pub(crate) fn autocorrelation(n: usize) -> Vec<f64> {
     let mut r = from_spectrum(n, n as f64, |half| Complex::new(1.0 / half.sin(), 0.0));
     r.truncate(n);
     r
 }
 
-/// The real sequence of length 2n with the eigenvalue `zero` at frequency 0, `odd`(theta / 2) at odd ones and
-/// 0 at the rest.
+/// Returns the real sequence of length 2n with the eigenvalues `zero` at frequency 0, `odd(theta / 2)` at odd
+/// frequencies and 0 elsewhere.
 fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<f64> {
     let mut spectrum: Vec<Complex<f64>> = (0..=n)
         .map(|k| if k % 2 == 1 { odd(0.5 * PI * k as f64 / n as f64) } else { Complex::default() })
         .collect();
     spectrum[0] = zero.into();
-    // Real by symmetry; rounding may say otherwise.
+    // Real by symmetry, up to rounding.
     spectrum[n].im = 0.0;
     let mut out = vec![0.0; 2 * n];
     RealFftPlanner::<f64>::new()
@@ -150,7 +155,8 @@ fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<
     out
 }
 
-/// The lower-triangular N with N N^T = X^-1, for the positive definite Toeplitz X (n x n) with first column `r`, written out.
+/// Returns the lower-triangular N with N N^T = X^-1 for the positive definite Toeplitz X (n x n) with first
+/// column `r`.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
@@ -163,10 +169,11 @@ pub(crate) fn inverse_factor(r: &[f64]) -> Result<Matrix> {
     Ok(factor)
 }
 
-/// The columns of that N from the last to the first, each from its diagonal down: O(n^2) time, O(n) memory.
+/// Visits the columns of that N from the last to the first, each from its diagonal down. O(n^2) time, O(n)
+/// memory.
 ///
-/// Durbin's recursion: the filter of each order that predicts a stationary sequence with autocorrelation `r`, over the root
-/// of its error's variance, is one of them.
+/// Durbin's recursion gives the filters that predict a stationary sequence with autocorrelation `r`. The
+/// filter of each order, divided by the standard deviation of its error, is a column.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
@@ -179,7 +186,7 @@ pub(crate) fn each_inverse_column(
     let backwards: Vec<f64> = r.iter().rev().copied().collect();
     for order in 0..n {
         if order > 0 {
-            // r_order, r_{order - 1}, ..., r_1 against the filter.
+            // The filter times r_order, r_{order - 1}, ..., r_1.
             let reflection = -dot(&filter, &backwards[n - 1 - order..n - 1]) / error;
             filter.push(0.0);
             add_reversed(&mut filter, reflection);
@@ -194,15 +201,15 @@ pub(crate) fn each_inverse_column(
     Ok(())
 }
 
-/// x_i <- x_i + by x_{last - i}.
-fn add_reversed(x: &mut [f64], by: f64) {
+/// Adds the reversed vector: x_i <- x_i + factor x_{last - i}.
+fn add_reversed(x: &mut [f64], factor: f64) {
     let (mut i, mut j) = (0, x.len() - 1);
     while i < j {
-        (x[i], x[j]) = (x[i] + by * x[j], x[j] + by * x[i]);
+        (x[i], x[j]) = (x[i] + factor * x[j], x[j] + factor * x[i]);
         (i, j) = (i + 1, j - 1);
     }
     if i == j {
-        x[i] += by * x[i];
+        x[i] += factor * x[i];
     }
 }
 

@@ -1,22 +1,22 @@
-//! The grid of a release, and the effect of rounding to it on a sensitivity.
+//! The grid of a release, and the effect of rounding to it on sensitivity.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
 /// The multiples of a power of two.
 ///
-/// A sum and noise that are both rounded to the grid are added exactly, so that the last bits of a release reveal
-/// nothing (`docs/noise.md`).
+/// If a sum and its noise are both rounded to the grid, they add exactly, so that the last bits of a release
+/// reveal nothing (`docs/noise.md`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     spacing: f64,
 }
 
 impl Grid {
-    /// The least spacing, relative to a step's fresh noise. With a smaller spacing, double precision could often not
-    /// decide which point is the nearest.
+    /// Smallest spacing, relative to the fresh noise of a step. With a smaller one double precision could
+    /// often not decide which point is the nearest.
     pub const FINEST: f64 = 1.0 / (1u64 << 36) as f64;
 
-    /// The multiples of `spacing`.
+    /// Creates the grid of the multiples of `spacing`.
     ///
     /// ```
     /// use antinoise_mechanism::Grid;
@@ -36,8 +36,8 @@ impl Grid {
         }
     }
 
-    /// The coarsest grid that raises the sensitivity of sums in `dim` dimensions, clipped to `clip_norm`, by at most
-    /// the part `increase`: spacing sqrt(dim) <= increase clip_norm.
+    /// Returns the coarsest grid that raises the sensitivity of sums in `dim` dimensions, clipped to
+    /// `clip_norm`, by at most the fraction `increase`: spacing sqrt(dim) <= increase clip_norm.
     ///
     /// ```
     /// use antinoise_mechanism::Grid;
@@ -59,13 +59,13 @@ impl Grid {
         Self::new(2f64.powi(power))
     }
 
-    /// The distance of neighbouring points.
+    /// Distance between neighbouring points.
     pub fn spacing(self) -> f64 {
         self.spacing
     }
 
-    /// The clip norm widened by rounding to this grid, to be used instead of `clip_norm` wherever sensitivity is computed:
-    /// clip_norm + spacing sqrt(dim), rounded up.
+    /// Returns clip_norm + spacing sqrt(dim), rounded up: the clip norm widened by rounding to this grid. It
+    /// replaces `clip_norm` in every sensitivity.
     ///
     /// Rounding moves each coordinate of a sum by at most spacing / 2, so two sums that differ by one unit's
     /// contribution move apart by at most spacing in each.

@@ -2,59 +2,60 @@
 //!
 //! A mechanism releases A G, where G (n x m) holds one gradient a step and A (n x n, lower triangular) is the
 //! [`Workload`], as M(G) = B (C G + Z) = A (G + C^-1 Z): Z (n x m) is seed noise, independent N(0, nu^2), C
-//! (n x n, lower triangular, invertible) the [`Strategy`] and B = A C^-1. It is 1/sigma-GDP when
-//! nu = sigma sens(C, Pi), where Pi, the [`Participation`] schema, says in which steps one unit may take part.
-//! This crate chooses C:
+//! (n x n, lower triangular, invertible) the [`Strategy`] and B = A C^-1. It is 1/sigma-GDP when nu = sigma
+//! sens(C, Pi), where Pi, the [`Participation`] schema, says in which steps one unit may take part. This
+//! crate chooses C:
 //!
 //! > minimise ||A C^-1|| sens(C, Pi) over a class of matrices C,
 //!
-//! with the largest row norm (max loss) or the Frobenius norm over sqrt(n) (RMS loss). At the same privacy the
-//! released queries then carry the least noise.
+//! with the largest row norm (max loss) or the Frobenius norm over sqrt(n) (RMS loss). At the same privacy
+//! the released queries then carry the least noise.
 //!
 //! | part | what it holds |
 //! |---|---|
 //! | [`workload`](Workload) | A |
-//! | [`participation`](Participation) | Pi, adjacency, unit |
-//! | [`strategy`] | C, one file a class, and the table of classes |
-//! | [`Encoder`] | C written out, and entries of C^T C |
+//! | [`participation`](Participation) | Pi, adjacency, privacy unit |
+//! | [`strategy`] | C: the classes, and the design of each |
+//! | [`Encoder`] | C as a matrix, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
-//! | [`rounded`] | sens of the C that runs after its coefficients are rounded |
+//! | [`rounded`] | sens of the rounded strategy, whose coefficients are those of the stream |
 //! | [`loss`] | errors and losses |
 //! | [`bounds`] | bounds on the loss of the best strategy |
-//! | [`optimize`] | the solvers |
+//! | [`optimize`] | objectives and results of designs |
 //! | [`Recursion`] | C^-1 Z step by step |
-//! | [`RowNorms`] | how large that noise becomes |
-//! | [`Grid`] | what rounding to a grid adds to a sensitivity |
+//! | [`RowNorms`] | bounds on the size of that noise |
+//! | [`Grid`] | the effect of rounding to a grid on sensitivity |
 //! | [`toeplitz`] | the algebra of power series |
 //!
 //! Layers: each line uses only the lines above it.
 //!
 //! ```layers
-//! error, parallel: what can go wrong; threads
+//! error, parallel: the error; threads
 //! numeric: vectors, eight lanes
 //! limits, participation, series_division, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
 //! toeplitz: the algebra of power series
 //! fourier, workload: circulants; A
-//! problem, recursion, banded_errors: what is asked for; C^-1 Z by steps; B of banded C
+//! problem, recursion, banded_errors: the problem of a design; C^-1 Z by steps; B of banded C
 //! blt_closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; transformations of a recursion
 //! decoder: norms of B
-//! steady_state, tree: rows of B once they are constant; binary trees
-//! encoder: C written out
+//! steady_state, tree: B whose rows have converged; binary trees
+//! encoder: C as a matrix
 //! sensitivity: sens(C, Pi)
 //! optimize: the solvers
 //! strategy: the classes of C, and the design of each
-//! rounded, loss: sens of the C that runs; losses of a strategy
+//! rounded, loss: sens of the rounded strategy; losses of a strategy
 //! ```
 
 mod banded_errors;
-pub mod bounds;
 mod blt_closed_form;
+pub mod bounds;
 mod columns;
 mod decoder;
 mod encoder;
 mod error;
 mod fourier;
 mod grid;
+mod limits;
 pub mod loss;
 mod numeric;
 mod one_seed;
@@ -62,13 +63,12 @@ pub mod optimize;
 mod parallel;
 mod participation;
 mod problem;
-mod series_division;
 mod recursion;
-mod row_norms;
 pub mod rounded;
+mod row_norms;
 pub mod sensitivity;
+mod series_division;
 mod single_precision;
-mod limits;
 mod steady_state;
 pub mod strategy;
 #[cfg(test)]
@@ -89,12 +89,12 @@ pub use row_norms::RowNorms;
 pub use strategy::{AnyStrategy, Class, Strategy};
 pub use workload::Workload;
 
-/// The guide to new mechanisms, whose code runs as a test.
+/// The guide to new mechanisms, whose code is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../adding-a-mechanism.md")]
 struct AddingAMechanism;
 
-/// The README, whose code runs as a test.
+/// The README, whose code is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -1,4 +1,4 @@
-//! Limits on the size of matrices and lists that are written out.
+//! Limits on the size of matrices and lists that are held in memory, and on the size of norms.
 
 use std::ops::RangeInclusive;
 
@@ -6,44 +6,45 @@ use antinoise_input::between;
 
 use crate::{Error, Result};
 
-/// The most steps whose coefficients are written out: 10^8 numbers are 0.8 GB.
+/// Maximum number of coefficients that are held in memory: 10^8 numbers are 0.8 GB.
 const MAX_MATERIALIZED: usize = 100_000_000;
 
-/// Refuses more numbers than are written out.
+/// Refuses more numbers than are held in memory.
 pub(crate) fn check_materializable(steps: usize) -> Result<()> {
-    between("steps", steps, 1, MAX_MATERIALIZED, "the most that can be written out")?;
+    between("steps", steps, 1, MAX_MATERIALIZED, "the maximum that can be held in memory")?;
     Ok(())
 }
 
-/// The most steps whose sparse noise rows are listed: about 40 terms of 16 bytes a step at this size.
+/// Maximum number of steps whose sparse noise rows are listed: about 40 terms of 16 bytes a step at this
+/// size.
 const MAX_LISTED: usize = 1 << 20;
 
-/// Refuses more steps than sparse rows are listed for.
+/// Refuses too many steps for a list of sparse rows.
 pub(crate) fn check_rows_listable(steps: usize) -> Result<()> {
-    between("steps", steps, 1, MAX_LISTED, "the most whose noise can be listed row by row")?;
+    between("steps", steps, 1, MAX_LISTED, "the maximum whose noise can be listed row by row")?;
     Ok(())
 }
 
-/// The most steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB; 2 n^2, for the
-/// Fourier mechanism, 0.5 GB.
+/// Maximum number of steps whose dense noise rows are stored: n^2 / 2 terms of 16 bytes are 0.13 GB; 2 n^2,
+/// for the Fourier mechanism, 0.5 GB.
 pub(crate) const MAX_STORED_DENSE: usize = 4096;
 
-/// Refuses more steps than dense rows are stored for.
+/// Refuses too many steps for dense rows.
 pub(crate) fn check_dense_rows_storable(steps: usize) -> Result<()> {
-    between("steps", steps, 1, MAX_STORED_DENSE, "the most for which dense noise rows are stored")?;
+    between("steps", steps, 1, MAX_STORED_DENSE, "the maximum for which dense noise rows are stored")?;
     Ok(())
 }
 
-/// The range of norms whose squares double precision can represent: below it squares lose digits, above it they are
-/// infinite.
+/// The range of norms whose squares double precision can represent: below it squares lose digits, above it
+/// they are infinite.
 const NORMS: RangeInclusive<f64> = 1e-140..=1e150;
 
-/// Whether the square of a norm has kept its digits; false for NaN.
+/// Returns whether the square of a norm keeps its digits; false for NaN.
 pub(crate) fn norm_in_range(norm: f64) -> bool {
     NORMS.contains(&norm)
 }
 
-/// The error for a figure whose norms are not in range; `figure` says which it is and its value.
+/// Returns the error for a norm out of range; `figure` names it and states its value.
 pub(crate) fn out_of_range(figure: &str) -> Error {
     let range = format!("from {:e} to {:e}", NORMS.start(), NORMS.end());
     Error::Numerical(format!(

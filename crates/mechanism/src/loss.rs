@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::sensitivity::Sensitivity;
 use crate::{Adjacency, AnyStrategy, Participation, Result, Workload};
 
-/// Errors and losses of one strategy for one workload and schema.
+/// Errors and losses of a strategy for a workload and a schema.
 ///
 /// ```
 /// use antinoise_mechanism::{Adjacency, Problem, loss, strategy::StrategySpec};
@@ -19,11 +19,11 @@ use crate::{Adjacency, AnyStrategy, Participation, Result, Workload};
 pub struct Loss {
     /// ||B||_row.
     pub max_error: f64,
-    /// ||B||_F / sqrt(n), or over the root of the number of queries where that is not n.
+    /// ||B||_F over the square root of the number of queries.
     pub rms_error: f64,
-    /// ||B||_row sens.
+    /// ||B||_row times sens.
     pub max_loss: f64,
-    /// ||B||_F / sqrt(n) sens.
+    /// `rms_error` times sens.
     pub rms_loss: f64,
     /// sens^2 ||B||_F^2.
     pub total_loss: f64,
@@ -31,10 +31,11 @@ pub struct Loss {
     pub sensitivity: Sensitivity,
 }
 
-/// The loss of `strategy`.
+/// Returns the loss of `strategy`.
 ///
 /// # Errors
-/// When the workload or the schema is not valid for the strategy's steps, or when a figure is not finite, or 0.
+/// When the workload or the schema is not valid for the steps of the strategy, or a figure is 0 or not
+/// finite.
 pub fn of(
     strategy: &AnyStrategy,
     workload: &Workload,
@@ -57,5 +58,5 @@ pub fn of(
         return Ok(loss);
     }
     let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
-    Err(crate::Error::Numerical(format!("the loss is beyond double precision: {figures}")))
+    Err(crate::Error::Numerical(format!("the loss leaves the range of double precision: {figures}")))
 }

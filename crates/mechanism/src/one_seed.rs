@@ -1,7 +1,9 @@
-//! Sums of seeds with one fresh seed a step: N Z has the law of L Z, where L is lower triangular and L L^T = N N^T.
+//! Sums of seeds with one fresh seed per step: N Z has the law of L Z for the lower-triangular L with L L^T =
+//! N N^T.
 //!
-//! Where rows of N use the seeds that are new at step t only together and in the proportions of row t, these seeds
-//! are one: L is N with them added up, as sparse as N (trees). Else L is the Cholesky factor of N N^T, written out.
+//! 1. If all later rows of N read the seeds that are new at step t together and in the proportions of row t,
+//!    these seeds merge into one. Then L is as sparse as N (trees).
+//! 2. Otherwise L is the dense Cholesky factor of N N^T.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +11,22 @@ use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
-use crate::numeric::vector::dot;
 use crate::limits::MAX_STORED_DENSE;
+use crate::numeric::vector::dot;
 
 type Row = Vec<(usize, f64)>;
 
-/// A variance given the past that is below this part of a row's own may be a rounding error: the row follows from
-/// earlier ones.
+/// Rows whose conditional variance, given earlier rows, is below this fraction of their variance are treated
+/// as linear combinations of earlier rows.
 const DEPENDENT_BELOW: f64 = 1e-12;
 
 impl Recursion {
-    /// A recursion whose noise over `steps` steps has the same law for normal seed noise, and whose step t is the
-    /// first to read seed t, with a weight that is not 0: C' = L^-1 for N Z, L L^T = N N^T. Recursions that
-    /// are not sums of seeds are returned unchanged.
+    /// Returns a recursion whose noise over `steps` steps has the same law for normal seed noise, and whose
+    /// step t is the first to read seed t, with a weight other than 0: C' = L^-1 for N Z, where L L^T = N
+    /// N^T. Recursions that are not sums of seeds are returned unchanged.
     ///
-    /// Where N C = I, sens(C', Pi) <= sens(C, Pi): N N^T >= (C^T C)^-1, so that ||C' G|| <= ||C G|| for every G.
+    /// If N C = I, then sens(C', Pi) <= sens(C, Pi): N N^T >= (C^T C)^-1, so that ||C' G|| <= ||C G|| for
+    /// every G.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -34,8 +37,8 @@ impl Recursion {
     /// ```
     ///
     /// # Errors
-    /// When there are fewer rows than steps, a row follows from those before it, or L has to be written out for too
-    /// many steps.
+    /// When there are fewer rows than steps, a row is a linear combination of earlier rows, or L is dense and
+    /// has too many steps.
     pub fn with_one_seed_per_step(&self, steps: usize) -> crate::Result<Self> {
         Ok(match self {
             Self::SeedCombination { rows } => Self::SeedCombination { rows: lower_triangular(rows, steps)? },
@@ -47,9 +50,10 @@ impl Recursion {
                     rows: lower_triangular(&(0..steps).map(row).collect::<Vec<Row>>(), steps)?,
                 }
             }
-            Self::Scaled { inner, factors } => {
-                Self::Scaled { inner: Box::new(inner.with_one_seed_per_step(steps)?), factors: factors.clone() }
-            }
+            Self::Scaled { inner, factors } => Self::Scaled {
+                inner: Box::new(inner.with_one_seed_per_step(steps)?),
+                factors: factors.clone(),
+            },
             Self::Restarted { inner, period } => {
                 let run = steps.min(at_least("period", *period, 1)?);
                 Self::Restarted { inner: Box::new(inner.with_one_seed_per_step(run)?), period: *period }
@@ -63,7 +67,8 @@ impl Recursion {
     }
 }
 
-/// True where the form with one seed a step needs a factor of N N^T; else its entries are sums of a few seeds.
+/// Returns whether the form with one seed per step needs a factor of N N^T. Otherwise its entries are sums of
+/// a few seeds.
 pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
     match recursion {
         Recursion::SeedCombination { rows } => {
@@ -92,14 +97,14 @@ fn lower_triangular(rows: &[Row], steps: usize) -> Result<Vec<Row>, InvalidParam
     }
 }
 
-/// Each seed once, in rising order, without zeros.
+/// Merges repeated seeds; sorted, without zeros.
 fn merged(row: &[(usize, f64)]) -> Row {
     let mut sums = BTreeMap::new();
     row.iter().for_each(|&(seed, weight)| *sums.entry(seed).or_insert(0.0) += weight);
     sums.into_iter().filter(|&(_, weight)| weight != 0.0).collect()
 }
 
-/// L where the seeds that are new at a step are always used together; none where they are not.
+/// Returns L if the seeds that are new at a step are always used together in fixed proportions.
 fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     /// The combination of a step's new seeds.
     struct Group {
@@ -111,7 +116,7 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     let mut lower = Vec::with_capacity(rows.len());
     for (t, row) in rows.iter().enumerate() {
         let mut fresh = Vec::new();
-        // Of each earlier step: how many of its seeds, and their weight as a part of what it was at first.
+        // By earlier step: number of its seeds, and the ratio of their weights to the first ones.
         let mut earlier: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
         for &(seed, weight) in row {
             let Some(&(step, first)) = first_use.get(&seed) else {
@@ -120,7 +125,7 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
             };
             let (size, part) = earlier.entry(step).or_insert((0, weight / first));
             *size += 1;
-            // Equal but for the rounding of weights that are products.
+            // Weights are products; their rounding is tolerated.
             if (*part - weight / first).abs() > SAME_PART * part.abs() {
                 return None;
             }
@@ -145,13 +150,15 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     Some(lower)
 }
 
-/// The name of the limit on steps where the factor is written out.
-const MAX_FACTORED: &str = "the most for which the square factor of a sum of seeds is written out";
+/// The name of the limit on steps for a dense factor.
+const MAX_FACTORED: &str = "the maximum for which the square factor of a sum of seeds is computed";
 
-/// Parts of a step's seeds that differ by less are the same: rounding to it is counted with that of the weights.
+/// Relative difference below which two ratios of weights are equal; it is covered by the bound on the
+/// rounding of weights.
 const SAME_PART: f64 = 64.0 * f64::EPSILON;
 
-/// The Cholesky factor of N N^T, in a fixed order of operations: its bits are the same on every machine.
+/// Computes the Cholesky factor of N N^T in a fixed order of operations: its bits are the same on every
+/// machine.
 fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
     between("steps", rows.len(), 1, MAX_STORED_DENSE, MAX_FACTORED)?;
     let seeds: BTreeMap<usize, usize> = {
@@ -173,7 +180,7 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
         }
         let norm = dot(row, row);
         let innovation = norm - dot(&factor, &factor);
-        // No comparison is true of what is no number.
+        // NaN passes no comparison.
         if innovation.is_nan() || innovation <= DEPENDENT_BELOW * norm {
             let got = format!("a row of step {t} that follows from earlier ones");
             return Err(InvalidParameter::new("rows", got, "linearly independent"));
@@ -231,7 +238,8 @@ mod tests {
         assert_eq!(tested, 7 * 7 - 2);
     }
 
-    /// A dyadic tree retains few seeds; an estimate from below reads all seeds of a subtree when it is complete.
+    /// A dyadic tree retains few seeds; an estimate from below reads all seeds of a subtree at its
+    /// completion.
     #[test]
     fn trees_stay_sparse() {
         let cases = [("tree", 10, 3000), ("honaker-online", 999, 12_000), ("weighted-tree", 999, 12_000)];
@@ -249,7 +257,9 @@ mod tests {
 
     #[test]
     fn rows_that_follow_from_others_are_refused() {
-        let of = |rows: Vec<Row>| Recursion::SeedCombination { rows }.with_one_seed_per_step(2).unwrap_err().to_string();
+        let of = |rows: Vec<Row>| {
+            Recursion::SeedCombination { rows }.with_one_seed_per_step(2).unwrap_err().to_string()
+        };
         assert!(of(vec![vec![(0, 1.0)]]).starts_with("rows is 1"));
         assert!(
             of(vec![vec![(0, 1.0), (1, 2.0)], vec![(0, 2.0), (1, 4.0)]])

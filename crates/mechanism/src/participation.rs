@@ -1,4 +1,4 @@
-//! Participation schemas Pi (which steps one unit may take part in), adjacency and the privacy unit.
+//! Participation schemas Pi (the steps in which one unit may take part), adjacency and the privacy unit.
 
 use std::fmt;
 
@@ -27,21 +27,21 @@ pub enum Participation {
     FullBatch,
     /// Steps phase, phase + b, phase + 2b, ..., at most k of them, for one phase in 0..b.
     Cyclic {
-        /// b.
+        /// b: minimum number of steps from one participation to the next.
         min_sep: usize,
-        /// k.
+        /// k: maximum number of participations.
         max_participations: usize,
     },
     /// At most k steps, any two at least b apart.
     MinSep {
-        /// b.
+        /// b: minimum number of steps from one participation to the next.
         min_sep: usize,
-        /// k.
+        /// k: maximum number of participations.
         max_participations: usize,
     },
-    /// The steps of one of the listed patterns, or some of them.
+    /// The steps of one of the listed patterns, or a subset of them.
     Patterns {
-        /// Each strictly increasing and not empty.
+        /// Patterns, each strictly increasing and not empty.
         patterns: Vec<Vec<usize>>,
     },
 }
@@ -49,23 +49,24 @@ pub enum Participation {
 /// The separation of one unit's participations, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Separation {
-    /// b: at least so many steps from one participation to the next.
+    /// b: minimum number of steps from one participation to the next.
     pub min_sep: usize,
-    /// k: at most so many participations.
+    /// k: maximum number of participations.
     pub max_participations: usize,
 }
 
 impl Separation {
-    /// Whether columns of C that take part together are orthogonal where C has so many bands.
+    /// Returns whether co-participating columns of a C with `bands` bands are orthogonal.
     pub(crate) fn is_orthogonal(self, bands: usize) -> bool {
         self.max_participations == 1 || bands <= self.min_sep
     }
 }
 
 impl Participation {
-    /// The separation of participations over `steps` steps and their number in the densest pattern that starts at step 0:
-    /// (n, 1) for `Single` and (1, n) for `FullBatch`. Of listed patterns the least separation and the longest
-    /// pattern, so that all of them are patterns of min-sep with these numbers.
+    /// Returns the separation over n = `steps` steps, and the number of participations of the densest pattern
+    /// that begins at step 0: (n, 1) for `Single` and (1, n) for `FullBatch`. For listed patterns it is the
+    /// least separation and the length of the longest pattern, so that all of them are patterns of min-sep
+    /// with these numbers.
     pub fn separation(&self, steps: usize) -> Separation {
         let (min_sep, max_participations) = match self {
             Self::Single => (steps, 1),
@@ -82,7 +83,8 @@ impl Participation {
         Separation { min_sep, max_participations }
     }
 
-    /// Min-sep with at most as many participations as fit in `steps` steps, or `Single` where that is one.
+    /// Returns min-sep with this separation, limited to the participations that fit in `steps` steps;
+    /// `Single` for one.
     pub(crate) fn min_sep(steps: usize, separation: Separation) -> Self {
         let Separation { min_sep, max_participations } = separation;
         Self::MinSep { min_sep, max_participations }
@@ -90,7 +92,7 @@ impl Participation {
             .single_if_once()
     }
 
-    /// The same kind of schema with the separation (b, k) mapped by `f`; listed patterns are unchanged.
+    /// Maps the separation (b, k) of cyclic and min-sep schemas by `f`; other schemas are unchanged.
     pub(crate) fn map_separation(&self, f: impl Fn(usize, usize) -> (usize, usize)) -> Self {
         match *self {
             Self::Single | Self::FullBatch | Self::Patterns { .. } => self.clone(),
@@ -105,7 +107,7 @@ impl Participation {
         }
     }
 
-    /// `Single` instead of a separation of one participation or none.
+    /// Replaces a schema of at most one participation by `Single`.
     fn single_if_once(self) -> Self {
         match self {
             Self::Cyclic { max_participations: 0 | 1, .. }
@@ -118,7 +120,7 @@ impl Participation {
         }
     }
 
-    /// The schema restricted to the first `steps` steps, or `None` if every participation lies later.
+    /// Returns the schema restricted to the first `steps` steps, or `None` if every participation lies later.
     ///
     /// ```
     /// use antinoise_mechanism::Participation;
@@ -141,7 +143,7 @@ impl Participation {
         (!patterns.is_empty()).then_some(Self::Patterns { patterns })
     }
 
-    /// The schema within each of the runs of `period` steps that a longer run is cut into.
+    /// Returns the schema within each of the runs of `period` steps into which a longer run is cut.
     pub(crate) fn within_runs_of(&self, period: usize) -> Self {
         match self {
             Self::Cyclic { min_sep, .. } | Self::MinSep { min_sep, .. } if *min_sep >= period => Self::Single,
@@ -161,10 +163,9 @@ impl Participation {
         }
     }
 
-    /// Refuses a schema that does not fit in `steps` steps: n, b, k at least 1 and k b <= n + b - 1, so that k
-    /// participations b apart fit.
-    ///
-    /// Listed patterns must be strictly increasing steps, and at least one of them.
+    /// Refuses a schema that does not fit in n = `steps` steps: n, b and k must be at least 1, and k b <= n +
+    /// b - 1, so that k participations b apart fit. There must be at least one listed pattern, and each must
+    /// be strictly increasing.
     ///
     /// # Errors
     /// Names `steps`, `min_sep`, `max_participations` or the pattern.
@@ -180,7 +181,7 @@ impl Participation {
     }
 }
 
-/// Number of participations `min_sep` apart that fit in `steps` steps: floor((n - 1) / b) + 1.
+/// Returns how many participations `min_sep` apart fit in `steps` steps: floor((n - 1) / b) + 1.
 fn max_that_fit(steps: usize, min_sep: usize) -> usize {
     (steps - 1) / min_sep + 1
 }
@@ -243,7 +244,7 @@ impl std::str::FromStr for Participation {
     }
 }
 
-/// Which two datasets a privacy statement compares.
+/// The pairs of data sets that a privacy statement compares.
 ///
 /// ```
 /// use antinoise_mechanism::Adjacency;
@@ -255,12 +256,12 @@ pub enum Adjacency {
     /// One unit's contributions are replaced by zero.
     #[default]
     ZeroOut,
-    /// One unit's contributions are replaced by another's: twice the distance.
+    /// One unit's contributions are replaced by those of another: twice the distance.
     ReplaceOne,
 }
 
 impl Adjacency {
-    /// How far one participation moves the sum of clipped gradients, in clip norms.
+    /// Returns how far one participation moves the sum of clipped gradients, in clip norms.
     pub fn sensitivity_factor(self) -> f64 {
         match self {
             Self::ZeroOut => 1.0,
@@ -292,7 +293,7 @@ impl std::str::FromStr for Adjacency {
     }
 }
 
-/// Whose data the statement protects.
+/// The unit whose data a privacy statement protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrivacyUnit {

@@ -1,4 +1,4 @@
-//! What a strategy is designed for.
+//! The problem that a strategy is designed for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Participation, Result, Workload};
 
-/// What an optimised strategy minimises: a norm of B = A C^-1 times sens(C, Pi).
+/// The loss that a design minimises: a norm of B = A C^-1 times sens(C, Pi).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// ||B||_row sens: the worst query.
+    /// ||B||_row sens: the worst query (max loss).
     Max,
-    /// ||B||_F / sqrt(n) sens: the root mean square over queries.
+    /// ||B||_F / sqrt(n) sens: the root mean square over queries (RMS loss).
     #[default]
     Rms,
 }
@@ -40,7 +40,7 @@ impl fmt::Display for Objective {
     }
 }
 
-/// What a strategy is designed for.
+/// The steps, workload, schema and loss that a strategy is designed for.
 ///
 /// ```
 /// use antinoise_mechanism::{Problem, optimize::Objective};
@@ -50,18 +50,18 @@ impl fmt::Display for Objective {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
-    /// n.
+    /// Number of steps n.
     pub steps: usize,
-    /// A.
+    /// Workload A.
     pub workload: Workload,
-    /// Pi.
+    /// Participation schema Pi.
     pub participation: Participation,
-    /// The norm of B that is minimised.
+    /// The loss that is minimised.
     pub objective: Objective,
 }
 
 impl Problem {
-    /// RMS loss of prefix sums over `steps` steps in which a unit takes part once.
+    /// Returns the RMS loss of prefix sums over `steps` steps with a single participation.
     pub fn prefix(steps: usize) -> Self {
         Self {
             steps,
@@ -71,19 +71,19 @@ impl Problem {
         }
     }
 
-    /// The same problem for another workload.
+    /// Replaces the workload.
     #[must_use]
     pub fn with_workload(self, workload: Workload) -> Self {
         Self { workload, ..self }
     }
 
-    /// The same problem under another schema.
+    /// Replaces the schema.
     #[must_use]
     pub fn with_participation(self, participation: Participation) -> Self {
         Self { participation, ..self }
     }
 
-    /// The same problem with another norm of B.
+    /// Replaces the loss that is minimised.
     #[must_use]
     pub fn with_objective(self, objective: Objective) -> Self {
         Self { objective, ..self }
@@ -99,10 +99,11 @@ impl Problem {
         self.participation.check(self.steps)
     }
 
-    /// The problem for classes that do not handle single queries: the lower-triangular workload with the RMS loss of the batch.
+    /// Returns the problem for classes that do not handle batches of queries: the lower-triangular workload
+    /// with the same RMS loss. Other problems are unchanged.
     ///
     /// # Errors
-    /// When the batch leaves directions out.
+    /// When the queries of the batch do not span all directions.
     pub(crate) fn summed(&self) -> Result<Self> {
         Ok(match self.workload.triangular(self.steps)? {
             Some(workload) => Self { workload, objective: Objective::Rms, ..self.clone() },

@@ -1,8 +1,8 @@
-//! How a mechanism's noise is made, step by step.
+//! The rule by which a mechanism's noise is computed, step by step.
 //!
-//! A strategy C turns seed noise z_0, z_1, ... (independent standard normals, one vector of the model's
-//! dimension a step) into correlated noise z~ = C^-1 Z. [`Recursion`] is the rule for z~_t, free of any
-//! storage or random number: the noise crate runs it on vectors, [`Recursion::apply`] runs it on scalars.
+//! A strategy C maps seed noise z_0, z_1, ... (independent standard normals, one vector of the model's
+//! dimension per step) to correlated noise z~ = C^-1 Z. [`Recursion`] is the rule for z~_t, without storage
+//! or random numbers: the noise crate runs it on vectors, [`Recursion::apply`] on scalars.
 
 use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,9 @@ use crate::{Error, Result};
 pub enum Recursion {
     /// z~_t = z_t (C = I).
     Independent,
-    /// z~_t = sum over tau < min(t + 1, taps.len()) of taps\[tau\] z_{t-tau}: C^-1 is banded, or Toeplitz.
-    /// Needs seed noise alone, so a generator may regenerate old z instead of storing them.
+    /// z~_t = sum over tau < min(t + 1, taps.len()) of taps\[tau\] z_{t-tau}: C^-1 is Toeplitz, possibly
+    /// banded. It reads only seed noise, so that a generator may regenerate earlier z instead of storing
+    /// them.
     MovingAverage {
         /// First column of C^-1; taps\[0\] is not 0.
         taps: Vec<f64>,
@@ -37,9 +38,9 @@ pub enum Recursion {
     },
     /// z~_t = z_t - sum_i scale\[i\] M_i; then M_i <- decay\[i\] M_i + z~_t, from M = 0: C is a BLT.
     Blt {
-        /// alpha, one a buffer.
+        /// alpha, one per buffer.
         scale: Vec<f64>,
-        /// lambda, one a buffer, in \[0, 1).
+        /// lambda, one per buffer, in \[0, 1).
         decay: Vec<f64>,
     },
     /// z~_t = (z_t - sum over 1 <= tau <= min(t, bands - 1) of C\[t, t-tau\] z~_{t-tau}) / C\[t, t\]: C is
@@ -47,48 +48,49 @@ pub enum Recursion {
     Banded {
         /// Number of diagonals of C, the main one included.
         bands: usize,
-        /// C\[t, t-tau\] at index t * bands + tau; ignored where tau > t.
+        /// C\[t, t-tau\] at index t bands + tau; ignored if tau > t.
         rows: Vec<f64>,
     },
-    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds have
-    /// their own numbers, and there may be more or fewer than steps (a tree has 2n - 1).
+    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds are
+    /// numbered by themselves; their number may differ from the number of steps (a tree has 2n - 1).
     #[serde(rename = "combination")]
     SeedCombination {
-        /// (seed, weight) pairs of each step.
+        /// The (seed, weight) pairs of each step.
         rows: Vec<Vec<(usize, f64)>>,
     },
-    /// x = root * z around a circle of root.len() seeds; z~_0 = x_0, then z~_t = x_t - x_{t-1}: the Fourier mechanism. Every
-    /// step reads every seed, so that all steps are made together, by fast transforms, or one alone in O(root.len()).
+    /// x = root * z, the cyclic convolution over root.len() seeds; z~_0 = x_0, then z~_t = x_t - x_{t-1}: the
+    /// Fourier mechanism. Every step reads every seed. All steps together take fast transforms, one step
+    /// alone takes O(root.len()).
     Circulant {
         /// First column of the circulant; at least as many entries as steps.
         root: Vec<f64>,
     },
-    /// z~_t = factors\[t\] times the inner recursion's z~_t, whose own past stays unscaled: C = inner C times
-    /// diag(1 / factors), the column-normalised forms.
+    /// z~_t = factors\[t\] times the z~_t of the inner recursion, whose history stays unscaled: C is the
+    /// inner C times diag(1 / factors), as of column-normalised strategies.
     Scaled {
         /// The recursion before scaling.
         inner: Box<Recursion>,
-        /// One factor a step.
+        /// One factor per step.
         factors: Vec<f64>,
     },
-    /// The inner recursion, restarted with an empty past at steps 0, period, 2 period, ...: C = I_s (x) inner
-    /// C. Seeds are never used twice: run s reads its own seeds.
+    /// The inner recursion, restarted without history at steps 0, period, 2 period, ...: C = I_s (x) inner C.
+    /// No seed is used twice: each run reads its own seeds.
     Restarted {
-        /// One run's recursion, at least `period` steps long.
+        /// The recursion of one run, valid for at least `period` steps.
         inner: Box<Recursion>,
-        /// Steps in a run.
+        /// Number of steps of a run.
         period: usize,
     },
 }
 
 impl Recursion {
-    /// z~ = N z for a lower-triangular N (n x n).
+    /// Returns z~ = N z for a lower-triangular N (n x n).
     pub(crate) fn of_lower_triangular(noise: &Matrix) -> Self {
         let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
         Self::SeedCombination { rows: (0..noise.nrows()).map(row).collect() }
     }
 
-    /// The same recursion.
+    /// Refuses coefficients that are not finite.
     ///
     /// # Errors
     /// When a coefficient is not finite.
@@ -101,19 +103,19 @@ impl Recursion {
             Self::Circulant { root } => finite(root),
             Self::Banded { rows, .. } => finite(rows),
             Self::SeedCombination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
-            // What is inside was checked when it was made.
+            // The inner recursion was checked when it was built.
             Self::Scaled { factors, .. } => finite(factors),
             Self::Restarted { .. } => true,
         };
         if holds {
             return Ok(self);
         }
-        let why =
-            "a coefficient of C^-1 is beyond double precision: the strategy's numbers grow or shrink too far";
+        let why = "a coefficient of C^-1 leaves the range of double precision: the strategy's numbers grow or shrink too far";
         Err(Error::Numerical(why.into()))
     }
 
-    /// The number of past vectors of the model's dimension that a step reads when nothing is made again.
+    /// Returns the number of earlier vectors of the model's dimension that a step reads if nothing is
+    /// recomputed.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -133,7 +135,8 @@ impl Recursion {
         }
     }
 
-    /// How many diagonals of C may be other than 0, the main one included, for any rounding of the coefficients.
+    /// Returns how many diagonals of C, the main one included, may be non-zero for any rounding of the
+    /// coefficients.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -155,7 +158,7 @@ impl Recursion {
         }
     }
 
-    /// How many seed vectors `steps` steps read: seeds are numbered 0, 1, ... below it.
+    /// Returns how many seed vectors `steps` steps read; they are numbered from 0.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -180,7 +183,7 @@ impl Recursion {
         }
     }
 
-    /// Whether noise is any linear map of seeds, which may have no inverse, instead of a triangular recursion.
+    /// Returns whether the noise is a sum of seeds without a seed of its own for each step.
     pub(crate) fn is_sum_of_seeds(&self) -> bool {
         match self {
             Self::SeedCombination { .. } | Self::Circulant { .. } => true,
@@ -193,8 +196,8 @@ impl Recursion {
         }
     }
 
-    /// The first `steps` values of z~ = C^-1 z for one coordinate, by the recursion itself: what a generator
-    /// must reproduce. `seed_noise` holds [`Recursion::seeds`] values.
+    /// Computes the first `steps` values of z~ = C^-1 z for one coordinate by the recursion; a generator must
+    /// reproduce them. `seed_noise` holds [`Recursion::seeds`] values.
     pub fn apply(&self, steps: usize, seed_noise: &[f64]) -> Vec<f64> {
         let z = &seed_noise[..self.seeds(steps)];
         match self {
@@ -215,7 +218,8 @@ impl Recursion {
     }
 }
 
-/// The most seeds, over steps, that an earlier step read and this one or a later one reads again.
+/// Returns the maximum, over steps, of the number of seeds that an earlier step read and this step or a later
+/// one reads.
 fn most_awaited(rows: &[Vec<(usize, f64)>]) -> usize {
     let seeds = rows.iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0);
     let mut last_use = vec![0; seeds];
@@ -245,7 +249,7 @@ fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f
         .enumerate()
         .flat_map(|(run, start)| {
             let (length, z) = (period.min(steps - start), &z[run * seeds..]);
-            // Most runs of a unit seed are silent.
+            // For a unit seed, the noise of all other runs is 0.
             let silent = z[..inner.seeds(length)].iter().all(|&x| x == 0.0);
             if silent { vec![0.0; length] } else { inner.apply(length, z) }
         })

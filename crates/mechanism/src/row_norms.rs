@@ -1,9 +1,9 @@
-//! The size of each step's noise: norms of the rows of C^-1.
+//! Bounds on the size of each step's noise: norms of the rows of C^-1.
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
 
-/// Lower and upper bounds on the size of the noise at each stage, for seed noise of unit variance.
+/// Lower and upper bounds on the size of noise, for seed noise of unit variance.
 ///
 /// ```
 /// use antinoise_mechanism::{Recursion, RowNorms};
@@ -13,15 +13,16 @@ use crate::fourier::circulant_entry;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowNorms {
-    /// The norms of C^-1's rows before scaling: the standard deviations of the innermost recursion's noise.
+    /// Bounds on the norms of C^-1's rows before scaling: on the standard deviation of the innermost
+    /// recursion's noise.
     pub inner: (f64, f64),
-    /// The products of the factors that a step's noise is multiplied by; 1 where nothing is scaled.
+    /// Bounds on the product of the factors of a step; 1 if nothing is scaled.
     pub factors: (f64, f64),
 }
 
 impl RowNorms {
-    /// Those of `steps` steps of `recursion`, within rounding. A row's norm lies between the products of the lower and
-    /// of the upper bounds.
+    /// Computes the bounds for `steps` steps of `recursion`, up to rounding. The norm of a row lies between
+    /// the products of the lower and of the upper bounds.
     pub fn new(recursion: &Recursion, steps: usize) -> Self {
         let one = (1.0, 1.0);
         let inner = match recursion {
@@ -42,7 +43,7 @@ impl RowNorms {
             }
             Recursion::Banded { bands, rows } => extremes(banded(*bands, &rows[..steps * bands])),
             Recursion::Circulant { root } => {
-                // Every row but the first holds the same differences.
+                // All rows except the first hold the same differences.
                 let row = |t: usize| norm((0..root.len()).map(|seed| circulant_entry(root, t, seed)));
                 extremes((0..steps.min(2)).map(row))
             }
@@ -55,9 +56,9 @@ impl RowNorms {
 }
 
 impl Recursion {
-    /// Bounds on |(C^-1)_tt| over the steps t, from below and above: the part of a step's noise that no earlier step
-    /// has seen, for seed noise of standard deviation 1. Exact but for scaled recursions whose inner one differs by
-    /// step. `None` for a combination of seeds that is not of the form of
+    /// Returns a lower and an upper bound on |(C^-1)_tt| over the steps t: the weight of a step's fresh seed.
+    /// They are attained except for scaled recursions whose inner weights differ by step. `None` for a sum of
+    /// seeds that is not of the form of
     /// [`Recursion::with_one_seed_per_step`]: its steps have no seed of their own.
     ///
     /// ```
@@ -89,10 +90,11 @@ impl Recursion {
     }
 }
 
-/// The standard deviation of each row, from the covariances of the rows that C's bands reach back to: O(bands^2) a step.
+/// Returns the standard deviation of each row, from the covariances of the rows within C's bands: O(bands^2)
+/// a step.
 fn banded(bands: usize, rows: &[f64]) -> Vec<f64> {
     let past = bands - 1;
-    // Of steps s and r at (s mod past, r mod past).
+    // The covariance of steps s and r is at (s mod past, r mod past).
     let mut covariance = vec![0.0; past * past];
     let mut deviations = Vec::with_capacity(rows.len() / bands);
     for (t, row) in rows.chunks_exact(bands).enumerate() {
@@ -105,7 +107,7 @@ fn banded(bands: usize, rows: &[f64]) -> Vec<f64> {
             lags.clone().map(|lag| (place(lag), with_past(place(lag), &covariance))).collect();
         let fresh = (1.0 / row[0]).powi(2);
         let seen = -lags.clone().zip(&of_now).map(|(lag, (_, x))| row[lag] / row[0] * x).sum::<f64>();
-        // Not `max`, which would drop NaN.
+        // Not `max`, which drops NaN.
         let variance = if seen < 0.0 { fresh } else { fresh + seen };
         deviations.push(variance.sqrt());
         if past > 0 {
@@ -123,7 +125,7 @@ fn norm(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The least and the most; NaN if one is NaN, so that no range holds it.
+/// Returns the minimum and the maximum; both NaN if a value is NaN, so that no range holds it.
 fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), x| {
         if least.is_nan() || x.is_nan() { (f64::NAN, f64::NAN) } else { (least.min(x), most.max(x)) }
@@ -139,7 +141,7 @@ fn scaled((least, most): (f64, f64), factors: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Every row's norm, from what each unit seed gives, lies within the bounds.
+    /// The norm of every row, from the noise of unit seeds, lies within the bounds.
     #[test]
     fn the_bounds_hold_every_row_and_are_reached() {
         const STEPS: usize = 7;
@@ -180,7 +182,7 @@ mod tests {
         assert!(bounded >= 3 * STEPS, "{bounded} fresh weights have bounds");
     }
 
-    /// The covariances of neighbouring rows lead to the norms of the columns written out, over many steps.
+    /// Covariances of neighbouring rows give the norms that all columns add up to, over many steps.
     #[test]
     fn banded_rows_have_the_norms_that_their_columns_add_up_to() {
         for (bands, steps) in [(1, 5), (2, 300), (5, 3), (7, 300), (40, 300)] {

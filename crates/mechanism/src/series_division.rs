@@ -1,22 +1,23 @@
-//! The terms of a / b for a short b, several at a time: computed one by one, each term would wait for the one before.
+//! The terms of a / b for a short b, eight at a time: one by one, each term would wait for the previous one.
 
 use crate::numeric::lanes::{LANES, Lanes};
 use crate::numeric::vector::add_scaled;
 
-/// The state of a division.
+/// The state of a division of power series.
 pub(crate) struct Quotient {
     /// 1 / b_0.
     scale: f64,
-    /// Lane i at r - 1: the weight of the r-th last term before these LANES in the i-th of them, as if none lay between.
+    /// `past[r - 1][i]`: coefficient of the r-th most recent earlier term in lane `i` of the block, ignoring
+    /// terms of the block itself.
     past: Vec<Lanes>,
-    /// Lane i at j: what the j-th of these LANES, as if none were before it, adds to the i-th.
+    /// `within[j][i]`: contribution of lane `j` to lane `i` of the same block.
     within: [Lanes; LANES],
-    /// The last terms, the latest first.
+    /// The last terms, the most recent first.
     recent: Vec<f64>,
 }
 
 impl Quotient {
-    /// Before the first term; b_0 is not 0.
+    /// Begins a division by `b`, where b_0 is not 0.
     pub(crate) fn new(b: &[f64]) -> Self {
         let weight = |s: usize| b.get(s).map_or(0.0, |x| -x / b[0]);
         let mut first = [0.0; LANES];
@@ -31,8 +32,8 @@ impl Quotient {
         }
     }
 
-    /// The next `out.len()` terms, for as many terms of a, zeros where `a` is short. Only the last call may ask for a number
-    /// that is no multiple of 8.
+    /// Computes the next `out.len()` terms from as many terms of `a`, padded with zeros. Only the last call
+    /// may ask for a number that is not a multiple of 8.
     pub(crate) fn fill(&mut self, a: &[f64], out: &mut [f64]) {
         for (at, out) in out.chunks_mut(LANES).enumerate() {
             let a = a.get(at * LANES..).unwrap_or(&[]);
@@ -45,7 +46,7 @@ impl Quotient {
     }
 
     fn next(&mut self, input: Lanes) -> Lanes {
-        // Two sums each, so that neither waits for the other.
+        // Two sums, so that neither waits for the other.
         let (mut even, mut odd) = (input.map(|x| x * self.scale), [0.0; LANES]);
         let (pairs, terms) = (self.past.chunks_exact(2), self.recent.chunks_exact(2));
         for (weights, terms) in pairs.zip(terms) {

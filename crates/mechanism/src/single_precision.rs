@@ -1,14 +1,15 @@
-//! The recursion that runs when coefficients are kept in single precision.
+//! The recursion of a stream that keeps coefficients in single precision.
 
 use crate::Recursion;
 
 impl Recursion {
-    /// The recursion whose coefficients are those that a stream in single precision multiplies by: each is rounded
-    /// once, as it enters the kernel. Streams make their kernels from this recursion, so that its C is the C that runs.
+    /// Returns the recursion with the coefficients by which a stream in single precision multiplies: each is
+    /// rounded once, as it enters the kernel. Streams build their kernels from this recursion, so that its C
+    /// is the rounded strategy.
     ///
-    /// Where C is banded the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; of a BLT by alpha and
-    /// 1 - lambda. Factors of scaled recursions stay as they are: they are multiplied by the noise's standard deviation
-    /// first, and the product is rounded ([`crate::rounded::OUTPUT_ROUNDING`]).
+    /// For a banded C the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha
+    /// and 1 - lambda. Factors of scaled recursions are not rounded here: they are first multiplied by the
+    /// standard deviation of the noise, and the product is rounded ([`crate::rounded::OUTPUT_ROUNDING`]).
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -23,7 +24,7 @@ impl Recursion {
             Self::MovingAverage { taps } => {
                 Self::MovingAverage { taps: taps.iter().copied().map(rounded).collect() }
             }
-            Self::AutoRegressive { taps } => Self::AutoRegressive { taps: row_that_runs(taps) },
+            Self::AutoRegressive { taps } => Self::AutoRegressive { taps: rounded_row(taps) },
             Self::Blt { scale, decay } => Self::Blt {
                 scale: scale.iter().copied().map(rounded).collect(),
                 // Exact: a rate with more digits than single precision has is at least 2^-29.
@@ -32,13 +33,13 @@ impl Recursion {
             Self::Banded { bands, rows } => {
                 let rows = rows.chunks((*bands).max(1)).enumerate();
                 let rows = rows.flat_map(|(t, row)| {
-                    row_that_runs(&row[..row.len().min(t + 1)])
+                    rounded_row(&row[..row.len().min(t + 1)])
                         .into_iter()
                         .chain(std::iter::repeat_n(0.0, row.len().saturating_sub(t + 1)))
                 });
                 Self::Banded { bands: *bands, rows: rows.collect() }
             }
-            // Transforms are in double precision.
+            // Transforms use double precision.
             Self::Circulant { root } => Self::Circulant { root: root.clone() },
             Self::SeedCombination { rows } => {
                 let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, rounded(w))).collect();
@@ -58,8 +59,9 @@ fn rounded(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// The row c_0, c_1, ... of C whose 1 / c_0 and -c_s / c_0 are the numbers that single precision has for those of `row`.
-fn row_that_runs(row: &[f64]) -> Vec<f64> {
+/// Returns the row c_0, c_1, ... of C for which 1 / c_0 and -c_s / c_0 are the values of `row` in single
+/// precision.
+fn rounded_row(row: &[f64]) -> Vec<f64> {
     let Some((&diagonal, others)) = row.split_first() else { return Vec::new() };
     let fresh = rounded(1.0 / diagonal);
     let other = |c: &f64| -rounded(-c / diagonal) / fresh;
@@ -70,7 +72,7 @@ fn row_that_runs(row: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Rounding twice changes nothing: a kernel that rounds again multiplies by the same numbers.
+    /// Rounding is idempotent: a kernel that rounds again multiplies by the same numbers.
     #[test]
     fn rounding_twice_is_rounding_once() {
         let many: Vec<f64> = (1..200).map(|i| 1.0 / (1.0 + 0.37 * f64::from(i)).powi(i % 3 + 1)).collect();
@@ -87,7 +89,7 @@ mod tests {
         };
         for first in [1.0, 0.7, 3.1, -1e-3, 1e20] {
             let row: Vec<f64> = std::iter::once(first).chain(many.iter().copied()).collect();
-            assert_eq!(weights(&row), weights(&row_that_runs(&row)), "{first}");
+            assert_eq!(weights(&row), weights(&rounded_row(&row)), "{first}");
         }
     }
 }

@@ -1,24 +1,28 @@
-//! Banded Toeplitz strategies for prefix sums over too many steps to compute one by one.
+//! Errors of banded Toeplitz strategies for prefix sums over too many steps to compute one by one.
 //!
-//! The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is computed exactly up to a horizon and set to its
-//! limit from there on. In longer runs the optimum has a lower limit and needs more steps to reach it (about sqrt(n)), so
-//! the horizon of solvers grows with n. The code checks on the numbers that w has converged at the horizon.
+//! 1. The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is computed exactly up to a horizon and
+//!    replaced by its limit beyond.
+//! 2. In longer runs the optimum has a lower limit and takes more steps to reach it (about sqrt(n)), so that
+//!    the horizon of solvers grows with n.
+//! 3. The convergence of w at the horizon is checked on the numbers.
 
 use crate::decoder::ErrorNorms;
 use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::{Error, Result, Workload};
 
-/// Up to here every step is made, and never more than `MAX_COMPUTED`.
+/// Maximum number of steps of a run of which every step is computed; and the maximum number of steps that are
+/// computed.
 pub(crate) const MAX_EXACT_STEPS: usize = 1 << 18;
 const MAX_COMPUTED: usize = 10_000_000;
-/// The horizon, in multiples of what the truncated square root needs to settle and of the square root of the steps.
+/// The horizon, in multiples of the steps in which w of the truncated square root converges, and of the
+/// square root of the number of steps.
 const MARGIN: usize = 8;
 const ROOTS: f64 = 50.0;
-/// How far w may be from its limit over the last `bands` steps, relative to it.
+/// Maximum relative distance of w from its limit over the last `bands` steps.
 const SETTLED: f64 = 1e-6;
 
-/// How many of `steps` steps are made one by one.
+/// Returns how many of `steps` steps solvers compute one by one.
 pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize {
     if *workload != Workload::Prefix || steps <= MAX_EXACT_STEPS {
         return steps;
@@ -37,7 +41,7 @@ pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize 
     settles.saturating_mul(MARGIN).max((ROOTS * (steps as f64).sqrt()) as usize).min(most)
 }
 
-/// w = C^-1 1 up to where it has settled, within `most` steps.
+/// Returns w = C^-1 1 up to its convergence, or `None` if that takes more than `most` steps.
 fn settling(c: &[f64], most: usize) -> Option<Vec<f64>> {
     let limit = 1.0 / c.iter().sum::<f64>();
     let settled = |w: &[f64]| {
@@ -57,8 +61,8 @@ fn settling(c: &[f64], most: usize) -> Option<Vec<f64>> {
     }
 }
 
-/// The weight of w_t^2 in ||B||_row^2 or ||B||_F^2 over `steps` steps for each t below `horizon`, and that of the
-/// squared limit for all that follow.
+/// Returns the weight of each w_t^2, t < `horizon`, in ||B||_row^2 or ||B||_F^2 over `steps` steps, and the
+/// weight of the squared limit for all later steps.
 pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Vec<f64>, f64) {
     let rest = (steps - horizon) as f64;
     match objective {
@@ -67,10 +71,10 @@ pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Ve
     }
 }
 
-/// Norms of B for prefix sums and the banded Toeplitz C with first column `c`.
+/// Returns the norms of B for prefix sums and the banded Toeplitz C with first column `c`.
 ///
 /// # Errors
-/// When w has not settled at the horizon, or the norms are no numbers.
+/// When w has not converged at the horizon, or a norm is outside the range of double precision.
 pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
     let most = steps.min(MAX_COMPUTED);
     let limit = 1.0 / c.iter().sum::<f64>();
@@ -79,8 +83,13 @@ pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
         None if most == steps => divide(&vec![1.0; steps], c, steps),
         None => {
             return Err(Error::Numerical(format!(
+<<<<<<< HEAD
                 "the weights of prefix sums have not converged to {limit} within {most} steps, so the error over \
                  {steps} steps cannot be computed"
+=======
+                "the prefix-sum weights have not converged to {limit} within {most} steps; the error over {steps} steps \
+                 cannot be computed"
+>>>>>>> 549d837 (Mechanism and linear: comments and messages that are read once; hard files open with the steps of their method)
             )));
         }
     };
@@ -97,7 +106,7 @@ pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
 mod tests {
     use super::*;
 
-    /// The same weights, folded early on few steps: what is left out is how far w is from its limit.
+    /// Sums with an early horizon equal the whole sums once w has converged.
     #[test]
     fn folded_sums_are_the_whole_sums_once_settled() {
         let (c, steps) = ([1.0, 0.5, 0.375, 0.3125], 5000);
@@ -121,6 +130,6 @@ mod tests {
         let norms = error(&c, 1_000_000_000_000).unwrap();
         assert!((norms.max / (limit * 1e6) - 1.0).abs() < 1e-9);
         assert!((norms.rms / (limit * 1e6 / 2f64.sqrt()) - 1.0).abs() < 1e-9);
-        assert!(error(&[1.0, -1.0 + 1e-7], 1_000_000_000).is_err(), "w has not settled");
+        assert!(error(&[1.0, -1.0 + 1e-7], 1_000_000_000).is_err(), "w has not converged");
     }
 }

@@ -1,21 +1,21 @@
-//! The algebra of lower-triangular Toeplitz matrices, that is, of power series truncated at n terms.
+//! The algebra of lower-triangular Toeplitz matrices: power series truncated at n terms.
 //!
-//! A matrix is its first column. Short series are multiplied and divided directly, long ones by FFT and
-//! Newton's iteration; both are tied to the direct form by tests.
+//! A matrix is represented by its first column. Short series are multiplied and divided directly, long ones
+//! by FFT and Newton's iteration; tests compare both.
 
 use crate::numeric::vector::dot;
 use crate::series_division::Quotient;
 use crate::transform::{Transform, convolve, fast_length};
 
-/// Below this many terms of the shorter factor the direct form is at least as fast as the FFT.
+/// Maximum number of terms of the shorter factor for which direct products are at least as fast as the FFT.
 pub(crate) const DIRECT_TERMS: usize = 96;
 
-/// From so many terms on quotients are made several terms at a time.
+/// Minimum number of terms for which quotients are computed eight terms at a time.
 const MIN_TERMS_IN_LANES: usize = 4096;
-/// Terms that stay in cache while all lags of a correlation pass over them.
+/// Number of terms that stay in cache while all lags of a correlation pass over them.
 const CACHED_TERMS: usize = 4096;
 
-/// The first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
+/// Returns the first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
 ///
 /// ```
 /// use antinoise_mechanism::toeplitz::multiply;
@@ -36,7 +36,7 @@ pub fn multiply(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-/// The first `n` terms of a / b, where b\[0\] is not 0: the first column of A B^-1.
+/// Returns the first `n` terms of a / b, where b\[0\] is not 0: the first column of A B^-1.
 ///
 /// ```
 /// use antinoise_mechanism::toeplitz::divide;
@@ -64,7 +64,8 @@ fn divide_directly(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-/// One correction by the residual makes up for the rounding of the inverse's transforms.
+/// Divides by Newton's iteration; one correction by the residual removes the rounding errors of the
+/// transforms.
 fn divide_by_newton(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     let inverse = invert(b, n);
     let mut out = multiply(a, &inverse, n);
@@ -75,13 +76,13 @@ fn divide_by_newton(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-/// a - b at the length of b.
+/// Returns a - b with the length of b.
 fn subtract(a: &[f64], b: &[f64]) -> Vec<f64> {
     b.iter().enumerate().map(|(i, b)| a.get(i).copied().unwrap_or(0.0) - b).collect()
 }
 
-/// The first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), doubling the correct terms. Transforms are as long
-/// as the terms then known: products wrap around onto terms that are known already.
+/// Returns the first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), which doubles the number of
+/// correct terms. Transforms have only that length: products wrap around onto terms that are known already.
 pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
     let mut known = DIRECT_TERMS.min(n);
     let mut g = divide_directly(&[1.0], &b[..b.len().min(known)], known);
@@ -99,8 +100,8 @@ pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
     g
 }
 
-/// x with C^T x = v for the n x n Toeplitz matrix C with first column `c`, n = v.len(): the adjoint of
-/// [`divide`], which is the division of the reversed vector.
+/// Returns x with C^T x = v for the n x n Toeplitz matrix C with first column `c`, n = v.len(). This adjoint
+/// of [`divide`] is a division of the reversed vector.
 pub(crate) fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
     let reversed: Vec<f64> = v.iter().rev().copied().collect();
     let mut x = divide(&reversed, c, v.len());
@@ -108,7 +109,7 @@ pub(crate) fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
     x
 }
 
-/// sum over i of x\[i\] y\[i - lag\], for each lag below `lags`: the adjoint of [`multiply`].
+/// Returns the sum over i of x\[i\] y\[i - lag\] for each lag below `lags`: the adjoint of [`multiply`].
 ///
 /// ```
 /// use antinoise_mechanism::toeplitz::correlate;
@@ -133,7 +134,7 @@ pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
     product
 }
 
-/// The first `n` terms of sqrt(a), where a\[0\] > 0: c with c * c = a.
+/// Returns the first `n` terms of sqrt(a), where a\[0\] > 0: c with c * c = a.
 ///
 /// ```
 /// use antinoise_mechanism::toeplitz::square_root;

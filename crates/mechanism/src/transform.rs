@@ -1,4 +1,4 @@
-//! Products of real sequences by fast Fourier transforms, whose plans are kept.
+//! Products of real sequences by fast Fourier transforms with cached plans.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 thread_local! {
-    /// Keeps the twiddle factors of the lengths met: a solver meets the same few again and again.
+    /// Caches plans: a solver uses the same few lengths again and again.
     static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new());
 }
 
-/// The least even length from `least` on that is a power of 2, times 3 or 5 at most once.
+/// Returns the smallest even length that is at least `least` and a power of 2, times 3 or 5 at most once.
 pub(crate) fn fast_length(least: usize) -> usize {
     [1, 3, 5]
         .iter()
@@ -34,7 +34,7 @@ impl Transform {
         Self { length, forward, backward }
     }
 
-    /// The spectrum of `x`, zeros where it is short.
+    /// Returns the spectrum of `x`, padded with zeros.
     pub(crate) fn forward(&self, x: &[f64]) -> Vec<Complex<f64>> {
         let mut padded = vec![0.0; self.length];
         padded[..x.len()].copy_from_slice(x);
@@ -43,11 +43,11 @@ impl Transform {
         out
     }
 
-    /// The sequence whose spectrum is the product of two.
+    /// Returns the sequence whose spectrum is the product of two spectra.
     pub(crate) fn product(&self, x: &[Complex<f64>], y: &[Complex<f64>]) -> Vec<f64> {
         let mut product: Vec<_> = x.iter().zip(y).map(|(x, y)| x * y).collect();
-        // The two ends of a real spectrum are real; numbers that overflow leave NaN there, which is no reason to stop: a
-        // search takes what is not finite for a step too far.
+        // The ends of a real spectrum are real. After an overflow they are NaN, which is not an error here:
+        // line searches treat a value that is not finite as a step that is too long.
         for end in [0, self.length / 2] {
             product[end].im = 0.0;
         }
@@ -58,7 +58,7 @@ impl Transform {
     }
 }
 
-/// The first `n` terms of a * b by FFT.
+/// Returns the first `n` terms of a * b by FFT.
 pub(crate) fn convolve(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     let transform = Transform::new(fast_length(a.len() + b.len() - 1));
     let mut out = transform.product(&transform.forward(a), &transform.forward(b));

@@ -1,4 +1,4 @@
-//! Whatever a strategy file holds: figures are numbers, and no sensitivity is below what some gradients do.
+//! For every strategy file: figures are finite, and no sensitivity is below the effect of some gradients.
 
 #[expect(dead_code, reason = "the laws use the rest of it")]
 mod oracle;
@@ -62,7 +62,7 @@ struct Seen {
     refused: usize,
 }
 
-/// A sensitivity that is an error, or a number not below what brute force finds, and that if it is exact.
+/// Asserts that a sensitivity is an error, or at least the brute-force value, and equal to it if it is exact.
 fn measure(file: &Written, strategy: &AnyStrategy, schema: &Participation, seen: &mut Seen) {
     let place = || format!("{} under {schema:?}", file.text);
     let brute = file.matrix.as_ref().map(|c| brute_force(c, schema));
@@ -140,8 +140,7 @@ fn read(text: &str) -> AnyStrategy {
     toml::from_str(text).unwrap()
 }
 
-/// The inverse of [1, -2, 0.5] grows by 1.7 a step: its squares are infinite, and no norm is a number, long before
-/// step 2000.
+/// The inverse of [1, -2, 0.5] grows by 1.7 a step: its squares and norms are infinite long before step 2000.
 #[test]
 fn a_run_that_overflows_has_no_sensitivity() {
     let run = "class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]";
@@ -150,12 +149,13 @@ fn a_run_that_overflows_has_no_sensitivity() {
     let schema = "cyclic:10,200".parse().unwrap();
     for strategy in [restarted, read(run)] {
         let found = strategy.sensitivity(&schema);
-        let error = found.expect_err("a sensitivity of numbers that are none").to_string();
+        let error = found.expect_err("a finite sensitivity of infinite columns").to_string();
         assert!(error.starts_with("the sensitivity is ") && error.contains("must be from 1e-140"), "{error}");
     }
 }
 
-/// The last steps' pattern alone is a number: it must not stand for the first one's, which is none.
+/// Only the pattern of the last steps has a finite sensitivity: it must not replace that of the first
+/// pattern.
 #[test]
 fn a_pattern_that_overflows_is_not_dropped() {
     let run = read("class = \"banded-inverse\"\nsteps = 2000\ninverse_coefficients = [1.0, -2.0, 0.5]");
@@ -164,7 +164,7 @@ fn a_pattern_that_overflows_is_not_dropped() {
         run.sensitivity(&Participation::Patterns { patterns })
     };
     assert!(of(&[[1990, 1991]]).unwrap().value > 1.0);
-    let error = of(&[[0, 1], [1990, 1991]]).expect_err("the first pattern's is no number").to_string();
+    let error = of(&[[0, 1], [1990, 1991]]).expect_err("the first pattern's is infinite").to_string();
     assert!(error.starts_with("the sensitivity is "), "{error}");
 }
 
@@ -197,14 +197,14 @@ fn steps_without_end_are_refused_by_name() {
     let mut schemas: Vec<Participation> = schemas.iter().map(|text| text.parse().unwrap()).collect();
     schemas.push(Participation::Patterns { patterns: vec![vec![0, 1, 1_000_000_000]] });
     let workloads = ["prefix", "momentum:0.9", "cooldown:5,0.1", "window:3"];
-    let (mut told, mut errors) = (0, 0);
+    let (mut sensitivities, mut errors) = (0, 0);
     for text in all {
         let Some(strategy) = (Written { text, matrix: None, steps }).strategy() else { continue };
         let mechanism = &*strategy;
         for schema in &schemas {
             match mechanism.sensitivity(schema) {
                 Ok(found) => {
-                    told += 1;
+                    sensitivities += 1;
                     assert!(found.value.is_finite() && found.value > 0.0, "{strategy:?} {schema}: {found:?}");
                 }
                 Err(error) => {
@@ -220,8 +220,8 @@ fn steps_without_end_are_refused_by_name() {
             }
         }
     }
-    println!("{told} sensitivities and {errors} errors");
-    assert!(told > 10 && errors >= 3, "{told} {errors}");
+    println!("{sensitivities} sensitivities and {errors} errors");
+    assert!(sensitivities > 10 && errors >= 3, "{sensitivities} {errors}");
 }
 
 #[test]

@@ -110,7 +110,8 @@ fn trees() {
 }
 
 /// Multi-epoch paper, Table 1: prefix sums over 2000 steps, 20 participations 100 steps apart; restarts, then
-/// the total loss of honaker-online, honaker-full, fourier and fourier-optimal, the last two by the spectral bound alone.
+/// the total loss of honaker-online, honaker-full, fourier and fourier-optimal, the last two by the spectral
+/// bound alone.
 const MULTI_EPOCH_TOTAL_LOSS: [(usize, [f64; 4]); 5] = [
     (1, [5.774e6, 2.431e6, 2.344e6, 2.243e6]),
     (2, [3.267e6, 1.551e6, 1.791e6, 1.452e6]),

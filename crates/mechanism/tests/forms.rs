@@ -1,4 +1,4 @@
-//! Coefficients that are not simply optimised, columns that are optimised at norm 1, and the newer trees.
+//! Rules of coefficients, columns that are optimised at norm 1, and smooth and weighted trees.
 
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
@@ -134,8 +134,8 @@ fn forms_are_refused_by_name() {
     }
 }
 
-/// BandMF, Appendix K: the optimum at norm 1 costs no more than the optimum that is scaled afterwards, no less than that of
-/// free columns, and of RMS loss of prefix sums at most 2% more.
+/// BandMF, Appendix K: the optimum at norm 1 costs no more than the optimum that is scaled afterwards, no
+/// less than that of free columns, and of RMS loss of prefix sums at most 2% more.
 #[test]
 fn columns_of_norm_1_are_optimised_as_such() {
     let (mut gained, mut tested) = (0, 0);
@@ -171,7 +171,8 @@ fn columns_of_norm_1_are_optimised_as_such() {
     assert!(gained >= 10 && tested == 64, "{gained} of {tested}");
 }
 
-/// The smooth tree's max loss is sqrt(ones zeros): never above the plain tree's, and half of it in the long run.
+/// The smooth tree's max loss is sqrt(ones zeros): never above the plain tree's, and half of it in the long
+/// run.
 #[test]
 fn the_smooth_tree_halves_the_loss_of_the_tree() {
     for steps in (1..300).chain([1000, 4096, 50_000]) {
@@ -219,7 +220,8 @@ fn weighted_trees_cost_no_more_than_plain_ones() {
     assert_eq!(tested, 96, "problems whose schema fits their steps");
 }
 
-/// The noise of all steps by transforms is that of the rows that the decoder's definition lists, for every length.
+/// The noise of all steps by transforms is that of the rows that the decoder's definition lists, for every
+/// length.
 #[test]
 fn transforms_make_the_noise_of_the_rows() {
     for seeds in [1usize, 2, 3, 5, 8, 30, 97, 128] {
@@ -247,8 +249,8 @@ fn transforms_make_the_noise_of_the_rows() {
     }
 }
 
-/// Beyond the steps whose rows are stored, the mechanism's recursion is the circulant itself, and it runs with the
-/// sensitivity that is stated, but for a part in 10^6.
+/// Beyond the steps whose rows are stored, the mechanism's recursion is the circulant itself, and it runs
+/// with the sensitivity that is stated, but for a part in 10^6.
 #[test]
 fn long_fourier_noise_is_made_by_transforms() {
     let problem = problem(10_000, "single", Rms);
@@ -262,7 +264,8 @@ fn long_fourier_noise_is_made_by_transforms() {
     assert!(refused.to_string().starts_with("steps is 10000"), "{refused}");
 }
 
-/// Beyond the steps whose noise is stored, losses are still told: the best decoder costs less than the one of the circulant.
+/// Beyond the steps whose noise is stored, losses are still computed: the best decoder has less loss than
+/// that of the circulant.
 #[test]
 fn fourier_losses_at_twenty_thousand_steps() {
     let problem = problem(20_000, "single", Rms);

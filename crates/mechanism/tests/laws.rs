@@ -1,4 +1,4 @@
-//! The laws that every class of mechanism keeps, on one table of cases.
+//! Laws that hold for every class of mechanism, on one table of cases.
 
 mod oracle;
 
@@ -52,7 +52,9 @@ fn specs(class: Class, n: usize) -> Vec<StrategySpec> {
             [of(CoefficientRule::SquareRoot), of(CoefficientRule::Optimized)].concat()
         }
         Class::Blt => [1, 2, 4].map(|order| StrategySpec { order: Some(order), ..base }).to_vec(),
-        Class::Toeplitz | Class::Banded => vec![base, StrategySpec { rule: CoefficientRule::SquareRoot, ..base }],
+        Class::Toeplitz | Class::Banded => {
+            vec![base, StrategySpec { rule: CoefficientRule::SquareRoot, ..base }]
+        }
         _ => vec![base],
     };
     all.extend([
@@ -83,7 +85,7 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// Every problem of so many steps with every spec's strategy.
+/// Every problem of `steps` steps with the strategy of every spec.
 fn cases(steps: usize) -> Vec<Case> {
     let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
     let problems: Vec<Problem> = workloads(steps)
@@ -214,7 +216,11 @@ fn optimising_never_costs_more_than_the_formula() {
         let plain = !case.spec.column_normalize && case.spec.restarts.is_none();
         let optimised =
             [Class::BandedToeplitz, Class::BandedInverse, Class::Banded].contains(&case.spec.class);
-        if !plain || !optimised || case.spec.rule != CoefficientRule::Optimized || !case.designed_for_its_workload() {
+        if !plain
+            || !optimised
+            || case.spec.rule != CoefficientRule::Optimized
+            || !case.designed_for_its_workload()
+        {
             return;
         }
         let fixed = StrategySpec { rule: CoefficientRule::SquareRoot, ..case.spec };
@@ -322,7 +328,8 @@ fn unit_rows_are_not_unit_columns() {
     let found = unit_rows.sensitivity(&Participation::Single).unwrap().value;
     let harmonic: f64 = (1..=n).map(|i| 1.0 / i as f64).sum();
     assert!(close(found * found, harmonic, 1e-12) && harmonic > 2.4);
-    let unit_columns = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::OutputPerturbation) };
+    let unit_columns =
+        StrategySpec { column_normalize: true, ..StrategySpec::new(Class::OutputPerturbation) };
     let unit_columns = unit_columns.design(&problem).unwrap().value;
     assert!(close(unit_columns.sensitivity(&Participation::Single).unwrap().value, 1.0, 1e-12));
 }

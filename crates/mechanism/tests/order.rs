@@ -1,8 +1,10 @@
-//! One law over all classes: more bands or buffers never lose, and no optimised class loses to what it contains.
+//! One law over all classes: more bands or buffers never lose, and no optimised class loses to what it
+//! contains.
 //!
-//! Problems are drawn at random, with small sizes and bands beyond the separation as likely as any; every class is designed
-//! for each. `ANTINOISE_ORDER_DESIGNS` sets how many designs are made (default 5,000), `ANTINOISE_ORDER_STEPS` the most steps
-//! (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order` runs 50,000.
+//! Problems are drawn at random, with small sizes and bands beyond the separation as likely as any; every
+//! class is designed for each. `ANTINOISE_ORDER_DESIGNS` sets how many designs are made (default 5,000),
+//! `ANTINOISE_ORDER_STEPS` the most steps (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order`
+//! runs 50,000.
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
@@ -84,10 +86,9 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
     sizes.dedup();
     let banded = |class| {
         let of = move |bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
-        sizes
-            .clone()
-            .into_iter()
-            .flat_map(move |bands| [of(bands), StrategySpec { rule: CoefficientRule::SquareRoot, ..of(bands) }])
+        sizes.clone().into_iter().flat_map(move |bands| {
+            [of(bands), StrategySpec { rule: CoefficientRule::SquareRoot, ..of(bands) }]
+        })
     };
     let mut all: Vec<StrategySpec> =
         vec![StrategySpec::new(Class::Identity), StrategySpec::new(Class::OutputPerturbation)];
@@ -103,10 +104,18 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
     all.extend([StrategySpec::new(Class::Dense), normalized]);
     all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(StrategySpec::new));
     for bands in sizes.into_iter().filter(|&bands| bands > 1) {
-        let of = |form| StrategySpec { bands: Some(bands), rule: form, ..StrategySpec::new(Class::BandedToeplitz) };
+        let of = |form| StrategySpec {
+            bands: Some(bands),
+            rule: form,
+            ..StrategySpec::new(Class::BandedToeplitz)
+        };
         let from = bands.div_ceil(2);
-        let forms =
-            [CoefficientRule::Harmonic, CoefficientRule::Damped { damping: 0.1 }, CoefficientRule::Tapered { from }, CoefficientRule::Averaged { from }];
+        let forms = [
+            CoefficientRule::Harmonic,
+            CoefficientRule::Damped { damping: 0.1 },
+            CoefficientRule::Tapered { from },
+            CoefficientRule::Averaged { from },
+        ];
         all.extend(forms.map(|form| if from < bands { of(form) } else { of(CoefficientRule::Harmonic) }));
         all.push(StrategySpec { column_normalize: true, ..of(CoefficientRule::Optimized) });
     }

@@ -1,5 +1,5 @@
-//! The bound on what rounding of the noise's past moves the mean by, against streams that are run in single precision:
-//! there the same errors are 2^29 times as large, and double precision sees them.
+//! The bound on the shift of the mean by rounding of the history term, against streams in single precision:
+//! there the same errors are 2^29 times as large, and double precision measures them.
 
 use antinoise_mechanism::rounded::accumulation_error_upper;
 use antinoise_mechanism::{Recursion, RowNorms};
@@ -22,7 +22,8 @@ fn sum<'a>(terms: impl Iterator<Item = (f32, &'a f32)>) -> f32 {
     terms.fold(0.0, |sum, (weight, x)| weight.mul_add(*x, sum))
 }
 
-/// A coordinate's noise in single precision, its past's share at each step, and the weights of fresh seeds.
+/// The noise of a coordinate in single precision, the history term of each step, and the weights of fresh
+/// seeds.
 fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let (mut kept, mut noise, mut shares, mut weights) = (Vec::<f32>::new(), vec![], vec![], vec![]);
     let mut buffers = vec![0f32; 8];
@@ -71,7 +72,7 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     (noise, shares, weights)
 }
 
-/// The root mean square of what steps' means are moved by, in units of seed noise.
+/// The root mean square of the shifts of the steps' means, in units of seed noise.
 fn moved(recursion: &Recursion, steps: usize, seed: u64) -> f64 {
     let unit = |s: usize| (0..steps).map(|t| f64::from(t == s)).collect::<Vec<f64>>();
     let inverse: Vec<Vec<f64>> = (0..steps).map(|s| recursion.apply(steps, &unit(s))).collect();
@@ -102,7 +103,8 @@ fn column_norm(recursion: &Recursion, steps: usize) -> f64 {
     (0..steps).map(of_column).fold(0.0, f64::max)
 }
 
-/// Rounding of weights alone is what the test adds to the kernels' errors, for they keep theirs in double precision.
+/// Rounds weights, so that the test adds no error that kernels, which keep weights in double precision, do
+/// not have.
 fn rounded(weights: Vec<f64>) -> Vec<f64> {
     weights.into_iter().map(|x| f64::from(x as f32)).collect()
 }
@@ -161,7 +163,7 @@ proptest! {
     }
 }
 
-/// It is a bound that means something: streams as they are used come within a thousandth of it.
+/// The bound is not loose: typical streams reach a thousandth of it.
 #[test]
 fn the_bound_is_not_far_from_what_happens() {
     let steps = 60;

@@ -153,7 +153,8 @@ fn batches_are_refused_by_name() {
         assert!(of(rows, steps).starts_with(named), "{named}");
     }
     let rows = vec![vec![1.0, 1.0], vec![0.0, 1.0], vec![1.0, 0.0]];
-    let refused =
-        StrategySpec::new(Class::OutputPerturbation).design(&problem(rows, Participation::Single, Rms)).unwrap_err();
+    let refused = StrategySpec::new(Class::OutputPerturbation)
+        .design(&problem(rows, Participation::Single, Rms))
+        .unwrap_err();
     assert!(refused.is_bad_input() && refused.to_string().starts_with("workload"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! The C that runs: rounding coefficients never makes a unit count for more than is stated.
+//! The rounded strategy: rounding coefficients never gives a unit more influence than the stated bound.
 
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::rounded::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
@@ -16,7 +16,7 @@ fn held(precision: Precision) -> Held {
     }
 }
 
-/// C_run x, from what the kernels do with the coefficients they hold: the seeds that would give the noise x.
+/// C~ x, from the coefficients that the kernels hold: the seeds that would give the noise x.
 fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
     let n = x.len();
     // A row of C that is solved for its own step.
@@ -102,8 +102,8 @@ fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
     phases.iter().map(|&phase| (phase..n).step_by(b).take(k).collect()).collect()
 }
 
-/// What contributions of 1 at the steps of a pattern move the C that runs by: no less than any schema's sensitivity
-/// may be stated as.
+/// The effect of contributions of 1 at the steps of a pattern on the rounded strategy: a lower bound on its
+/// sensitivity.
 fn moved(recursion: &Recursion, precision: Precision, participation: &Participation, n: usize) -> f64 {
     let recursion = as_held(recursion, held(precision)).with_one_seed_per_step(n).unwrap();
     let of = |pattern: Vec<usize>| {
@@ -229,7 +229,8 @@ fn no_class_counts_for_more_over_480_steps() {
 /// The classes with a closed form or a few bands, over long runs.
 #[test]
 fn no_class_counts_for_more_over_long_runs() {
-    let of = |class, bands| StrategySpec { bands, rule: CoefficientRule::SquareRoot, ..StrategySpec::new(class) };
+    let of =
+        |class, bands| StrategySpec { bands, rule: CoefficientRule::SquareRoot, ..StrategySpec::new(class) };
     let specs = [
         of(Class::Identity, None),
         of(Class::OutputPerturbation, None),
@@ -264,8 +265,12 @@ fn no_class_counts_for_more_over_long_runs() {
 #[test]
 fn momentum_as_the_strategy_counts_for_more_as_rounded() {
     for (steps, least, most) in [(480, 2e-4, 3e-4), (10_000, 5e-3, 7e-3), (100_000, 0.05, 0.07)] {
-        let strategy =
-            design(&StrategySpec::new(Class::OutputPerturbation), &momentum(0.95), &Participation::Single, steps);
+        let strategy = design(
+            &StrategySpec::new(Class::OutputPerturbation),
+            &momentum(0.95),
+            &Participation::Single,
+            steps,
+        );
         let mechanism = &*strategy;
         let stated = mechanism.sensitivity(&Participation::Single).unwrap().value;
         let recursion = mechanism.recursion().unwrap();

@@ -49,7 +49,9 @@ fn form() -> impl Strategy<Value = CoefficientRule> {
 /// The form, or the default where there are too few bands for it.
 fn fitting(form: CoefficientRule, bands: usize) -> CoefficientRule {
     match form {
-        CoefficientRule::Tapered { from } | CoefficientRule::Averaged { from } if from >= bands => CoefficientRule::Optimized,
+        CoefficientRule::Tapered { from } | CoefficientRule::Averaged { from } if from >= bands => {
+            CoefficientRule::Optimized
+        }
         form => form,
     }
 }
@@ -65,7 +67,8 @@ fn spec(n: usize) -> impl Strategy<Value = StrategySpec> {
                     StrategySpec { bands: Some(bands), rule: fitting(form, bands), ..base }
                 }
                 Class::Banded | Class::BandedInverse => {
-                    let form = if form == CoefficientRule::SquareRoot { form } else { CoefficientRule::Optimized };
+                    let form =
+                        if form == CoefficientRule::SquareRoot { form } else { CoefficientRule::Optimized };
                     StrategySpec { bands: Some(bands), rule: form, ..base }
                 }
                 Class::Toeplitz => StrategySpec { rule: fitting(form, 1), ..base },
@@ -128,8 +131,8 @@ fn solvers_end_with_a_finite_loss_or_name_what_is_wrong() {
     }
 }
 
-/// Optima found independently, at which solvers once stalled: workload, steps, schema, objective, strategy and the loss
-/// to reach.
+/// Optima found independently, at which solvers once stalled: workload, steps, schema, objective, strategy
+/// and the loss to reach.
 const REACHED: [(&str, usize, &str, Objective, &str, f64); 19] = [
     ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:2", 20.005),
     ("prefix", 1024, "min-sep:64,16", Objective::Rms, "banded-inverse:8", 17.394),

@@ -54,7 +54,8 @@ impl VerifiedPlan {
 
     fn unamplified_by_step(&self, after: &[usize]) -> Result<Vec<f64>> {
         let (strategy, kind) = (&*self.strategy, self.release.kind());
-        let running = rounded::prefix_sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
+        let running =
+            rounded::prefix_sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
         let noise = kind.noise(&strategy.recursion()?, self.steps)?;
         let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
         let epsilon = |running: f64| -> Result<f64> {

@@ -1,11 +1,14 @@
-//! Eigenvalues and eigenvectors of symmetric matrices: reflections make the matrix tridiagonal, steps of the QR iteration
-//! make it diagonal (Golub and Van Loan, Matrix Computations, Sections 8.3.1 to 8.3.3).
+//! Eigenvalues and eigenvectors of a symmetric matrix X (Golub and Van Loan, Matrix Computations, Sections
+//! 8.3.1 to 8.3.3):
+//!
+//! 1. Householder reflections Q make X tridiagonal: X = Q T Q^T.
+//! 2. Steps of the shifted QR iteration make T diagonal; the rotations of each step are multiplied into Q.
 
 use super::vector::{NEGLIGIBLE_SQUARE, add_scaled, dot, rotate, two_columns};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Most steps for one eigenvalue; two are usual.
+/// Maximum number of QR steps for one eigenvalue; two are typical.
 const MAX_STEPS: usize = 60;
 
 pub(crate) fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
@@ -20,28 +23,30 @@ pub(crate) fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 
 pub(crate) fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
     let (tridiagonal, _) = Tridiagonal::of(x.clone());
-    // Vectors of no rows cost nothing.
+    // A matrix without rows makes the eigenvectors free.
     let (mut values, _) = tridiagonal.diagonalised(Matrix::zeros(0, x.nrows()))?;
     values.sort_by(f64::total_cmp);
     Ok(values)
 }
 
-/// A symmetric matrix with entries on the diagonal and beside it.
+/// A symmetric tridiagonal matrix.
 struct Tridiagonal {
     diagonal: Vec<f64>,
     off_diagonal: Vec<f64>,
 }
 
 impl Tridiagonal {
-    /// T with X = Q T Q^T for symmetric X, of which the lower half is read, and reflections whose product is Q:
-    /// I - 2 u u^T with u below the diagonal of column 0, then of column 1, and so on.
+    /// Returns T with X = Q T Q^T for symmetric X, of which only the lower half is read, and the reflections
+    /// whose product is Q: I - 2 u u^T, with u stored below the diagonal of column 0, then of column 1, and
+    /// so on.
     fn of(mut x: Matrix) -> (Self, Matrix) {
         let n = x.nrows();
         let mut off_diagonal = vec![0.0; n.saturating_sub(1)];
         for k in 0..off_diagonal.len() {
             let (u, left) = reflection(&x.column(k)[k + 1..]);
             off_diagonal[k] = left;
-            // X - u q^T - q u^T, where q = 2 (p - (u . p) u) and p = X u, each entry of the lower half once.
+            // X <- X - u q^T - q u^T with q = 2 (p - (u . p) u) and p = X u; each entry of the lower half
+            // once.
             let mut p = vec![0.0; u.len()];
             for j in 0..u.len() {
                 let column = &x.column(k + 1 + j)[k + 1 + j..];
@@ -61,12 +66,13 @@ impl Tridiagonal {
         (Self { diagonal, off_diagonal }, x)
     }
 
-    /// Its eigenvalues, in no order, and Q Z for its eigenvectors Z.
+    /// Returns the eigenvalues, unsorted, and Q Z for the eigenvectors Z.
     fn diagonalised(mut self, mut q: Matrix) -> Result<(Vec<f64>, Matrix)> {
         let (n, mut steps) = (self.diagonal.len(), 0);
         let mut last = n.saturating_sub(1);
-        // To drop entries beside the diagonal that are no larger moves eigenvalues by as much as rounding does.
-        let largest = self.diagonal.iter().chain(&self.off_diagonal).fold(0.0, |most: f64, x| most.max(x.abs()));
+        // Dropping off-diagonal entries up to this size moves eigenvalues by no more than rounding does.
+        let largest =
+            self.diagonal.iter().chain(&self.off_diagonal).fold(0.0, |most: f64, x| most.max(x.abs()));
         let negligible = largest * f64::EPSILON / 2.0;
         while last > 0 {
             let linked = (0..last).rev().take_while(|&k| self.off_diagonal[k].abs() > negligible);
@@ -83,13 +89,13 @@ impl Tridiagonal {
         Ok((self.diagonal, q))
     }
 
-    /// G^T T G for the rotations G of rows first to last that a QR step shifted by an eigenvalue of the last 2 x 2 block
-    /// makes, and Q G.
+    /// Applies one QR step to rows `first..=last`, shifted by an eigenvalue of the last 2 x 2 block: T <- G^T
+    /// T G and Q <- Q G for the step's rotations G.
     fn step(&mut self, first: usize, last: usize, q: &mut Matrix) {
         let (d, e) = (&mut self.diagonal, &mut self.off_diagonal);
         let half = (d[last - 1] - d[last]) / 2.0;
         let shift = d[last] - e[last - 1] * (e[last - 1] / (half + half.hypot(e[last - 1]).copysign(half)));
-        // What the next rotation turns into its first entry.
+        // The pair (x, beyond) that the next rotation maps to (length, 0).
         let (mut x, mut beyond) = (d[first] - shift, e[first]);
         for k in first..last {
             let length = x.hypot(beyond);
@@ -111,7 +117,7 @@ impl Tridiagonal {
     }
 }
 
-/// The unit vector u, or 0, and the number b with (I - 2 u u^T) v = b e_0.
+/// Returns the unit vector u, or 0, and the number b with (I - 2 u u^T) v = b e_0.
 fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
     let squared = dot(v, v);
     if squared < NEGLIGIBLE_SQUARE {
@@ -125,7 +131,7 @@ fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
     (u, left)
 }
 
-/// The product of reflections that lie below the diagonal.
+/// Multiplies the reflections that are stored below the diagonal.
 fn multiplied(reflections: &Matrix) -> Matrix {
     let n = reflections.nrows();
     let mut q = Matrix::identity(n, n);

@@ -4,15 +4,16 @@ use super::vector::{add_scaled, dot};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// X\[i, j\] for i <= j is column i of C times column j, of which the entries below j are known when column j is
-/// begun from the right: its own diagonal entry follows, and then row j of C.
+/// Computes columns from the last to the first. X\[i, j\] for i <= j is the inner product of columns i and j
+/// of C. The entries of column j below its diagonal are known when it is reached; its diagonal entry follows,
+/// then row j of C.
 pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     let n = x.nrows();
     let mut c = Matrix::zeros(n, n);
     for j in (0..n).rev() {
         let below = c.column(j)[j + 1..].to_vec();
         let pivot = x[(j, j)] - dot(&below, &below);
-        // Also refuses what is not a number.
+        // Also refuses NaN.
         if !matches!(pivot.partial_cmp(&0.0), Some(std::cmp::Ordering::Greater)) {
             return Err(Error::NotPositiveDefinite(n));
         }
@@ -25,7 +26,7 @@ pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     Ok(c)
 }
 
-/// Column by column, C y = e_j from the top.
+/// Solves C y = e_j for each column j, from the top.
 pub(crate) fn lower_inverse(c: &Matrix) -> Matrix {
     let n = c.nrows();
     let mut found = Matrix::zeros(n, n);

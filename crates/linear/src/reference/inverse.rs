@@ -3,7 +3,7 @@
 use super::vector::add_scaled;
 use crate::matrix::Matrix;
 
-/// Column by column, L U y = P e_j.
+/// Solves L U y = P e_j for each column j.
 pub(crate) fn inverse(a: &Matrix) -> Matrix {
     let n = a.nrows();
     let (factors, order) = eliminated(a);
@@ -24,8 +24,9 @@ pub(crate) fn inverse(a: &Matrix) -> Matrix {
     found
 }
 
-/// L below the diagonal, whose own is one, and U from it on, in one matrix, and which rows of A they are rows of. Each
-/// step takes the largest entry that is left in its column for pivot.
+/// Returns the factors of P A = L U in one matrix (L below the diagonal, its unit diagonal left out, and U on
+/// and above it), and the row of A behind each row. Each step pivots on the largest remaining entry of its
+/// column.
 fn eliminated(a: &Matrix) -> (Matrix, Vec<usize>) {
     let n = a.nrows();
     let (mut factors, mut order) = (a.clone(), (0..n).collect::<Vec<_>>());

@@ -1,5 +1,4 @@
-//! The operations by short rather than fast algorithms: the reference of all tests, and the implementation
-//! without faer.
+//! The operations by short algorithms: the reference of all tests, and the implementation without faer.
 
 mod eigen;
 mod factor;
@@ -8,6 +7,6 @@ mod product;
 mod vector;
 
 pub(crate) use eigen::{symmetric_eigen, symmetric_eigenvalues};
-pub(crate) use factor::{reverse_cholesky, lower_inverse};
+pub(crate) use factor::{lower_inverse, reverse_cholesky};
 pub(crate) use inverse::inverse;
 pub(crate) use product::product;

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use super::vector::add_scaled;
 use crate::matrix::{Matrix, View};
 
-/// So many columns of A are read again for each column of B, and stay in cache until then.
+/// Number of columns of A that stay in cache while all columns of B are multiplied by them.
 const CACHED_COLUMNS: usize = 64;
 
-/// A B: its columns are those of A, added up by the weights that columns of B are.
+/// Returns A B, each of its columns as a sum of columns of A weighted by a column of B.
 pub(crate) fn product(a: View<'_>, b: View<'_>) -> Matrix {
     let (a, b) = (materialized(a), materialized(b));
     assert_eq!(a.ncols(), b.nrows(), "columns of A and rows of B");

@@ -2,11 +2,11 @@
 
 use crate::matrix::Matrix;
 
-/// Partial sums, so that processors add several at once.
+/// Number of partial sums, so that processors add several at once.
 const LANES: usize = 8;
 
-/// A squared length below this counts as 0: it is negligible beside a matrix whose largest entry is near 1, and its own digits are
-/// lost where squares underflow.
+/// A squared length below this counts as 0: it is negligible in a matrix whose largest entry is near 1, and
+/// underflow has lost its digits.
 pub(super) const NEGLIGIBLE_SQUARE: f64 = 1e-280;
 
 /// x . y.
@@ -32,9 +32,9 @@ pub(super) fn rotate(x: &mut [f64], y: &mut [f64], (cos, sin): (f64, f64)) {
     }
 }
 
-/// Columns i < j, to be written.
-pub(super) fn two_columns(of: &mut Matrix, i: usize, j: usize) -> (&mut [f64], &mut [f64]) {
-    let rows = of.nrows();
-    let (before, from) = of.entries_mut().split_at_mut(j * rows);
+/// Columns i < j, mutable.
+pub(super) fn two_columns(matrix: &mut Matrix, i: usize, j: usize) -> (&mut [f64], &mut [f64]) {
+    let rows = matrix.nrows();
+    let (before, from) = matrix.entries_mut().split_at_mut(j * rows);
     (&mut before[i * rows..(i + 1) * rows], &mut from[..rows])
 }

@@ -1,34 +1,35 @@
-//! w = C^-1 a for a BLT and any first column a of A, as a cascade of d sections, with the derivatives of its weighted norm.
+//! w = C^-1 a for a BLT with d buffers and any first column a of A, as a cascade of d filters, with the
+//! derivatives of its weighted norm.
 //!
 //! 1 / c(x) = prod_i (1 - lambda_i x) / (1 - lambda^_i x), and interlaced neighbours share a section:
 //!
 //! > out_t = in_t - in_{t-1} + delta in_{t-1} + (1 - delta^) out_{t-1}.
 //!
-//! No residues are formed, so that workloads whose own decays meet those of C cancel nothing. O(n d) time; states are
-//! kept once a block, so that memory is O(n d / BLOCK) beside a.
+//! No residues are formed, so that nothing cancels if decays of the workload meet those of C. O(n d) time;
+//! states are stored once per block, so that memory is O(n d / BLOCK) in addition to a.
 
-/// Steps between kept states.
+/// Steps between stored states.
 const BLOCK: usize = 4096;
 
-/// The sections' last input and output, one pair a section.
+/// Last input and output of each section.
 type States = Vec<(f64, f64)>;
 
-/// delta_1, delta^_1, delta_2, ... and what they make of a.
+/// A BLT, by its nodes, and the workload that it filters.
 pub(crate) struct Cascade<'a> {
-    /// Interlaced.
+    /// delta_1, delta^_1, delta_2, ...: interlaced.
     pub(crate) nodes: &'a [f64],
     /// First column of A.
     pub(crate) workload: &'a [f64],
 }
 
-/// sum over t of weight_t w_t^2 and its derivatives in the nodes.
+/// The sum over t of weight_t w_t^2, and its derivatives in the nodes.
 pub(crate) struct WeightedNorm {
     pub(crate) squared: f64,
     pub(crate) d_nodes: Vec<f64>,
 }
 
 impl Cascade<'_> {
-    /// w, block by block from the first.
+    /// Visits w block by block: first step, terms, and the states before the block.
     pub(crate) fn each_block(&self, mut visit: impl FnMut(usize, &[f64], &States)) {
         let mut states: States = vec![(0.0, 0.0); self.nodes.len() / 2];
         for (index, input) in self.workload.chunks(BLOCK).enumerate() {
@@ -41,14 +42,14 @@ impl Cascade<'_> {
         }
     }
 
-    /// w itself.
+    /// Returns w.
     pub(crate) fn column(&self) -> Vec<f64> {
         let mut w = Vec::with_capacity(self.workload.len());
         self.each_block(|_, block, _| w.extend_from_slice(block));
         w
     }
 
-    /// The norm with `weights`, one a step.
+    /// Returns the norm with one weight per step.
     pub(crate) fn weighted_norm(&self, weights: &[f64]) -> WeightedNorm {
         let (mut squared, mut kept) = (0.0, Vec::new());
         self.each_block(|first, w, before| {
@@ -56,7 +57,7 @@ impl Cascade<'_> {
             kept.push(before.clone());
         });
         let mut norm = WeightedNorm { squared, d_nodes: vec![0.0; self.nodes.len()] };
-        // What later blocks send back: of each section, u and its input's adjoint.
+        // The adjoint state of each section, from the later blocks.
         let mut later = vec![0.0; self.nodes.len() / 2];
         for (index, states) in kept.into_iter().enumerate().rev() {
             let first = index * BLOCK;
@@ -101,7 +102,7 @@ impl Cascade<'_> {
     }
 }
 
-/// One section, in place.
+/// Applies one section to `signal`, in place.
 fn section(pair: &[f64], state: &mut (f64, f64), signal: &mut [f64]) {
     let (delta, keep_hat) = (pair[0], 1.0 - pair[1]);
     let (mut past_in, mut past_out) = *state;

@@ -1,15 +1,16 @@
-//! Sums of powers of r = 1 - x over n terms, with their derivatives in x, for every x in \[0, 1\].
+//! Sums of n powers of r = 1 - x and their derivatives in x, accurate for every x in \[0, 1\].
 
-/// Below this n x the quotients cancel and the power series takes over; there it needs `SERIES_TERMS` terms.
+/// For n x below this, the quotients cancel; the power series replaces them and needs at most `SERIES_TERMS`
+/// terms.
 const SERIES_BELOW: f64 = 0.5;
 const SERIES_TERMS: usize = 24;
 
-/// (1 - x)^m; 1 for m = 0, at x = 1 too.
+/// Returns (1 - x)^m; 1 for m = 0, also at x = 1.
 pub(crate) fn power(m: f64, x: f64) -> f64 {
     if m == 0.0 { 1.0 } else { (m * (-x).ln_1p()).exp() }
 }
 
-/// G_n(x) = sum over t < n of (1 - x)^t = -expm1(n log1p(-x)) / x, and dG/dx.
+/// Returns G_n(x) = sum over t < n of (1 - x)^t = -expm1(n log1p(-x)) / x, and dG/dx.
 pub(crate) fn sum(n: f64, x: f64) -> (f64, f64) {
     if n == 0.0 {
         return (0.0, 0.0);
@@ -21,7 +22,7 @@ pub(crate) fn sum(n: f64, x: f64) -> (f64, f64) {
     (value, (n * power(n - 1.0, x) - value) / x)
 }
 
-/// H_n(x) = sum over t < n of (n - t) (1 - x)^t = (n - (1 - x) G_n(x)) / x, and dH/dx.
+/// Returns H_n(x) = sum over t < n of (n - t) (1 - x)^t = (n - (1 - x) G_n(x)) / x, and dH/dx.
 pub(crate) fn weighted_sum(n: f64, x: f64) -> (f64, f64) {
     if n * x < SERIES_BELOW {
         return series(n, x, 0.5 * n * (n + 1.0), 2.0);
@@ -31,7 +32,8 @@ pub(crate) fn weighted_sum(n: f64, x: f64) -> (f64, f64) {
     (value, (g - (1.0 - x) * dg - value) / x)
 }
 
-/// sum over j of (-x)^j binomial(n + order - 1, j + order), and its derivative; `first` is the term j = 0.
+/// Returns the sum over j of (-x)^j binomial(n + order - 1, j + order), and its derivative; `first` is the
+/// term j = 0.
 fn series(n: f64, x: f64, first: f64, order: f64) -> (f64, f64) {
     let (mut value, mut derivative) = (first, 0.0);
     let mut coefficient = first; // times x^j
@@ -49,7 +51,7 @@ fn series(n: f64, x: f64, first: f64, order: f64) -> (f64, f64) {
     (value, derivative)
 }
 
-/// c_0 = 1, c_t = sum_i alpha_i (1 - delta_i)^(t-1).
+/// Returns the coefficients of a BLT: c_0 = 1, c_t = sum_i alpha_i (1 - delta_i)^(t-1).
 pub(crate) fn coefficients(alpha: &[f64], delta: &[f64], steps: usize) -> Vec<f64> {
     let mut c = vec![0.0; steps];
     c[0] = 1.0;

@@ -1,22 +1,24 @@
-//! Interlaced nodes p_0 < p_1 < ... in (0, 1) from unconstrained variables, and the weights they fix.
+//! Interlaced nodes p_0 < p_1 < ... in (0, 1) from unconstrained variables u, and the weights that follow
+//! from them.
 //!
-//! Even nodes are delta_i (C), odd nodes delta^_i (C^-1). Their logits are x_0 = u_0 and x_{j+1} = x_j +
-//! e^{u_{j+1}}: any u in R^{2d} is a valid BLT. The weight of node a is the residue
-//! rho_a = prod over opposite nodes |p_b - p_a| / prod over other nodes of its kind |p_b - p_a|; then alpha_i =
-//! rho_{2i} and beta_i = rho_{2i+1} / p_{2i+1}, all positive.
+//! 1. Even nodes are the delta_i of C, odd nodes the delta^_i of C^-1.
+//! 2. Their logits are x_0 = u_0 and x_{j+1} = x_j + e^{u_{j+1}}, so that every u in R^{2d} is a valid BLT.
+//! 3. The residue of node a is rho_a = prod over nodes b of the other kind |p_b - p_a| / prod over the other
+//!    nodes b of its kind |p_b - p_a|. The weights alpha_i = rho_{2i} and beta_i = rho_{2i+1} / p_{2i+1} are
+//!    all positive.
 
-/// 1 / (1 + e^-x).
+/// Returns 1 / (1 + e^-x).
 fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Nodes and weights at one point u, and how derivatives flow back to u.
+/// Nodes and residues at a point u, and the numbers that map their derivatives back to u.
 pub(crate) struct Interlaced {
     gaps: Vec<f64>,
     complements: Vec<f64>,
     /// delta_1, delta^_1, delta_2, ...
     pub(crate) nodes: Vec<f64>,
-    /// rho, one a node.
+    /// rho, one per node.
     pub(crate) residues: Vec<f64>,
     /// |p_b - p_a|, row-major.
     differences: Vec<f64>,
@@ -40,7 +42,7 @@ impl Interlaced {
             let mut apart = 0.0;
             for b in a + 1..size {
                 apart += gaps[b];
-                // logistic(y) - logistic(x), without subtracting them
+                // logistic(y) - logistic(x), without a subtraction
                 let difference = nodes[b] * complements[a] * -(-apart).exp_m1();
                 differences[a * size + b] = difference;
                 differences[b * size + a] = difference;
@@ -50,12 +52,12 @@ impl Interlaced {
         Self { gaps, complements, nodes, residues, differences }
     }
 
-    /// g = prod delta_i / delta^_i: what b_t tends to.
+    /// Returns g = prod delta_i / delta^_i, the limit of b_t.
     pub(crate) fn limit(&self) -> f64 {
         self.nodes.chunks_exact(2).map(|pair| pair[0] / pair[1]).product()
     }
 
-    /// d/du from d/dnodes and d/dresidues.
+    /// Maps d/dnodes and d/dresidues to d/du.
     pub(crate) fn gradient(&self, d_nodes: &[f64], d_residues: &[f64]) -> Vec<f64> {
         let size = self.nodes.len();
         let mut d = d_nodes.to_vec();
@@ -86,8 +88,8 @@ impl Interlaced {
     }
 }
 
-/// rho of node `a` from its distances to every node. Factors are taken in turn so that neither product
-/// overflows.
+/// Returns rho of node `a` from its distances to all nodes. Factors of both products alternate, so that
+/// neither overflows.
 fn residue(a: usize, distances: &[f64]) -> f64 {
     let opposite = distances.iter().enumerate().filter(|(b, _)| (a + b) % 2 == 1).map(|(_, d)| d);
     let same =
@@ -95,7 +97,7 @@ fn residue(a: usize, distances: &[f64]) -> f64 {
     opposite.zip(same.chain(std::iter::once(&1.0))).map(|(up, down)| up / down).product()
 }
 
-/// rho for every node of a given interlaced list: what a stored BLT is rebuilt from.
+/// Returns rho for every node of a list of interlaced nodes, such as a stored BLT's.
 pub(crate) fn residues(nodes: &[f64]) -> Vec<f64> {
     (0..nodes.len())
         .map(|a| {

@@ -1,4 +1,4 @@
-//! ||sum of k shifted columns of C||^2 and ||B||^2 of a BLT for prefix sums, with their partial derivatives.
+//! ||sum of k shifted columns of C||^2 and, for prefix sums, ||B||^2 of a BLT, with their partial derivatives.
 
 use super::geometric::{power, sum, weighted_sum};
 use super::shifts::Shifts;
@@ -8,23 +8,23 @@ use crate::problem::Objective;
 /// A squared norm and its partial derivatives.
 pub(crate) struct Norm {
     pub(crate) squared: f64,
-    /// In alpha_i or beta_i.
+    /// Derivatives in alpha_i or beta_i.
     pub(crate) d_weights: Vec<f64>,
-    /// In delta_i or delta^_i.
+    /// Derivatives in delta_i or delta^_i.
     pub(crate) d_nodes: Vec<f64>,
-    /// In g; 0 for the sensitivity.
+    /// Derivative in g; 0 for the sensitivity.
     pub(crate) d_limit: f64,
 }
 
 /// A sum of powers over n terms at x, and its derivative in x.
 type WithSlope = fn(f64, f64) -> (f64, f64);
 
-/// x with 1 - x = (1 - p)(1 - q).
+/// Returns x with 1 - x = (1 - p)(1 - q).
 fn joint(p: f64, q: f64) -> f64 {
     p + q - p * q
 }
 
-/// ||B||_row^2 or ||B||_F^2 over n steps, where b_t = g + sum_i beta_i (1 - delta^_i)^t. O(d^2).
+/// Returns ||B||_row^2 or ||B||_F^2 over n steps, where b_t = g + sum_i beta_i (1 - delta^_i)^t. O(d^2).
 ///
 /// # Source
 /// Monograph, Lemma 2.29(b, c), rewritten so that every term is positive.
@@ -57,17 +57,18 @@ pub(crate) fn error(g: f64, beta: &[f64], nodes: &[f64], steps: usize, objective
     norm
 }
 
-/// ||sum over j < k of column jb||^2 over n steps, where c_0 = 1 and c_t = sum_i alpha_i lambda_i^(t-1). O(d^2 log k).
+/// Returns ||sum over j < k of column jb||^2 over n steps, where c_0 = 1 and c_t = sum_i alpha_i
+/// lambda_i^(t-1). O(d^2 log k).
 ///
-/// With t = p b + s the sum is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1, and 1 + sum_i alpha_i
-/// lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
+/// With t = p b + s, 0 <= s < b, the sum is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1, and 1 + sum_i
+/// alpha_i lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
 pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, separation: Separation) -> Norm {
     let Separation { min_sep: b, max_participations: k } = separation;
     let d = alpha.len();
     let mut norm = Norm { squared: k as f64, d_weights: vec![0.0; d], d_nodes: vec![0.0; d], d_limit: 0.0 };
     let inner = if k > 1 { (b - 1) as f64 } else { 0.0 };
     let last = (steps - (k - 1) * b - 1) as f64;
-    // lambda^(b-1) and its slope: what reaches the next participation.
+    // lambda^(b-1) and its slope: the decay from a participation to the row before the next one.
     let decayed = |x: f64| (power(inner, x), if inner == 0.0 { 0.0 } else { -inner * power(inner - 1.0, x) });
     for i in 0..d {
         let (q, dq) = decayed(nodes[i]);
@@ -87,7 +88,7 @@ pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, separation
                 + other * (dq * products.value + q * products.slope);
             norm.d_nodes[i] += 2.0 * alpha[i] * alpha[j] * slope;
             if j == i {
-                // The ones of the rows t = p b, p >= 1, times what earlier participations left there.
+                // Rows t = p b, p >= 1: c_0 = 1 of this participation times the coefficients of earlier ones.
                 let sums = shifts.sums;
                 norm.squared += 2.0 * alpha[i] * q * sums.value;
                 norm.d_weights[i] += 2.0 * q * sums.value;

@@ -1,11 +1,14 @@
-//! Sums over participations of L_ip = sum over j <= p of lambda_i^(jb) in O(log k), every term positive.
+//! Sums over k participations of L_ip = sum over j <= p of lambda_i^(jb), in O(log k) and with positive terms
+//! only.
 //!
-//! With M more participations after K, L_i(K+q) = g_i + r_i L_iq, where g_i = sum over j < K of lambda_i^(jb) and
-//! r_i = lambda_i^(Kb): sums over K + M follow from those over K and over M, and so by doubling those over any number.
+//! 1. For M participations after the first K, L_i(K+q) = g_i + r_i L_iq, where g_i = sum over j < K of
+//!    lambda_i^(jb) and r_i = lambda_i^(Kb).
+//! 2. So the sums over K + M participations follow from the sums over K and the sums over M.
+//! 3. Doubling gives the sums over any number of participations.
 
 use super::geometric::power;
 
-/// A number and its derivative in delta_i alone.
+/// A number and its derivative in delta_i.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DualNumber {
     pub(super) value: f64,
@@ -33,11 +36,11 @@ const fn constant(value: f64) -> DualNumber {
     DualNumber { value, slope: 0.0 }
 }
 
-/// Sums over k - 1 participations for nodes i and j.
+/// Sums over k - 1 participations for the nodes i and j.
 pub(super) struct Shifts {
-    /// sum over p < k - 1 of L_ip.
+    /// The sum over p < k - 1 of L_ip.
     pub(super) sums: DualNumber,
-    /// sum over p < k - 1 of L_ip L_jp.
+    /// The sum over p < k - 1 of L_ip L_jp.
     pub(super) products: DualNumber,
     /// L_i(k-1) L_j(k-1).
     pub(super) last_product: DualNumber,

@@ -1,4 +1,4 @@
-//! C written out, whole or by columns.
+//! C materialised, as a whole or by columns.
 
 use antinoise_linear::{Matrix, reverse_cholesky};
 
@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
-    /// Column j of C, from its first row on.
+    /// Returns column j of C, from the first row.
     ///
     /// ```
     /// use antinoise_mechanism::Encoder;
@@ -28,7 +28,7 @@ impl Encoder {
         }
     }
 
-    /// C written out.
+    /// Returns C as a dense matrix.
     pub fn to_dense(&self) -> Matrix {
         let n = self.steps();
         match self {

@@ -1,83 +1,90 @@
-//! The forms of C, and operations on them.
+//! The forms of C and their operations.
 
 use antinoise_linear::Matrix;
 
 use crate::tree::Tree;
 
-/// C, with n columns.
+/// The strategy matrix C, with one column for each of n steps.
 #[derive(Debug, Clone)]
 pub enum Encoder {
     /// Lower-triangular Toeplitz T (n x n), by its first column.
     Toeplitz {
-        /// n.
+        /// Number of steps n.
         steps: usize,
-        /// At most n values; zeros at the end may be left out.
+        /// At most n values; trailing zeros may be left out.
         coefficients: Vec<f64>,
     },
     /// T diag(scales): Toeplitz with its columns scaled.
     Scaled {
-        /// First column of T; zeros at the end may be left out.
+        /// First column of T; trailing zeros may be left out.
         coefficients: Vec<f64>,
-        /// One factor a column.
+        /// One factor per column.
         scales: Vec<f64>,
     },
     /// Banded lower triangular (n x n).
     Banded {
         /// Number of diagonals, the main one included.
         bands: usize,
-        /// C\[t, t - tau\] at index t bands + tau; ignored where tau > t.
+        /// C\[t, t - tau\] at index t bands + tau; ignored if tau > t.
         rows: Vec<f64>,
     },
     /// Any matrix, r x n.
     Dense(Matrix),
-    /// C_tree: a row a node of the binary tree over the steps, its height's weight on the steps below it, in postorder;
-    /// nodes of the complete tree that have no step below them are left out (up to 2n - 1 x n).
+    /// C_tree: one row per node of the binary tree over the steps, in postorder, with the weight of its
+    /// height on the steps below it. Nodes of the complete tree without a step below them are left out (at
+    /// most 2n - 1 x n).
     Tree {
-        /// n.
+        /// Number of steps n.
         steps: usize,
-        /// A weight a height, from the leaves up: ceil(log2 n) + 1 of them.
+        /// One weight per height, from the leaves up: ceil(log2 n) + 1 of them.
         weights: Vec<f64>,
     },
-    /// One row for each node that the smooth tree's prefixes read, 1 on the steps below it, in the order of reading.
+    /// One row for each node that the prefixes of the smooth tree read, 1 on the steps below it, in the order
+    /// of reading.
     SmoothTree {
-        /// n.
+        /// Number of steps n.
         steps: usize,
     },
     /// The first `steps` columns of a circulant matrix.
     Circulant {
-        /// n.
+        /// Number of steps n.
         steps: usize,
-        /// The circulant's first column, at least n values.
+        /// First column of the circulant, at least n values.
         coefficients: Vec<f64>,
     },
-    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank. It makes the noise C'^-1 Z
-    /// when the decoder is the best one, A C^+, which has the norms of A C'^-1.
+    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank. Its noise C'^-1 Z
+    /// belongs to the best decoder A C^+, which has the norms of A C'^-1.
     CholeskyOf(Box<Encoder>),
-    /// The first `steps` columns of another form: the part used by a run that is cut short, for a C that cannot be cut to a
+    /// The first `steps` columns of another form: the part that a truncated run uses if C cannot be cut to a
     /// square matrix.
     LeadingColumns {
-        /// At least `steps` columns.
+        /// A matrix of at least `steps` columns.
         of: Box<Encoder>,
-        /// n.
+        /// Number of steps n.
         steps: usize,
     },
-    /// The first `steps` rows and columns of I (x) block: the block restarts every `period` steps.
+    /// The first `steps` rows and columns of I (x) block: the block is repeated along the diagonal every
+    /// `period` steps.
     BlockDiagonal {
-        /// C of one run, `period` columns.
+        /// C of one run, with `period` columns.
         block: Box<Encoder>,
-        /// Columns in a run.
+        /// Number of steps of a run.
         period: usize,
-        /// n.
+        /// Number of steps n.
         steps: usize,
     },
 }
 
 impl Encoder {
-    /// n.
+    /// Number of steps n.
     pub fn steps(&self) -> usize {
         match self {
-            Self::Toeplitz { steps, .. } | Self::BlockDiagonal { steps, .. } | Self::SmoothTree { steps } => *steps,
-            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::LeadingColumns { steps, .. } => *steps,
+            Self::Toeplitz { steps, .. } | Self::BlockDiagonal { steps, .. } | Self::SmoothTree { steps } => {
+                *steps
+            }
+            Self::Tree { steps, .. } | Self::Circulant { steps, .. } | Self::LeadingColumns { steps, .. } => {
+                *steps
+            }
             Self::CholeskyOf(of) => of.steps(),
             Self::Scaled { scales, .. } => scales.len(),
             Self::Banded { bands, rows } => rows.len() / bands,
@@ -85,18 +92,18 @@ impl Encoder {
         }
     }
 
-    /// The binary tree whose nodes count alike.
+    /// Returns the binary tree with equal weights.
     pub(crate) fn tree(steps: usize) -> Self {
         Self::Tree { steps, weights: Tree::new(steps).equal_weights() }
     }
 
-    /// C with its columns scaled to norm 1.
+    /// Scales the columns of C to norm 1.
     pub(crate) fn with_unit_columns(self) -> Self {
         let scales: Vec<f64> = self.column_norms().iter().map(|norm| 1.0 / norm).collect();
         self.with_scaled_columns(&scales)
     }
 
-    /// C diag(scales).
+    /// Returns C diag(scales).
     pub(crate) fn with_scaled_columns(self, scales: &[f64]) -> Self {
         match self {
             Self::Toeplitz { coefficients, .. } => Self::Scaled { coefficients, scales: scales.to_vec() },
@@ -117,8 +124,8 @@ impl Encoder {
         }
     }
 
-    /// What a run that is cut short after `steps` steps uses: the first `steps` columns, and as many rows where
-    /// C is square.
+    /// Returns the part of C that a run truncated to `steps` steps uses: the first `steps` columns and, if C
+    /// is square, as many rows.
     pub(crate) fn leading(&self, steps: usize) -> Self {
         let cut = |x: &[f64], length: usize| x[..x.len().min(length)].to_vec();
         match self {

@@ -8,7 +8,8 @@ use crate::tree::Tree;
 use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
-    /// (C^T C)\[t, tau\] = 0 where tau - t is at least this.
+    /// Returns a lag from which on the diagonals of C^T C are 0: (C^T C)\[t, tau\] = 0 if tau - t is at least
+    /// this.
     pub fn bandwidth(&self) -> usize {
         match self {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
@@ -20,7 +21,7 @@ impl Encoder {
         }
     }
 
-    /// (C^T C)\[t, t + lag\] for t in 0..n - lag.
+    /// Returns the diagonal (C^T C)\[t, t + lag\] for t in 0..n - lag.
     ///
     /// ```
     /// use antinoise_mechanism::Encoder;
@@ -77,12 +78,12 @@ impl Encoder {
         }
     }
 
-    /// The norm of each column.
+    /// Returns the norm of each column.
     pub(crate) fn column_norms(&self) -> Vec<f64> {
         self.gram_lag(0).iter().map(|x| x.sqrt()).collect()
     }
 
-    /// C^T C written out.
+    /// Returns C^T C as a dense matrix.
     pub(super) fn gram(&self) -> Matrix {
         let n = self.steps();
         let mut gram = Matrix::zeros(n, n);
@@ -95,7 +96,7 @@ impl Encoder {
     }
 }
 
-/// One more than the largest distance between columns that are both other than 0 in the same rows' range.
+/// Returns one more than the largest distance between two columns whose ranges of non-zero rows overlap.
 fn dense_bandwidth(matrix: &Matrix) -> usize {
     let support = |t: usize| {
         let column = matrix.column(t);
@@ -111,7 +112,7 @@ fn dense_bandwidth(matrix: &Matrix) -> usize {
     (1..n).rev().find(|lag| (0..n - lag).any(|t| overlap(t, t + lag))).unwrap_or(0) + 1
 }
 
-/// sum over s < n - t - lag of c_s c_{s + lag}, by t: a running sum from the last column back.
+/// Returns the sums over s < n - t - lag of c_s c_{s + lag}, by t, as running sums from the last column back.
 fn toeplitz_lag(c: &[f64], n: usize, lag: usize) -> Vec<f64> {
     let mut entries = vec![0.0; n.saturating_sub(lag)];
     let mut sum = 0.0;

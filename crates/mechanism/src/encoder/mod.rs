@@ -1,4 +1,4 @@
-//! The matrix C itself, in the forms that strategies have, and the entries of C^T C that sensitivity needs.
+//! The matrix C in the forms that strategies have, and the entries of C^T C that sensitivity needs.
 
 mod dense;
 mod form;

@@ -1,19 +1,19 @@
 //! Eight columns or terms at a time: processors work on them with one instruction.
 
+pub(crate) use super::vector::LANES;
 use super::vector::add;
 use crate::parallel;
 
-/// Columns, or terms of a series, that go through a recursion together.
-pub(crate) const LANES: usize = 8;
-
-/// Number of tasks over which groups of columns are dealt in turn: fixed, so that sums do not depend on the threads.
+/// Number of tasks over which groups of columns are dealt in turn: fixed, so that sums do not depend on the
+/// threads.
 const TASKS: usize = 16;
 
 /// One number for each lane.
 pub(crate) type Lanes = [f64; LANES];
 
-/// The sum over all groups of `LANES` columns of a vector of `length` numbers, in a fixed order: `add_group(first, sum)`
-/// adds the group that begins at column `first`. `operations` is an estimate of the operations of all groups together.
+/// The sum over all groups of `LANES` columns of a vector of `length` numbers, in a fixed order:
+/// `add_group(first, sum)` adds the group that begins at column `first`. `operations` is an estimate of the
+/// operations of all groups together.
 pub(crate) fn sum_over_groups(
     columns: usize,
     length: usize,

@@ -2,7 +2,8 @@
 
 use antinoise_input::larger;
 
-use super::lanes::LANES;
+/// Number of independent sums, and of columns or terms of a series that go through a recursion together.
+pub(crate) const LANES: usize = 8;
 
 /// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -35,7 +36,8 @@ pub(crate) fn add(x: &mut [f64], y: &[f64]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
-/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first term on where an entry is.
+/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first term on where an
+/// entry is.
 pub(crate) fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
     let mut majorant: Vec<f64> = c.iter().map(|c| c.abs()).collect();
     for t in (1..c.len()).rev() {

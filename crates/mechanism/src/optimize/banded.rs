@@ -1,14 +1,15 @@
 //! Minimise ||A C^-1|| over banded lower-triangular C with columns of norm 1.
 //!
-//! C_ij = Theta_{i-j, j} / ||Theta_{:, j}|| for 0 <= i - j < bands: every Theta is valid and the sensitivity is
-//! sqrt(k) as long as participations are at least `bands` apart. Column by column, y = C^-1 e_j, b = A y,
-//! lam = C^-T A^T (2 W b), dC_il -= lam_i y_l on the band; W weighs rows, 1 for the RMS loss. Eight columns go
-//! through the recursions together. O(n^2 bands) time an evaluation, O(n) scratch a task; the tasks are fixed,
-//! so that results do not depend on the number of threads. For workloads with a short recursion no column is made:
-//! O(n bands^2), see `banded_errors`.
+//! 1. Variables: C_ij = Theta_{i-j, j} / ||Theta_{:, j}|| for 0 <= i - j < bands. Every Theta is valid, and
+//!    the sensitivity is sqrt(k) if participations are at least `bands` apart.
+//! 2. Value and gradient, column by column: y = C^-1 e_j, b = A y, lam = C^-T A^T (2 W b), and dC_il -= lam_i
+//!    y_l on the band. W weighs rows; it is 1 for the RMS loss. Eight columns go through the recursions
+//!    together.
+//! 3. O(n^2 bands) time an evaluation and O(n) memory a task. For workloads with a short recursion no column
+//!    is computed: O(n bands^2), see `banded_errors`.
 //!
 //! # Source
-//! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a smooth p-norm of row norms.
+//! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a p-norm of row norms.
 
 use super::best::Best;
 use super::lbfgs;
@@ -20,15 +21,16 @@ use crate::problem::Objective;
 use crate::workload::Operator;
 use crate::{Problem, Result};
 
-/// n^2 bands times iterations: a second is about 10^10 of them. Columns of norm 1 of the Toeplitz optimum, the start, are
-/// within a four-hundredth of the optimum where this leaves few iterations.
+/// Maximum of n^2 bands times iterations; about 10^10 take a second. If this leaves few iterations, the
+/// start, the Toeplitz optimum with columns of norm 1, is within 1/400 of the optimum.
 const MAX_WORK: u64 = 400_000_000_000;
-/// n width^2 times iterations of all solves where no columns are made: a second is about 10^9 of them.
+/// Maximum of n width^2 times iterations of all solves if no columns are computed; about 10^9 take a second.
 const MAX_DIRECT_WORK: u64 = 15_000_000_000;
-/// Numbers in the steps that a solver remembers, and as many in their gradients: 2 GB together.
+/// Maximum number of entries in the steps that a solver remembers; with their gradients 2 GB.
 const MAX_REMEMBERED: usize = 1 << 27;
 
-/// The exponents of an objective's solves: the mean of squared row norms is a norm of exponent 1.
+/// Returns the exponents of the solves for an objective: the mean of squared row norms is a norm of
+/// exponent 1.
 pub(super) fn exponents(objective: Objective) -> &'static [f64] {
     match objective {
         Objective::Max => &ROW_EXPONENTS,
@@ -36,23 +38,23 @@ pub(super) fn exponents(objective: Objective) -> &'static [f64] {
     }
 }
 
-/// ln of the p-norm of B's squared row norms over n^(1/p), as a function of Theta.
+/// The logarithm of the p-norm of B's squared row norms, divided by n^(1/p), as a function of Theta.
 pub(super) struct BandedLoss {
     workload: Operator,
-    /// The rows of B without its columns, where that is faster.
+    /// Computes the row norms of B without its columns, if that is faster.
     direct: Option<BandedErrors>,
     steps: usize,
     bands: usize,
     exponent: f64,
 }
 
-/// C by rows (C\[t, t - tau\] at t bands + tau) and the norms of Theta's columns.
+/// C by rows, C\[t, t - tau\] at index t bands + tau, and the norms of Theta's columns.
 pub(crate) struct Normalized {
     pub(crate) rows: Vec<f64>,
     norms: Vec<f64>,
 }
 
-/// Theta\[t, t - tau\] at t bands + tau, its columns scaled to norm 1.
+/// Scales the columns of Theta to norm 1; Theta\[t, t - tau\] is at index t bands + tau.
 pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
     let n = theta.len() / bands;
     let mut norms = vec![0.0; n];
@@ -78,7 +80,7 @@ impl BandedLoss {
         Ok(Self { workload: Operator::new(workload, *steps)?, direct, steps: *steps, bands, exponent })
     }
 
-    /// Iterations of each of `solves` for which there is time, or for a part of it.
+    /// Number of iterations of each of `solves` solves for which there is time, divided by `part`.
     pub(super) fn iterations(&self, solves: usize, part: usize) -> usize {
         let (steps, bands) = (self.steps as u64, self.bands as u64);
         let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
@@ -105,7 +107,8 @@ impl BandedLoss {
         (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
     }
 
-    /// The squared error that `objective` minimises, unsmoothed, up to a factor; infinite where it is NaN.
+    /// Returns the squared error that `objective` minimises, unsmoothed and up to a factor; infinite instead
+    /// of NaN.
     pub(super) fn cost(&self, theta: &[f64], objective: Objective) -> f64 {
         let rows = normalize_columns(theta, self.bands).rows;
         let squared = match &self.direct {
@@ -138,7 +141,7 @@ impl BandedLoss {
         gradient
     }
 
-    /// B's squared row norms and, where row weights are given, d(sum of weighted squared row norms)/dC.
+    /// Returns B's squared row norms and, if row weights are given, d(sum of weighted squared row norms)/dC.
     fn pass(&self, rows: &[f64], weights: Option<&[f64]>) -> (Vec<f64>, Vec<f64>) {
         let n = self.steps;
         let length = n + if weights.is_some() { rows.len() } else { 0 };
@@ -150,7 +153,7 @@ impl BandedLoss {
         (squared, gradient)
     }
 
-    /// Adds the columns first..first + LANES.
+    /// Adds the contributions of the columns first..first + LANES.
     fn columns(
         &self,
         rows: &[f64],
@@ -210,8 +213,8 @@ fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
     }
 }
 
-/// The rows of the column-normalised C with `bands` bands of least ||A C^-1||, found from the best of `starts`, each
-/// Theta\[t, t - tau\] at t bands + tau.
+/// Returns the rows of the column-normalised C with `bands` bands and least ||A C^-1||, found from the best
+/// of `starts`, each with Theta\[t, t - tau\] at index t bands + tau.
 ///
 /// # Errors
 /// When the workload is not valid for the problem's steps.
@@ -227,7 +230,7 @@ pub(crate) fn minimize_columns(
     let mut best = Best::new(starts[0].clone(), cost(&starts[0]));
     starts[1..].iter().for_each(|start| best.consider(start.clone(), cost(start)));
     let mut theta = best.value().clone();
-    // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not show in its digits.
+    // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not change its digits.
     let most = plain.iterations(exponents.len(), 1);
     let settings = lbfgs::Settings {
         max_iterations: most.clamp(1, lbfgs::Settings::default().max_iterations),
@@ -244,7 +247,7 @@ pub(crate) fn minimize_columns(
     Ok(best.finished().map(|theta| with_positive_diagonal(normalize_columns(&theta, bands).rows, bands)))
 }
 
-/// The same C^T C: the sign of a row is that of a step's seed noise.
+/// Flips rows with a negative diagonal, which changes the sign of a step's seed noise and not C^T C.
 fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
     for row in rows.chunks_exact_mut(bands).filter(|row| row[0] < 0.0) {
         row.iter_mut().for_each(|x| *x = -*x);

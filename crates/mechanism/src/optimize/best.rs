@@ -1,14 +1,14 @@
-//! The best of several starts and of a solver's results from them.
+//! The best of several starts and of the results of solvers from them.
 
 use super::solution::{Solution, Status};
 
-/// Two costs that differ by less than this, relatively, are the same optimum.
+/// Relative difference of costs below which two values count as the same optimum.
 const SAME_OPTIMUM: f64 = 1e-7;
-/// Costs must differ by this, relatively, for one to count as an improvement.
+/// Relative decrease of the cost from which on a value counts as an improvement.
 const IMPROVED: f64 = 1e-12;
 
-/// The value of least cost so far. The members that a class contains are considered before and after every solver, so that no class
-/// loses to one of its members.
+/// The value of least cost so far. Strategies of the classes that a class contains are considered before and
+/// after every solver, so that no class loses to a class that it contains.
 pub(crate) struct Best<T> {
     value: T,
     cost: f64,
@@ -18,12 +18,12 @@ pub(crate) struct Best<T> {
 }
 
 impl<T> Best<T> {
-    /// The class's own start, before any solver.
+    /// Begins with the start of the class.
     pub(crate) fn new(start: T, cost: f64) -> Self {
         Self { value: start, cost, start_cost: cost, status: Status::Stalled, iterations: 0 }
     }
 
-    /// Takes `value`, which comes from no solver, if it costs less.
+    /// Keeps `value`, which comes from no solver, if it costs less.
     pub(crate) fn consider(&mut self, value: T, cost: f64) {
         if cost < self.cost || !self.cost.is_finite() && cost.is_finite() {
             if cost < self.cost * (1.0 - SAME_OPTIMUM) {
@@ -33,7 +33,8 @@ impl<T> Best<T> {
         }
     }
 
-    /// Takes what a solver found where it costs less; its status counts where it is the optimum known so far.
+    /// Keeps `found` if it costs less. Its status is kept only if it ends at the best known cost (within
+    /// `SAME_OPTIMUM`).
     pub(crate) fn offer(&mut self, found: Solution<T>, cost: f64) {
         self.iterations += found.iterations;
         let ends_here = cost <= self.cost * (1.0 + SAME_OPTIMUM);
@@ -43,7 +44,7 @@ impl<T> Best<T> {
         }
     }
 
-    /// Returns to an earlier value that is preferred although its cost is higher.
+    /// Goes back to an earlier value that is preferred although its cost is higher.
     pub(crate) fn restore(&mut self, value: T, cost: f64) {
         (self.value, self.cost) = (value, cost);
     }

@@ -1,10 +1,12 @@
 //! Minimise sens(C, Pi) ||A C^-1|| over BLTs of a given order.
 //!
-//! Variables: u in R^{2d}, the interlaced parameterisation, so that every point is a valid BLT and no barrier
-//! is needed. The sensitivity has a closed form, O(d^2 log k), and so has the error of prefix sums, O(d^2), whatever n; that
-//! of other Toeplitz workloads is made step by step, O(n d). What is left (A that is not Toeplitz, listed patterns) writes out
-//! n coefficients of C. Orders are solved in turn, each also from the one before with an inert buffer added, so that the loss
-//! never rises with the order, nor above that of the identity.
+//! 1. Variables: u in R^{2d}, the interlaced parameterisation. Every point is a valid BLT, so that no barrier
+//!    is needed.
+//! 2. The sensitivity has a closed form, O(d^2 log k). So has the error of prefix sums, O(d^2) for every n.
+//!    The error of other Toeplitz workloads is computed step by step, O(n d). Other workloads and listed
+//!    patterns need the n coefficients of C.
+//! 3. Orders are solved one after the other, each also from the solution of the previous order with an inert
+//!    buffer added. So the loss never rises with the order, nor above the loss of the identity.
 
 use super::best::Best;
 use super::lbfgs;
@@ -17,21 +19,21 @@ use crate::blt_closed_form::{coefficients, norms};
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Separation, Workload, steady_state};
 
-/// The logit of the largest node at the start, and how far apart an inert pair is put.
+/// Logit of the largest node at the start, and logarithm of the gap within an inert pair.
 const START_TOP: f64 = 1.0;
 const INERT_LOG_GAP: f64 = -3.0;
-/// How far apart the identity's two decays are put: still apart in double precision.
+/// Logarithm of the gap between the two decays of the identity: still distinct in double precision.
 const IDENTITY_LOG_GAP: f64 = -33.0;
 
-/// Up to so many steps C is written out whatever the workload.
+/// Maximum number of steps for which the coefficients of C are computed for every workload.
 const MATERIALIZED_STEPS: usize = 48;
 
-/// How many buffers a BLT may have.
+/// Number of buffers of a BLT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BltOrder {
-    /// This many.
+    /// A fixed number.
     Fixed(usize),
-    /// As many as each lower the loss by a thousandth, at most this many.
+    /// Adds buffers while each lowers the loss by a thousandth, up to this number.
     Auto(usize),
 }
 
@@ -42,8 +44,8 @@ impl BltOrder {
         }
     }
 
-    /// Whether the gain `gained` of one more buffer, in the logarithm of the squared loss, is too small for its
-    /// cost.
+    /// Returns whether a decrease of the logarithm of the squared loss by `gained` does not justify one more
+    /// buffer.
     fn is_not_worth(self, gained: f64) -> bool {
         matches!(self, Self::Auto(_)) && gained < 2e-3
     }
@@ -56,24 +58,26 @@ struct BltLoss {
     form: LossForm,
 }
 
-/// How ||B||^2 is found, and sens^2 with it where patterns are listed.
+/// How ||B||^2 is computed, and for listed patterns sens^2 as well.
 enum LossForm {
     /// Prefix sums: both in closed form.
     Closed(Objective),
-    /// Any other Toeplitz A and the weights of w_t^2: w step by step, sens^2 in closed form.
+    /// Other Toeplitz A, with the weights of w_t^2: w step by step, sens^2 in closed form.
     Cascade { workload: Vec<f64>, weights: Vec<f64> },
-    /// Anything else: C written out.
+    /// Everything else: from the coefficients of C.
     Materialized(ToeplitzLoss),
 }
 
 impl BltLoss {
-    /// One loss a solve: where the worst row of an A that is not Toeplitz counts, exponent after exponent.
+    /// Returns one loss per solve: one per exponent for the worst row of an A that is not Toeplitz, otherwise
+    /// one.
     fn stages(problem: &Problem) -> Result<Vec<Self>> {
         let Problem { steps, workload, participation, objective } = problem;
         participation.check(*steps)?;
         let with = |form| Self { steps: *steps, separation: participation.separation(*steps), form };
-        // So few coefficients are multiplied sooner than powers are summed in closed form.
-        let must_materialize = matches!(participation, Participation::Patterns { .. }) || *steps <= MATERIALIZED_STEPS;
+        // Products of few coefficients take less time than closed forms.
+        let must_materialize =
+            matches!(participation, Participation::Patterns { .. }) || *steps <= MATERIALIZED_STEPS;
         if *workload == Workload::Prefix && !must_materialize {
             return Ok(vec![with(LossForm::Closed(*objective))]);
         }
@@ -123,7 +127,7 @@ impl BltLoss {
         (c.squared.ln() + error, blt.gradient(&d_nodes, &d_residues))
     }
 
-    /// The squared loss, the worst row unsmoothed.
+    /// Returns the squared loss, with the worst row unsmoothed.
     fn cost(&self, u: &[f64]) -> f64 {
         let cost = match &self.form {
             LossForm::Materialized(loss) => {
@@ -141,7 +145,7 @@ fn every_other(x: &[f64], from: usize) -> Vec<f64> {
     x.iter().skip(from).step_by(2).copied().collect()
 }
 
-/// ln ||B||^2 for prefix sums and its derivatives in the nodes and in the residues.
+/// Returns ln ||B||^2 for prefix sums and its derivatives in the nodes and in the residues.
 fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, Vec<f64>, Vec<f64>) {
     let (delta, delta_hat) = (every_other(&blt.nodes, 0), every_other(&blt.nodes, 1));
     let beta: Vec<f64> = every_other(&blt.residues, 1).iter().zip(&delta_hat).map(|(r, p)| r / p).collect();
@@ -177,7 +181,7 @@ fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Ve
     (value, blt.gradient(&d_nodes, &d_residues))
 }
 
-/// Nodes spread evenly in the logit from 1 / (2n) upwards.
+/// Returns variables whose nodes are spaced evenly in the logit, from 1 / (2n) upwards.
 fn spread_start(order: usize, steps: usize) -> Vec<f64> {
     let bottom = -(2.0 * steps as f64).ln();
     let gap = (START_TOP - bottom) / (2 * order - 1) as f64;
@@ -186,20 +190,20 @@ fn spread_start(order: usize, steps: usize) -> Vec<f64> {
     u
 }
 
-/// The same BLT with one more buffer, nearly cancelled by a decay of C^-1 beside it.
+/// Adds a buffer that an adjacent decay of C^-1 nearly cancels.
 fn with_inert_buffer(u: &[f64]) -> Vec<f64> {
     let mut longer = u.to_vec();
     longer.extend([0.0, INERT_LOG_GAP]);
     longer
 }
 
-/// The identity to fifteen digits: a decay and one of C^-1 that all but cancel.
+/// Returns the identity to fifteen digits: a decay of C and one of C^-1 that nearly cancel.
 fn identity() -> Vec<f64> {
     vec![0.0, IDENTITY_LOG_GAP]
 }
 
-/// The interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss; fewer pairs than asked where
-/// more do not lower it.
+/// Returns the interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss; fewer
+/// pairs than requested if more do not lower it.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.

@@ -1,8 +1,8 @@
 //! Minimise ||A C^-1|| over banded Toeplitz matrices whose columns are scaled to norm 1.
 //!
-//! C = T D^-1 with D = diag of T's column norms: the loss of a general banded C with columns of norm 1, whose columns all
-//! have the same coefficients. So its gradient is the general one, summed along the diagonals. O(n^2 bands) an
-//! evaluation, O(n bands^2) for workloads with a short recursion.
+//! C = T D^-1 with D = diag of T's column norms is a general banded C with columns of norm 1 in which all
+//! columns have the same coefficients. So its gradient is the general one, summed along the diagonals. O(n^2
+//! bands) time an evaluation, O(n bands^2) for workloads with a short recursion.
 //!
 //! # Source
 //! BandMF, Appendix K.
@@ -14,13 +14,14 @@ use super::solution::Solution;
 use crate::limits::check_materializable;
 use crate::{Problem, Result};
 
-/// The part of the time of a general banded design that this takes: about ten seconds.
+/// A design takes 1 / 12 of the time of a general banded design: about ten seconds.
 const SHARE_OF_TIME: usize = 12;
-/// Designs without time for so many iterations are left as they are: the start is within a part in 400 of the optimum.
+/// Minimum number of iterations. If there is no time for them, the start is kept, which is within 1/400 of
+/// the optimum.
 const MIN_ITERATIONS: usize = 20;
 
-/// The Toeplitz coefficients, as many as `start` has, whose matrix with columns of norm 1 has the least ||A C^-1||; none
-/// where there is no time to look for them.
+/// Returns the `start.len()` Toeplitz coefficients whose matrix with columns of norm 1 has the least ||A
+/// C^-1||, or `None` if there is no time to find them.
 ///
 /// # Errors
 /// When the workload is not valid for the problem's steps.
@@ -43,7 +44,7 @@ pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Soluti
     let settings = lbfgs::Settings { max_iterations, ..lbfgs::Settings::default() };
     for &exponent in exponents {
         let loss = loss(exponent)?;
-        // Scales do not matter: c_0 stays what it is.
+        // The scale of c does not matter: c_0 is held fixed.
         let first = start[0];
         let f = |rest: &[f64]| {
             let c = [&[first], rest].concat();

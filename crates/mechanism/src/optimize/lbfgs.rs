@@ -1,25 +1,25 @@
 //! Minimise a smooth f over R^p by limited-memory BFGS with a weak Wolfe line search.
 //!
-//! One call of f gives value and gradient together. The line search brackets and bisects (Lewis and Overton):
-//! it needs no interpolation safeguards and treats values that are not finite as steps that are too long.
-//! O(memory p) time and space an iteration beside the calls of f.
+//! One call of f returns value and gradient. The line search brackets and bisects (Lewis and Overton): it
+//! needs no interpolation safeguards, and a value that is not finite counts as a step that is too long.
+//! O(memory p) time and space an iteration, in addition to the calls of f.
 
 use std::collections::VecDeque;
 
 use super::solution::{Solution, Status};
 use crate::numeric::vector::{add_scaled, dot, norm_squared};
 
-/// When to stop, and how much to remember.
+/// Stopping rules and memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Settings {
-    /// Most iterations. Default 500.
+    /// Maximum number of iterations. Default 500.
     pub(crate) max_iterations: usize,
-    /// Stop when no component of the gradient exceeds this; f is a logarithm in this crate, so the unit is
-    /// relative change. Default 1e-10.
+    /// Stops when no component of the gradient exceeds this. In this crate f is a logarithm, so that the unit
+    /// is a relative change. Default 1e-10.
     pub(crate) gradient_tolerance: f64,
-    /// Stop when f fell by less than this, times 1 + |f|, in each of five iterations. Default 1e-14.
+    /// Stops when f fell by less than this times 1 + |f| in each of five iterations. Default 1e-14.
     pub(crate) decrease_tolerance: f64,
-    /// Pairs of steps and gradient changes kept. Default 20.
+    /// Number of pairs of steps and gradient changes that are kept. Default 20.
     pub(crate) memory: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for Settings {
     }
 }
 
-/// Armijo's and Wolfe's constants, and the most bisections.
+/// Constants of Armijo and Wolfe, and the maximum number of bisections.
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
 const MAX_BISECTIONS: usize = 60;
@@ -43,7 +43,7 @@ struct Point {
     gradient: Vec<f64>,
 }
 
-/// The minimiser of `f` from `start`; `f` returns its value and gradient.
+/// Minimises `f` from `start`; `f` returns its value and gradient.
 pub(crate) fn minimize(
     f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
@@ -52,7 +52,8 @@ pub(crate) fn minimize(
     minimize_until(f, start, settings, |_, _| false)
 }
 
-/// As [`minimize`], and it has converged as soon as `done` says so of an iterate and its gradient.
+/// Minimises like [`minimize`], and stops as converged when `done` returns true for an iterate and its
+/// gradient.
 pub(crate) fn minimize_until(
     f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
@@ -85,7 +86,7 @@ pub(crate) fn minimize_until(
                 let negligible = promised <= ROUNDING * (1.0 + at.value.abs());
                 return ended(at, if negligible { Status::Converged } else { Status::Stalled }, iteration);
             }
-            pairs.clear(); // the model misleads: start again from steepest descent
+            pairs.clear(); // the model misleads: restart from steepest descent
             continue;
         };
         let negligible = settings.decrease_tolerance * (1.0 + at.value.abs());
@@ -111,7 +112,7 @@ fn remember(pairs: &mut VecDeque<(Vec<f64>, Vec<f64>)>, from: &Point, to: &Point
     }
 }
 
-/// -H g by the two-loop recursion.
+/// Returns -H g by the two-loop recursion.
 fn descent_direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
     let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut weights = Vec::with_capacity(pairs.len());
@@ -131,7 +132,7 @@ fn descent_direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -
     q
 }
 
-/// A step that meets the weak Wolfe conditions, or the best decrease met while bisecting.
+/// Returns a point that meets the weak Wolfe conditions, or the best decrease found while bisecting.
 fn line_search(
     f: &impl Fn(&[f64]) -> (f64, Vec<f64>),
     from: &Point,
@@ -139,7 +140,7 @@ fn line_search(
     first_step: f64,
 ) -> Option<Point> {
     let slope = dot(&from.gradient, direction);
-    // Also refuses a slope that is not a number.
+    // Also refuses a slope of NaN.
     if !matches!(slope.partial_cmp(&0.0), Some(std::cmp::Ordering::Less)) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Choosing C: one file a problem, each returning a [`Solution`].
+//! The solvers that choose C, one file per problem; each returns a [`Solution`].
 
 pub(crate) mod banded;
 pub(crate) mod best;

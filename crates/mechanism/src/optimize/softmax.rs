@@ -1,10 +1,10 @@
-//! Smooth stand-ins for the largest of several positive numbers.
+//! A smooth replacement of the maximum of several numbers.
 
-/// Exponents of the p-norm of squared row norms that stands for their maximum, one solve after the other.
+/// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.
 pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
-/// The `exponent`-norm of `x`, all of them 0 or above, over `len^(1/exponent)`, and its gradient: the largest number in the
-/// limit, at most it and at least its `len^(-1/exponent)`th part before.
+/// Returns the `exponent`-norm of `x` >= 0 divided by `len^(1/exponent)`, and its gradient. It is at most the
+/// maximum and at least `len^(-1/exponent)` times the maximum.
 pub(crate) fn soft_maximum(x: &[f64], exponent: f64) -> (f64, Vec<f64>) {
     let largest = x.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 || !largest.is_finite() {

@@ -1,4 +1,4 @@
-//! The results of solvers.
+//! Results of solvers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Nothing was optimised: the strategy is given by a formula.
+    /// The strategy is given by a formula; nothing was optimised.
     ClosedForm,
-    /// The stopping rule holds.
+    /// The stopping rule is met.
     Converged,
-    /// No step along the search direction lowers the objective, although its slope predicts a decrease above rounding.
+    /// The slope predicts a decrease, but no step along the search direction lowers the objective.
     Stalled,
-    /// The iterations ran out; the value is the best found.
+    /// The maximum number of iterations was reached; the value is the best found.
     IterationLimit,
 }
 
 impl Status {
-    /// Its name in files and reports.
+    /// Returns the name in files and reports.
     ///
     /// ```
     /// use antinoise_mechanism::optimize::Status;
@@ -34,7 +34,7 @@ impl Status {
         }
     }
 
-    /// How a solver ended whose certificate leaves a gap: the gap alone tells whether it has converged.
+    /// Returns the status of a solve with a certificate: its gap alone decides whether it has converged.
     pub(crate) fn certified(self, has_converged: bool) -> Self {
         match self {
             _ if has_converged => Self::Converged,
@@ -43,13 +43,13 @@ impl Status {
         }
     }
 
-    /// True for a formula, or when the stopping rule holds.
+    /// Returns whether the strategy is a formula or the stopping rule is met.
     pub fn is_final(self) -> bool {
         matches!(self, Self::ClosedForm | Self::Converged)
     }
 }
 
-/// A solver's result and its status.
+/// The result of a solver, with its status.
 ///
 /// ```
 /// use antinoise_mechanism::optimize::{Solution, Status};
@@ -62,27 +62,27 @@ pub struct Solution<T> {
     pub value: T,
     /// How the solver ended.
     pub status: Status,
-    /// (value - certified lower bound) / lower bound, where there is a certificate.
+    /// (value - lower bound) / lower bound of the squared loss, if there is a certificate.
     pub gap: Option<f64>,
-    /// Iterations taken.
+    /// Number of iterations.
     pub iterations: usize,
-    /// Whether the value is better than the solver's start; false where nothing was solved.
+    /// Whether the value is better than the start of the solver; false for a formula.
     pub improved: bool,
 }
 
 impl<T> Solution<T> {
-    /// A value that needed no solver.
+    /// Returns a value that needed no solver.
     pub fn closed_form(value: T) -> Self {
         Self { value, status: Status::ClosedForm, gap: None, iterations: 0, improved: false }
     }
 
-    /// The same solution with `f` applied to its value.
+    /// Applies `f` to the value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Solution<U> {
         let Self { value, status, gap, iterations, improved } = self;
         Solution { value: f(value), status, gap, iterations, improved }
     }
 
-    /// The same solution with `f` applied to its value.
+    /// Applies `f` to the value.
     ///
     /// # Errors
     /// Those of `f`.

@@ -1,4 +1,4 @@
-//! Minimise the loss of prefix sums over a weight for each height of the tree, decoded from below.
+//! Minimise the loss of prefix sums over one weight per height of the tree, decoded from below.
 
 use super::lbfgs;
 use super::softmax::soft_maximum;
@@ -8,16 +8,17 @@ use crate::tree::Tree;
 use crate::tree::weights::precisions;
 use crate::{Participation, Result, Separation};
 
-/// Exponents of the norm that smooths the maximum over patterns and over prefixes, one solve after the other.
+/// Exponents of the p-norm that replaces the maxima over patterns and over prefixes, one solve after the
+/// other.
 const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
-/// The relative step of differences that stand for derivatives: there are few weights.
+/// Relative step of the differences that replace derivatives: there are few weights.
 const DIFFERENCE: f64 = 1e-6;
 
 /// The loss of prefix sums as a function of the weights' logarithms.
 struct WeightedLoss<'a> {
     tree: Tree,
     objective: Objective,
-    /// Of each pattern and height, how many pairs of its participations have a node in common.
+    /// By pattern and height: number of pairs of participations with a common node.
     pairs: &'a [Vec<f64>],
     exponent: f64,
 }
@@ -32,7 +33,7 @@ impl WeightedLoss<'_> {
         soft_maximum(&norms, self.exponent).0.ln() + self.error(&variances).ln()
     }
 
-    /// Squared; the last step's completion, one row of n, is left out.
+    /// Returns the squared error, without the completion of the last step, one row of n.
     fn error(&self, variances: &[f64]) -> f64 {
         let last = self.tree.steps.saturating_sub(1).max(1);
         match self.objective {
@@ -59,15 +60,15 @@ impl WeightedLoss<'_> {
     }
 }
 
-/// How many of 1..=last have the binary digit of that height.
+/// Returns how many of 1..=last have the binary digit `height` set.
 fn ones_up_to(last: usize, height: usize) -> f64 {
     let period = 1usize << (height + 1);
     let (whole, rest) = ((last + 1) / period, (last + 1) % period);
     (whole * (period / 2) + rest.saturating_sub(period / 2)) as f64
 }
 
-/// The variances of `last` and of the prefixes that have one of its digits cleared and all lower ones set: one of them is
-/// the worst of 1..=last.
+/// Returns the variances of the prefix `last` and of the prefixes with one of its digits cleared and all
+/// lower digits set. One of them is the largest of 1..=last.
 fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
     let digit = |height: usize| last >> height & 1 == 1;
     let above = |height: usize| -> f64 {
@@ -78,11 +79,11 @@ fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
     std::iter::once(above(0)).chain(smaller).filter(|&variance| variance > 0.0).collect()
 }
 
-/// Most patterns that a design looks at: of more phases, some evenly spaced.
+/// Maximum number of patterns of a design; of more phases, evenly spaced ones are used.
 const MAX_PATTERNS: usize = 4096;
 
-/// By pattern and height: how many ordered pairs of its participations have a node of that height in common. Of min-sep
-/// schemas those with the least separation.
+/// Returns, by pattern and height, the number of ordered pairs of participations with a common node of that
+/// height. Of a min-sep schema, the patterns of the least separation are used.
 fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
     let Separation { min_sep: b, max_participations: k } = participation.separation(tree.steps);
     let of = |pattern: &mut dyn Iterator<Item = usize>| -> Vec<f64> {
@@ -101,7 +102,7 @@ fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
     some.map(|phase| of(&mut (phase..tree.steps).step_by(b.max(1)).take(k))).collect()
 }
 
-/// The weights of least loss of prefix sums.
+/// Returns the weights of least loss of prefix sums.
 pub(crate) fn minimize(
     tree: Tree,
     participation: &Participation,
@@ -112,9 +113,12 @@ pub(crate) fn minimize(
     let mut found = Solution::closed_form(vec![0.0; tree.height as usize + 1]);
     for exponent in EXPONENTS {
         let loss = WeightedLoss { tree, objective, pairs: &pairs, exponent };
-        // Differences have half the digits.
-        let settings =
-            lbfgs::Settings { gradient_tolerance: 1e-7, decrease_tolerance: 1e-10, ..lbfgs::Settings::default() };
+        // Differences have half of the digits.
+        let settings = lbfgs::Settings {
+            gradient_tolerance: 1e-7,
+            decrease_tolerance: 1e-10,
+            ..lbfgs::Settings::default()
+        };
         let next = lbfgs::minimize(|x| loss.value_and_gradient(x), found.value, &settings);
         found = Solution { iterations: found.iterations + next.iterations, ..next };
     }

@@ -1,18 +1,18 @@
-//! sens(C_run), written out or by a perturbation.
+//! Bounds on the sensitivity of the rounded strategy: from its coefficients, or as a perturbation.
 
 use antinoise_input::{InvalidParameter, largest};
 
 use super::perturbation::lost_to_rounding;
 use super::precision::{OUTPUT_ROUNDING, Precision, ULP};
 use crate::blt_closed_form::{coefficients, norms};
+use crate::limits::check_materializable;
 use crate::numeric::vector::norm_squared;
 use crate::sensitivity::of_encoder;
-use crate::limits::check_materializable;
 use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
-/// An upper bound on sens(C_run, Pi), in clip norms, where C_run is the strategy that a stream of that precision
-/// really runs for `strategy`. It is tight up to rounding in double precision, which the bound includes.
+/// Returns an upper bound on the sensitivity, in clip norms, of the rounded strategy that a stream of this
+/// precision runs for `strategy`. It is tight up to rounding in double precision, which the bound includes.
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
@@ -27,7 +27,7 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 /// ```
 ///
 /// # Errors
-/// When the schema is not valid, n is too large to write out, or rounding changes C so much that no bound is found.
+/// When the schema is not valid, C is too large, or rounding changes C so much that no bound is found.
 pub fn sensitivity_upper(
     strategy: &dyn Strategy,
     participation: &Participation,
@@ -44,10 +44,11 @@ pub fn sensitivity_upper(
         value
     } else {
         let (encoder, lost) = encoder_of(&runs, steps)?;
-        // Entries that double precision rounds a few times move sens by at most that part for each participation.
+        // Entries are rounded a few times in double precision, which moves sens by at most this fraction per
+        // participation.
         let entries = 8.0 * ULP * participation.separation(steps).max_participations as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
-        // A stated C at the edge of a hypothesis (zeros, equal neighbours) may leave it by a rounding.
+        // Rounding may violate a hypothesis that the stated C just meets (zeros, equal neighbours).
         match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
             Some(left) => (strategy.sensitivity(participation)?.value / left).min(written_out),
             None => written_out,
@@ -57,11 +58,12 @@ pub fn sensitivity_upper(
     if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
 }
 
-/// A matrix C and a factor: whoever takes part how, the noise that a stream of that precision makes of `strategy` is at least as
-/// private as that of this C with a standard deviation smaller by the factor.
+/// Returns a matrix C and a factor: for every participation, the stream's noise at this precision is at least
+/// as private as exact noise of this C with standard deviation divided by the factor.
 ///
-/// C_run is (I - R)^-1 C, or has entries larger than those of C by at most the factor. In the first case C G + (I - R) Z is what
-/// is released, up to a bijection, and (I - R) Z is noise of 1 - ||R|| times the deviation with independent noise more.
+/// The rounded strategy is (I - R)^-1 C, or its entries exceed those of C by at most the factor. In the first
+/// case the release is, up to a bijection, C G + (I - R) Z, and (I - R) Z is noise of 1 - ||R|| times the
+/// standard deviation plus independent noise.
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, encoder_upper};
@@ -74,7 +76,7 @@ pub fn sensitivity_upper(
 /// ```
 ///
 /// # Errors
-/// When n is too large to write out, or rounding changes C so much that no bound is found.
+/// When C is too large, or rounding changes C so much that no bound is found.
 pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(Encoder, f64)> {
     let (steps, recursion) = (strategy.steps(), strategy.recursion()?);
     let (runs, output) = match precision {
@@ -88,11 +90,11 @@ pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(E
     } else {
         encoder_of(&runs, steps)?
     };
-    // Entries that double precision rounds a few times.
+    // Entries are rounded a few times in double precision.
     Ok((encoder, (output * (1.0 + 8.0 * ULP) / left(lost)?).next_up()))
 }
 
-/// 1 - `lost`, rounded down.
+/// Returns 1 - `lost`, rounded down.
 fn left(lost: f64) -> Result<f64> {
     let left = (1.0 - lost).next_down();
     if left > 0.0 { Ok(left) } else { Err(unbounded(lost).into()) }
@@ -100,12 +102,12 @@ fn left(lost: f64) -> Result<f64> {
 
 fn unbounded(found: f64) -> InvalidParameter {
     let got = format!(
-        "so small, large or near singular that rounding may change the strategy by {found:.1e} of it"
+        "so small, large or near singular that rounding may change the strategy by the fraction {found:.1e}"
     );
     InvalidParameter::new("strategy", got, "one whose coefficients can be rounded")
 }
 
-/// The closed form of a BLT with alpha >= 0, whatever n, for the schemas that have one.
+/// Returns the closed form for a BLT with alpha >= 0, for every n, if the schema has one.
 fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) -> Result<Option<f64>> {
     let Recursion::Blt { scale, decay } = recursion else { return Ok(None) };
     if matches!(participation, Participation::FullBatch | Participation::Patterns { .. })
@@ -116,13 +118,14 @@ fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) ->
     participation.check(steps)?;
     let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
     let value = norms::sensitivity(scale, &delta, steps, participation.separation(steps)).squared.sqrt();
-    // From c_1 = sum alpha on c does not increase. If c_1 is above c_0 = 1, c_1 c is above a c that never increases.
+    // c does not increase from c_1 = sum alpha on. If c_1 > c_0 = 1, then max(c_0, c_1) c is above its
+    // majorant.
     let first: f64 = scale.iter().sum();
     Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * ULP)))
 }
 
-/// C of a recursion that is no sum of seeds, as its coefficients are computed in double precision, and the part that
-/// this loses at most: the true C is (I - R)^-1 times it, where ||R|| is at most that.
+/// Returns C of a recursion that is not a sum of seeds, with coefficients computed in double precision, and
+/// an upper bound on ||R||, where the true C is (I - R)^-1 times it.
 fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
     Ok(match recursion {
         Recursion::Independent => (Encoder::Toeplitz { steps, coefficients: vec![1.0] }, 0.0),
@@ -144,7 +147,7 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
         Recursion::Blt { scale, decay } => {
             check_materializable(steps)?;
             let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
-            // Each entry is the result of as many operations as steps.
+            // Each entry is the result of at most `steps` operations per buffer.
             let lost = ULP * (steps * scale.len()) as f64;
             (Encoder::Toeplitz { steps, coefficients: coefficients(scale, &delta, steps) }, lost)
         }
@@ -164,8 +167,9 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
     })
 }
 
-/// What running the taps of C^-1 changes a stated Toeplitz C by, alone, with scaled columns or in runs: C_run is
-/// (I - R)^-1 C, where R is the Toeplitz matrix of 1 - taps * c, and ||R|| at most this.
+/// Returns an upper bound on ||R|| for a stated Toeplitz C whose noise is computed from the taps of C^-1,
+/// alone, with scaled columns or restarted. The rounded strategy is (I - R)^-1 C, where R is the Toeplitz
+/// matrix of 1 - taps * c.
 fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f64> {
     match (runs, stated) {
         (Recursion::MovingAverage { taps }, Encoder::Toeplitz { coefficients, .. }) => {
@@ -183,7 +187,7 @@ fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f
     }
 }
 
-/// An upper bound on the sum of |1 - taps * c| over n terms.
+/// Returns an upper bound on the sum of |1 - taps * c| over n terms.
 fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
     let sum = |x: &[f64]| x.iter().map(|x| x.abs()).sum::<f64>();
     let product = multiply(taps, c, n);
@@ -192,18 +196,18 @@ fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
     let rounding = if terms <= crate::toeplitz::DIRECT_TERMS {
         (terms + 3) as f64 * ULP * sum(taps) * sum(c)
     } else {
-        let transforms =
-            8.0 * ULP * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
+        let transforms = 8.0 * ULP * (4.0 * n as f64).log2() * (norm_squared(taps) * norm_squared(c)).sqrt();
         n as f64 * transforms
     };
     found + rounding
 }
 
-/// An upper bound on the sum of |1 - taps * c|: the norm of I - T C for the Toeplitz T of `taps` and C of `c`.
+/// Returns an upper bound on the sum of |1 - taps * c|: on ||I - T C|| for the Toeplitz matrices T of `taps`
+/// and C of `c`.
 fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     let n = c.len();
     let sum = |x: &[f64]| x.iter().map(|x| x.abs()).sum::<f64>();
-    // Either way of dividing leaves what the direct products of so few terms are off by.
+    // For few terms, the residual of either division is bounded by the rounding of direct products.
     let few = taps.len() <= crate::toeplitz::DIRECT_TERMS;
     if few {
         return (taps.len() + 3) as f64 * ULP * sum(taps) * sum(c);

@@ -1,26 +1,29 @@
-//! Rounding errors of double precision in the past's share to noise on a grid: a bound on how far they move the mean of C G + Z.
+//! Rounding errors of double precision in the history term of noise on a grid: a bound on how far they move
+//! the mean of C G + Z.
 //!
-//! Step t rounds w_t z_t + f_t to the grid, where the past's share f_t is summed in double precision. The
-//! effect of its error, in units of z, depends on what the recursion keeps:
-//!
-//! - past rows (banded C) or their sums (BLT): the rows are exact points of the grid, so that the error of a step is e_t / w_t,
-//!   where e_t is the error of its own sum;
-//! - seeds (banded C^-1, sums of seeds): the errors are propagated, and the error of all steps together is C e.
-//!
-//! A sum's error is a few units in the last place of each term times the roundings that the term goes through. By
-//! Young's inequality its norm over all steps is at most the sum of so many weights' sizes times that of what is kept.
+//! 1. Step t rounds w_t z_t + f_t to the grid, where w_t is the weight of its fresh seed z_t, and the history
+//!    term f_t is summed in double precision with an error e_t.
+//! 2. If the recursion stores earlier rows (banded C) or sums of them (BLT), these are exact points of the
+//!    grid, and the error of a step is e_t / w_t in units of z.
+//! 3. If it stores seeds (banded C^-1, sums of seeds), errors propagate, and the error of all steps together
+//!    is C e.
+//! 4. The error of a sum is a few units in the last place of each term, times the number of roundings of the
+//!    term. By Young's convolution inequality, the l2 norm of the errors over all steps is at most the l1
+//!    norm of the weights times the l2 norm of the stored vectors.
 
 use antinoise_input::largest;
 
 use super::precision::UNIT_ROUNDOFF;
 use crate::{Recursion, RowNorms};
 
-/// Roundings of a number besides those of sums: its weight, its product, its grid point, the seed fed back.
+/// Number of roundings of a term in addition to those of sums: its weight, its product, its grid point, the
+/// seed fed back.
 const ROUNDINGS_PER_TERM: f64 = 16.0;
 
-/// A bound on the root mean square, over steps, of the shift of a step's mean, in units of seed noise, when seeds
-/// have root mean square 1. `recursion` has the form of [`Recursion::with_one_seed_per_step`], `norms` are its own, and each
-/// column of C has at most the norm `column_norm`.
+/// Returns an upper bound on the root mean square, over steps, of the shift of a step's mean, in units of
+/// seed noise, for seeds of root mean square 1. `recursion` must have the form of
+/// [`Recursion::with_one_seed_per_step`] and the norms `norms`, and each column of C a norm of at most
+/// `column_norm`.
 ///
 /// ```
 /// use antinoise_mechanism::{Recursion, RowNorms, rounded::accumulation_error_upper};
@@ -28,7 +31,12 @@ const ROUNDINGS_PER_TERM: f64 = 16.0;
 /// let found = accumulation_error_upper(&recursion, 1000, RowNorms::new(&recursion, 1000), 1.12);
 /// assert!((1e-15..1e-14).contains(&found), "{found:e}");
 /// ```
-pub fn accumulation_error_upper(recursion: &Recursion, steps: usize, norms: RowNorms, column_norm: f64) -> f64 {
+pub fn accumulation_error_upper(
+    recursion: &Recursion,
+    steps: usize,
+    norms: RowNorms,
+    column_norm: f64,
+) -> f64 {
     match recursion {
         Recursion::Scaled { inner, factors } => {
             let most = largest(factors[..steps].iter().map(|factor| factor.abs()));
@@ -41,9 +49,9 @@ pub fn accumulation_error_upper(recursion: &Recursion, steps: usize, norms: RowN
     }
 }
 
-/// The same in units in the last place; `row` is at least the norm of each row of C^-1.
+/// Returns the bound in units in the last place; `row` is at least the norm of each row of C^-1.
 fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
-    // ||C|| where it carries errors along.
+    // Bound on ||C||, for errors that propagate.
     let encoder = (steps as f64).sqrt() * column_norm;
     match leaf {
         Recursion::Independent => 0.0,
@@ -58,25 +66,30 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
         }
         Recursion::Blt { scale, decay } => {
             let of_buffer = |((norm, alpha), lambda): ((f64, &f64), &f64)| {
-                // A buffer's errors last as long as what it holds.
+                // The errors of a buffer decay like its content.
                 let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
                 alpha.abs() * (4.0 * lasts * (norm + row) + (scale.len() as f64 + ROUNDINGS_PER_TERM) * norm)
             };
             let norms = buffer_norms(scale, decay, steps);
             ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
-        // It has no seed of its own a step, and so no bound.
+        // Its steps have no seed of their own, so that there is no bound.
         Recursion::Circulant { .. } => f64::INFINITY,
         Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
     }
 }
 
-/// The sum of weights, by lag, each times the roundings of its term: the oldest is added first.
+/// Returns the sum over lags of the weights, each times the number of roundings of its term; the oldest is
+/// added first.
 fn roundings<'a>(weights: impl IntoIterator<Item = &'a f64>) -> f64 {
-    weights.into_iter().enumerate().map(|(lag, weight)| (lag as f64 + ROUNDINGS_PER_TERM) * weight.abs()).sum()
+    weights
+        .into_iter()
+        .enumerate()
+        .map(|(lag, weight)| (lag as f64 + ROUNDINGS_PER_TERM) * weight.abs())
+        .sum()
 }
 
-/// The standard deviation of each of a BLT's buffers in the last of `steps` steps, when it is largest.
+/// Returns the standard deviation of each buffer of a BLT in the last of `steps` steps, when it is largest.
 fn buffer_norms(scale: &[f64], decay: &[f64], steps: usize) -> Vec<f64> {
     let (mut buffers, mut squares) = (vec![0.0; scale.len()], vec![0.0; scale.len()]);
     let mut seed = 1.0;

@@ -1,7 +1,7 @@
-//! The effect of rounding on a sum of seeds N Z, N C = I: a bound on ||C D|| where N_run = N + D.
+//! The effect of rounding a sum of seeds N Z, with N C = I, to (N + D) Z: a bound on ||C D||.
 //!
-//! ||C D|| is at most the root of its largest sum of magnitudes in a row times that in a column, and magnitudes are at
-//! most those of |C| |D|: sums that take O(n^2), and O(n log n) for trees.
+//! ||C D||^2 is at most the largest row sum times the largest column sum of magnitudes, and the magnitudes are at most those
+//! of |C| |D|. The sums take O(n^2) time, and O(n log n) for trees.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,24 @@ use antinoise_linear::Matrix;
 
 use super::precision::{Precision, ULP};
 use crate::fourier::Convolution;
-use crate::one_seed::is_factored;
 use crate::limits::MAX_STORED_DENSE;
+use crate::one_seed::is_factored;
 use crate::tree::smooth::SmoothLabels;
 use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
 
-/// A bound on ||C D||, where D is what rounding adds to the rows of N: to single precision, or by computing them (and,
-/// on a grid, their form with one seed a step) in double precision.
+/// Returns a bound on ||C D||, where D is the rounding error of the rows of N: of rounding them to single
+/// precision, or of computing them (and, on a grid, their form with one seed per step) in double precision.
 pub(super) fn lost_to_rounding(
     encoder: &Encoder,
     recursion: &Recursion,
     steps: usize,
     precision: Precision,
 ) -> Result<f64> {
-    // All runs are alike, and one that is cut short has fewer rows.
-    if let (Encoder::BlockDiagonal { block, period, .. }, Recursion::Restarted { inner, .. }) = (encoder, recursion)
+    // All runs are equal; a truncated one has fewer rows.
+    if let (Encoder::BlockDiagonal { block, period, .. }, Recursion::Restarted { inner, .. }) =
+        (encoder, recursion)
     {
         return lost_to_rounding(block, inner, *period, precision);
     }
@@ -35,8 +36,9 @@ pub(super) fn lost_to_rounding(
     }
     let noise = rows_of(recursion, steps);
     let sums = EncoderMagnitudes::of(encoder);
-    // Trees are sums of a few numbers, with weights of products of as many as they are high. Inverses and factors add up as many products as there are rows and seeds; the
-    // error of a factor of C^T C counts once from either side.
+    // Entries for trees are sums of a few numbers, weighted by products of up to one factor per height.
+    // Inverses and factors sum products over rows and seeds; the error of a factor of C^T C counts once from
+    // either side.
     let of_noise = sums.bound(&noise).max(1.0);
     let operations = match encoder {
         Encoder::Tree { weights, .. } if weights.iter().any(|&w| w != 1.0) => {
@@ -64,8 +66,9 @@ pub(super) fn lost_to_rounding(
     })
 }
 
-/// The same of noise that is made by transforms of root.len() numbers in double precision: a transform loses a few units in
-/// the last place for each halving of its length, differences double it, and ||C||^2 is the largest size of the spectrum.
+/// Returns the bound for noise from transforms of root.len() numbers in double precision. A transform loses a
+/// few units in the last place for each halving of its length, differences double that, and ||C||^2 is the
+/// largest magnitude of the spectrum.
 fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
     if precision == Precision::Double {
         let must_be = format!("at most {MAX_STORED_DENSE}, where this strategy is released on a grid");
@@ -75,7 +78,7 @@ fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Resul
     Ok(2.0 * 16.0 * halvings * ULP * Convolution::new(root).largest_magnitude().powi(2))
 }
 
-/// The rows of N.
+/// Returns the rows of N.
 fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
     match recursion {
         Recursion::SeedCombination { rows } => rows[..steps].to_vec(),
@@ -106,7 +109,7 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
     }
 }
 
-/// The largest row sum of |X| |X|^T, which bounds its norm.
+/// Returns the largest row sum of |X| |X|^T, which bounds its norm.
 fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     let mut columns = vec![0.0; seeds];
     rows.iter().flatten().for_each(|&(seed, weight)| columns[seed] += weight.abs());
@@ -114,15 +117,15 @@ fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     largest(rows.iter().map(row))
 }
 
-/// |C|, in the sums that are needed of it.
+/// |C|, by the sums that bounds need.
 struct EncoderMagnitudes {
     form: MagnitudeForm,
-    /// Of each column.
+    /// Sum of each column.
     columns: Vec<f64>,
 }
 
 enum MagnitudeForm {
-    /// Nodes above steps, by the largest weight of one.
+    /// The nodes of a tree, by the largest weight of a node.
     Tree(f64),
     Matrix(Matrix),
 }
@@ -151,10 +154,10 @@ impl EncoderMagnitudes {
         matches!(self.form, MagnitudeForm::Tree(_))
     }
 
-    /// The largest entry of |C| x, x >= 0.
+    /// Returns an upper bound on the largest entry of |C| x, for x >= 0.
     fn largest(&self, x: &[f64]) -> f64 {
         match &self.form {
-            // No node is above more than every step.
+            // A node is above at most all steps.
             MagnitudeForm::Tree(most) => most * x.iter().sum::<f64>(),
             MagnitudeForm::Matrix(c) => {
                 let mut sums = vec![0.0; c.nrows()];
@@ -166,7 +169,7 @@ impl EncoderMagnitudes {
         }
     }
 
-    /// A bound on ||C D|| for D by rows.
+    /// Returns a bound on ||C D|| for D by rows.
     fn bound(&self, rows: &[Row]) -> f64 {
         let row_sums: Vec<f64> = rows.iter().map(|row| row.iter().map(|(_, x)| x.abs()).sum()).collect();
         let mut column_sums = BTreeMap::new();
@@ -177,7 +180,7 @@ impl EncoderMagnitudes {
         (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * ULP)
     }
 
-    /// A bound on ||C||^2.
+    /// Returns a bound on ||C||^2.
     fn norm_squared(&self) -> f64 {
         self.largest(&vec![1.0; self.columns.len()]) * largest(self.columns.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! What is released step by step: the sensitivity of a run's first steps.
+//! The sensitivity of the first releases of a run.
 
 use antinoise_input::between;
 
@@ -7,11 +7,12 @@ use super::precision::Precision;
 use crate::sensitivity::of_encoder;
 use crate::{Participation, Result, Strategy};
 
-/// Upper bounds on how far a unit can move the first t releases of a run, in clip norms, for each t of `after`: the sensitivity of the first t
-/// columns of the C that runs (and of its first t rows, where it is square) for the participation that fits in them.
+/// Returns, for each t of `after`, an upper bound in clip norms on the sensitivity of the first t releases,
+/// under the participation truncated to t steps: the sensitivity of the first t columns of the rounded
+/// strategy (and of its first t rows if it is square).
 ///
-/// The first t releases are functions of the first t gradients and of noise, whatever follows: where C is square, of the first t rows of C G + Z;
-/// otherwise of all of it with later gradients zero.
+/// The first t releases depend only on the first t gradients and on noise. If C is square, they are a
+/// function of the first t rows of C G + Z; otherwise of C G + Z with later gradients set to zero.
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, prefix_sensitivities_upper};
@@ -22,13 +23,14 @@ use crate::{Participation, Result, Strategy};
 /// let strategy = "banded-toeplitz:16".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let found = prefix_sensitivities_upper(&*strategy, &participation, Precision::Double, &[16, 32, 48])?;
 /// let once = strategy.sensitivity(&Participation::Single)?.value;
-/// // Bands no wider than the separation: what is squared adds up over participations.
+/// // Bands no wider than the separation: squares add up over participations.
 /// assert!((found[1] / found[0] - 2f64.sqrt()).abs() < 1e-9 && (found[2] / once - 3f64.sqrt()).abs() < 1e-9);
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 ///
 /// # Errors
-/// When a t is 0 or above n, the schema is not valid, n is too large to write out, or rounding changes C so much that no bound is found.
+/// When a t is 0 or above n, the schema is not valid, C is too large, or rounding changes C so much that no
+/// bound is found.
 pub fn prefix_sensitivities_upper(
     strategy: &dyn Strategy,
     participation: &Participation,

@@ -1,21 +1,23 @@
-//! Any C: entries of C^T C between co-participating steps, by lag.
+//! The sensitivity of any C, from entries of C^T C between co-participating steps.
 
 use antinoise_input::{larger, largest};
 use antinoise_linear::Matrix;
 
-use super::value::Sensitivity;
 use super::patterns::{TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
+use super::value::Sensitivity;
 use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
 
-/// sens(C, Pi) of any C.
+/// Returns sens(C, Pi) of any C.
 ///
-/// Single participation: the largest column norm. Cyclic, full batch and listed patterns: the entries of C^T C
-/// within the patterns (Theta(nk) of them for a cyclic schema); exact when the worst pattern has no entry that is negative
-/// beyond rounding, otherwise the least of three upper bounds (absolute values, spectral, Grothendieck). At most two participations: the pair's columns with the worse sign, exact.
-/// Min-sep: a dynamic program, exact when C^T C has no more bands than the separation, else on upper bounds of
-/// the off-diagonal entries. O(nk) entries, or O(n^2) for the last.
+/// - Single participation: the largest column norm.
+/// - At most two participations: the columns of a pair with the worse sign, exact.
+/// - Cyclic, full batch and listed patterns: entries of C^T C within the patterns, Theta(nk) of them for a
+///   cyclic schema. Exact if the worst pattern has no entry that is negative beyond rounding; otherwise the
+///   least of three upper bounds (absolute values, spectral, Grothendieck).
+/// - Min-sep: a dynamic program. Exact if C^T C has no more bands than the separation, with O(nk) entries;
+///   otherwise on upper bounds of the off-diagonal entries, with O(n^2) entries.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
@@ -50,8 +52,9 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     of_blocks(b, block)
 }
 
-/// M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]), where R\[t, j\]
-/// is the largest |X\[t, tau\]| with tau >= t + j b: the j-th participation after t is at least that far.
+/// Computes M\[0, k\], where M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l -
+/// 1\], M\[t + 1, l\]), where R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b: the j-th
+/// participation after t is at least j b steps later.
 fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
@@ -60,7 +63,7 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
     let diagonal = encoder.gram_lag(0);
-    // M for one more participation from M for one fewer; steps past the end are worth 0.
+    // Computes M for one more participation from M for one fewer; steps past the end are worth 0.
     let mut fewer = vec![0.0; n + b];
     let mut weights = diagonal;
     for participations in 1..=k {
@@ -80,7 +83,8 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
 }
 
-/// max over t and tau >= t + b of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]|, or X\[t, t\] alone.
+/// Returns the maximum over t and tau >= t + b of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]|, or X\[t, t\]
+/// alone.
 fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
     let diagonal = encoder.gram_lag(0);
     let of_lag = |lag: usize| {
@@ -91,7 +95,7 @@ fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
     largest(diagonal.iter().copied().chain(pairs))
 }
 
-/// R\[t, j\] for j in 1..k, at index j - 1.
+/// Returns R\[t, j\] for j in 1..k, at index j - 1.
 fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
     let n = encoder.steps();
     let mut reach = vec![Vec::new(); k - 1];

@@ -1,14 +1,15 @@
-//! How far one privacy unit can move C G: sens(C, Pi), exact or an upper bound, and by which result.
+//! sens(C, Pi): how far one privacy unit can move C G, exactly or as an upper bound, and the result that
+//! proves it.
 //!
-//! With gradients of norm at most 1, sens^2 = max over patterns pi of sum over t, tau in pi of
-//! (C^T C)\[t, tau\], exact in every dimension where those entries are not negative; with absolute values it
-//! is an upper bound. Hypotheses are checked on the numbers.
+//! For gradients of norm at most 1, sens^2 = max over patterns pi of the sum over t, tau in pi of (C^T C)\[t,
+//! tau\]. This is exact in every dimension if these entries are non-negative; with absolute values it is an
+//! upper bound. Hypotheses are checked on the numbers.
 
 mod general;
-mod value;
 mod patterns;
 mod toeplitz;
+mod value;
 
 pub(crate) use general::of_encoder;
-pub use value::{Kind, Sensitivity};
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
+pub use value::{Kind, Sensitivity};

@@ -1,4 +1,5 @@
-//! Any C under listed or few patterns: the entries of C^T C between the steps of each pattern.
+//! The sensitivity of any C under listed or few patterns, from entries of C^T C between the steps of each
+//! pattern.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +10,21 @@ use super::value::Sensitivity;
 use crate::limits::check_materializable;
 use crate::{Encoder, Result};
 
-/// Most participations for which every pattern of signs is tried: 2^(k-1) of them a pattern.
+/// Maximum number k of participations for which all 2^(k-1) combinations of signs are tried.
 const MAX_SIGNED: usize = 12;
-/// Most entries that are kept in a table of whole lags, for as many patterns as there are.
+/// Maximum number of entries in a table of whole lags, which serves any number of patterns.
 const MAX_TABLED: usize = 1 << 25;
-/// sqrt(pi / 2): the largest ratio of the effects of vector and scalar contributions when C^T C has negative entries
-/// (Grothendieck's constant of positive semi-definite matrices).
+/// sqrt(pi / 2): the largest ratio of the effects of vector and scalar contributions when C^T C has negative
+/// entries (Grothendieck's constant of positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
-/// A unit's two contributions u and v move C G at most as far as u = v or u = -v.
+/// Two contributions u and v of a unit move C G at most as far as u = v or u = -v.
 pub(super) const TWO_PARTICIPATIONS: &str =
     "two participations: the worse of equal and opposite contributions, of either sign";
-/// Negative inner products that change sens^2 by less than this are rounding errors; the figure counts them.
+/// Negative inner products that change sens^2 by less than this fraction are rounding errors; their
+/// magnitudes are counted.
 const ROUNDING: f64 = 1e-12;
 
-/// The entries of C^T C that listed patterns hold.
+/// Returns the sensitivity under listed patterns.
 pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
     check_materializable(encoder.steps())?;
     let mut held = vec![false; encoder.steps()];
@@ -42,7 +44,7 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
     of_patterns(patterns, |lag, t| entries[&(lag, t)])
 }
 
-/// The entries that few patterns hold over many steps, found one lag after the other.
+/// Returns the entries of C^T C within few patterns over many steps, computed one lag after the other.
 fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize, usize), f64>> {
     check_materializable(
         patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
@@ -72,7 +74,7 @@ fn of_patterns(patterns: &[Vec<usize>], entry: impl Fn(usize, usize) -> f64) -> 
     })
 }
 
-/// The sensitivity from C^T C restricted to each of `count` patterns.
+/// Returns the sensitivity from C^T C restricted to each of `count` patterns.
 pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result<Sensitivity> {
     let over_patterns = |of: &dyn Fn(&Matrix) -> f64| largest((0..count).map(|u| of(&block(u))));
     let sum = |x: &Matrix, of: fn(f64) -> f64| -> f64 {
@@ -106,7 +108,8 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
     Sensitivity::upper_bound(value, source)
 }
 
-/// An upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN where an entry is.
+/// Returns an upper bound on the largest eigenvalue of a positive semi-definite matrix; NaN if an entry is
+/// NaN.
 fn largest_eigenvalue(x: &Matrix) -> f64 {
     let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
     match symmetric_eigenvalues(x).map(largest) {
@@ -118,7 +121,7 @@ fn largest_eigenvalue(x: &Matrix) -> f64 {
     }
 }
 
-/// max over signs s of s^T X s.
+/// Returns the maximum over signs s of s^T X s.
 fn largest_signed_sum(x: &Matrix) -> f64 {
     let count = x.nrows();
     largest((0u32..1 << (count - 1)).map(|bits| {

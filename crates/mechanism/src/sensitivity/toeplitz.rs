@@ -1,21 +1,21 @@
-//! Toeplitz C: the densest pattern's columns, added up.
+//! The sensitivity of Toeplitz C, from the sum of the densest pattern's columns.
 
-use super::value::Sensitivity;
 use super::patterns::listed;
-use crate::numeric::vector::{non_increasing_majorant, norm_squared};
+use super::value::Sensitivity;
 use crate::limits::check_materializable;
+use crate::numeric::vector::{non_increasing_majorant, norm_squared};
 use crate::{Encoder, Participation, Result, Separation};
 
-/// sens(C, Pi) of the n x n Toeplitz matrix C with first column `c` (zeros where it is short).
+/// Returns sens(C, Pi) of the n x n Toeplitz matrix C with first column `c`, padded with zeros.
 ///
 /// Writing S = sum over j < k of column jb: ||S|| is exact for a single participation, for every cyclic
-/// schema when c >= 0 (a later phase is a truncated shift of the first), and for min-sep when
-/// c_0 >= c_1 >= ... >= 0, or when C has at most b bands. Otherwise |c|, or for min-sep the least
-/// non-increasing majorant of |c|, gives an upper bound. O(nk).
+/// schema when c >= 0 (a later phase is a truncated shift of the first), and for min-sep when c_0 >= c_1 >=
+/// ... >= 0, or when C has at most b bands. Otherwise |c|, or for min-sep the smallest non-increasing
+/// majorant of |c|, gives an upper bound. O(nk).
 ///
 /// # Errors
-/// When the schema is not valid for `steps`, when columns that overlap are too long to write out, or when the
-/// sensitivity is out of the range of double precision.
+/// When the schema is not valid for `steps`, overlapping columns are too long, or the sensitivity is outside
+/// the range of double precision.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
@@ -36,7 +36,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
         let source = "orthogonal columns: no more bands than the separation";
         return Sensitivity::exact(squared.sqrt(), source);
     }
-    // Entries past the last column's end are 0.
+    // Entries past the end of the last column are 0.
     let reach = steps.min(((k - 1) * b).saturating_add(c.len()));
     check_materializable(reach)?;
     let of = |c: &[f64]| norm_squared(&sum_of_columns(c, reach, separation)).sqrt();
@@ -61,8 +61,8 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     }
 }
 
-/// How many of the k columns 0, b, 2b, ... reach entry s before the steps end, s < len, for columns that do not
-/// overlap: ||S||^2 is the sum of c_s^2 times these.
+/// Returns, for each s < `len`, how many of the k columns 0, b, 2b, ... have their entry s within the steps.
+/// For columns that do not overlap, ||S||^2 is the sum of c_s^2 times these counts.
 pub(crate) fn orthogonal_counts(len: usize, steps: usize, separation: Separation) -> Vec<f64> {
     let Separation { min_sep: b, max_participations: k } = separation;
     (0..len).map(|s| if s < steps { ((steps - 1 - s) / b + 1).min(k) as f64 } else { 0.0 }).collect()
@@ -72,7 +72,7 @@ fn trimmed(c: &[f64]) -> &[f64] {
     &c[..c.iter().rposition(|&x| x != 0.0).map_or(0, |last| last + 1)]
 }
 
-/// S_t = sum over j < k with jb <= t of c_{t - jb}, t < n.
+/// Returns S_t = sum over j < k with jb <= t of c_{t - jb}, for t < n.
 pub(crate) fn sum_of_columns(c: &[f64], steps: usize, separation: Separation) -> Vec<f64> {
     let Separation { min_sep: b, max_participations: k } = separation;
     let mut sum = vec![0.0; steps];
@@ -92,7 +92,7 @@ pub(crate) fn sum_of_columns(c: &[f64], steps: usize, separation: Separation) ->
     sum
 }
 
-/// The adjoint of [`sum_of_columns`]: sum over j < k of v_{s + jb}, s < len.
+/// Applies the adjoint of [`sum_of_columns`]: the sums over j < k of v_{s + jb}, for s < len.
 pub(crate) fn sum_of_columns_adjoint(v: &[f64], len: usize, separation: Separation) -> Vec<f64> {
     let Separation { min_sep: b, max_participations: k } = separation;
     let mut out = v[..len].to_vec();

@@ -1,4 +1,4 @@
-//! A sensitivity with its proof, in the range of double precision.
+//! A sensitivity with its source, within the range of double precision.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Kind {
     UpperBound,
 }
 
-/// sens(C, Pi) for gradients of norm 1, with its proof.
+/// sens(C, Pi) for gradients of norm at most 1, and the result that proves it.
 ///
 /// ```
 /// use antinoise_mechanism::{Adjacency, Participation, Strategy, strategy::Toeplitz};
@@ -29,7 +29,7 @@ pub enum Kind {
 pub struct Sensitivity {
     /// The l2 sensitivity, in clip norms.
     pub value: f64,
-    /// Exact or an upper bound.
+    /// Whether the value is exact or an upper bound.
     pub kind: Kind,
     /// The theorem or lemma behind it.
     pub source: String,
@@ -37,7 +37,7 @@ pub struct Sensitivity {
 
 impl Sensitivity {
     /// # Errors
-    /// When the value is not a number, or its square is out of the range of double precision.
+    /// When the value is NaN, or its square is outside the range of double precision.
     pub(crate) fn exact(value: f64, source: &str) -> Result<Self> {
         Self { value, kind: Kind::Exact, source: source.into() }.checked()
     }
@@ -55,7 +55,7 @@ impl Sensitivity {
         Err(out_of_range(&format!("the sensitivity is {:e}", self.value)))
     }
 
-    /// The sensitivity under an adjacency: replace-one doubles the sensitivity under zero-out.
+    /// Returns the sensitivity under an adjacency: replace-one doubles the sensitivity under zero-out.
     pub fn under(mut self, adjacency: Adjacency) -> Self {
         self.value *= adjacency.sensitivity_factor();
         self

@@ -1,7 +1,7 @@
-//! A strategy of any class, and strategies made of another one: columns scaled to norm 1, and restarts.
+//! A strategy of any class, and strategies built from another one: columns scaled to norm 1, and restarts.
 //!
-//! Scaled columns: C D. For Toeplitz and BLT strategies noise costs as much as before, (C D)^-1 = D^-1 C^-1, and the loss
-//! falls, because every step gets the same share of the sensitivity. Restarts: a block-diagonal C.
+//! Scaled columns: C D. The noise costs the same, (C D)^-1 = D^-1 C^-1, and for Toeplitz and BLT strategies
+//! the loss falls, because every step gets the same share of the sensitivity. Restarts: a block-diagonal C.
 
 use std::ops::Deref;
 
@@ -16,13 +16,13 @@ use super::{
     Banded, BandedInverse, BandedToeplitz, BinaryTree, Blt, Dense, Fourier, FourierOptimal, HonakerFull,
     HonakerOnline, Identity, OutputPerturbation, SmoothTree, Toeplitz, WeightedTree,
 };
-use crate::optimize::Solution;
 use crate::limits::{check_materializable, norm_in_range};
+use crate::optimize::Solution;
 use crate::{Encoder, Problem, Recursion, Result};
 
 macro_rules! define_any_strategy {
     ($($(#[$doc:meta])* $class:ident($type:ty) = $name:literal;)*) => {
-        /// A strategy of any class, as it is saved.
+        /// A strategy of any class; this is the form in files.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "class")]
         #[non_exhaustive]
@@ -37,7 +37,7 @@ macro_rules! define_any_strategy {
         }
 
         impl AnyStrategy {
-            /// The class it belongs to; that of the strategy inside where it is one made from another.
+            /// Returns the class; of a strategy built from another one, the class of the inner strategy.
             pub fn class(&self) -> Class {
                 match self {
                     $(Self::$class(_) => Class::$class,)*
@@ -46,7 +46,7 @@ macro_rules! define_any_strategy {
                 }
             }
 
-            /// The best strategy of a class for a problem.
+            /// Designs the best strategy of a class for a problem.
             pub(super) fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
                 match spec.class {
                     $(Class::$class => Ok(<$type>::design(spec, problem)?.map(Self::$class)),)*
@@ -90,7 +90,7 @@ impl ColumnNormalized {
     /// Normalises the columns of `inner`.
     ///
     /// # Errors
-    /// When `inner` is not valid, or too large to write out.
+    /// When `inner` is not valid, or too large.
     pub fn new(inner: AnyStrategy) -> Result<Self> {
         let strategy = Self { inner: Box::new(inner) };
         strategy.check()?;
@@ -103,7 +103,7 @@ impl ColumnNormalized {
     }
 }
 
-/// `run`, restarted every `run.steps()` steps, over `steps` steps in all.
+/// `run`, restarted every `run.steps()` steps, over `steps` steps in total.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restarted {
@@ -112,10 +112,10 @@ pub struct Restarted {
 }
 
 impl Restarted {
-    /// Repeats `run` for `steps` steps in all.
+    /// Repeats `run` for `steps` steps in total.
     ///
     /// # Errors
-    /// When `run` is not valid, longer than `steps`, or `steps` are too many to write out.
+    /// When `run` is not valid or longer than `steps`, or `steps` is too large.
     pub fn new(steps: usize, run: AnyStrategy) -> Result<Self> {
         let strategy = Self { steps, run: Box::new(run) };
         strategy.check()?;

@@ -1,21 +1,21 @@
 //! General banded, column-normalised C: n columns of `bands` free entries each, optimised together. Noise:
-//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n bands^2) an iteration, O(n^2 bands) for workloads that
-//! are no quotients of short polynomials.
+//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n bands^2) an iteration, O(n^2 bands)
+//! for workloads that are not quotients of short polynomials.
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
+use super::coefficient_rule::CoefficientRule;
 use super::coefficients::coefficients;
 use super::column::bands_of;
 use super::contract::Strategy;
 use super::design::Design;
-use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
 use crate::banded_errors::BandedErrors;
+use crate::limits::check_materializable;
 use crate::optimize::Solution;
 use crate::optimize::banded::{minimize_columns, normalize_columns};
-use crate::limits::check_materializable;
 use crate::{Encoder, Recursion, Result, Separation, Workload, decoder};
 
 /// A banded lower-triangular matrix given by its rows.
@@ -23,7 +23,7 @@ use crate::{Encoder, Recursion, Result, Separation, Workload, decoder};
 #[serde(deny_unknown_fields)]
 pub struct Banded {
     bands: usize,
-    /// C\[t, t - tau\] at t bands + tau; 0 where tau > t.
+    /// C\[t, t - tau\] at index t bands + tau; 0 if tau > t.
     rows: Vec<f64>,
 }
 
@@ -75,7 +75,7 @@ impl Design for Banded {
         let Separation { min_sep: b, max_participations: k } =
             problem.participation.separation(problem.steps);
         if k > 1 {
-            // Columns that take part together must be orthogonal for their norms to be the sensitivity.
+            // Co-participating columns must be orthogonal for their norms to be the sensitivity.
             between("bands", bands, 1, b, "the separation of participations")?;
         }
         check_materializable(problem.steps.saturating_mul(bands))?;
@@ -88,8 +88,11 @@ impl Design for Banded {
             let rows = normalize_columns(&fixed, bands).rows;
             return Ok(Solution::closed_form(Self { bands, rows }));
         }
-        let mut starts =
-            vec![fixed, columns(&[1.0]), columns(&coefficients(problem, bands, CoefficientRule::Optimized)?.value)];
+        let mut starts = vec![
+            fixed,
+            columns(&[1.0]),
+            columns(&coefficients(problem, bands, CoefficientRule::Optimized)?.value),
+        ];
         if problem.steps * bands <= MAX_SIZE_OF_NARROWER_STARTS && bands > 1 {
             let fewer =
                 Self::design(&StrategySpec { bands: Some(bands.div_ceil(2)), ..*spec }, problem)?.value;
@@ -100,11 +103,11 @@ impl Design for Banded {
     }
 }
 
-/// n x bands up to which designs with half the bands, and half of those, are starts too.
+/// Maximum of n x bands for which the design with half of the bands is a start too, recursively.
 const MAX_SIZE_OF_NARROWER_STARTS: usize = 1 << 14;
 
 impl Banded {
-    /// The same rows with zeros for more bands.
+    /// Returns the rows padded with zeros to more bands.
     fn widened(&self, bands: usize) -> Vec<f64> {
         let zeros = vec![0.0; bands - self.bands];
         self.rows.chunks_exact(self.bands).flat_map(|row| row.iter().chain(&zeros)).copied().collect()

@@ -1,17 +1,17 @@
-//! C^-1 banded Toeplitz: the square root of A^-1 truncated, or optimised. Noise: a moving average of `bands`
-//! seed vectors, which can be made again, so that no state is needed.
+//! Banded Toeplitz C^-1: the square root of A^-1 truncated, or optimised. Noise: a moving average of `bands`
+//! seed vectors, which can be regenerated, so that no state is needed.
 
 use serde::{Deserialize, Serialize};
 
+use super::coefficient_rule::CoefficientRule;
 use super::column::square_root_of;
 use super::column::{self, bands_of};
 use super::contract::Strategy;
 use super::design::Design;
-use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::limits::check_materializable;
+use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::toeplitz::divide;
 use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 
@@ -20,7 +20,7 @@ use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};
 #[serde(deny_unknown_fields)]
 pub struct BandedInverse {
     steps: usize,
-    /// First column of C^-1, its non-zero part.
+    /// The non-zero part of the first column of C^-1.
     inverse_coefficients: Vec<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Design for BandedInverse {
         let found = if spec.rule == CoefficientRule::SquareRoot {
             Solution::closed_form(start)
         } else {
-            // The identity, and the workload where its inverse is short.
+            // The identity, and the workload, whose inverse may be short.
             let mut others = vec![vec![1.0]];
             if let Some(a) = problem.workload.coefficients(problem.steps)? {
                 others.push(divide(&[1.0], &a, bands));
@@ -72,18 +72,19 @@ impl Design for BandedInverse {
     }
 }
 
-/// More steps than this set out from the solution for an eighth of them.
+/// Minimum number of steps for which the solution for an eighth of the steps is the start.
 const MIN_STEPS_TO_SHORTEN: usize = 1 << 17;
 const SHORTENING: usize = 8;
 
-/// A problem with fewer steps whose solution is nearly one for all.
+/// Returns a problem with fewer steps whose solution is nearly the solution of `problem`.
 fn shorter(problem: &Problem) -> Option<Problem> {
     if matches!(problem.participation, Participation::Patterns { .. }) {
         return None;
     }
     let few = |count: usize| count.div_ceil(SHORTENING);
-    // What does not overlap much stays as far apart for its number of steps.
-    let apart = |b: usize, k: usize| if b >= SHORTENING * SHORTENING { (b / SHORTENING, k) } else { (b, few(k)) };
+    // Participations that are far apart keep their distance relative to the number of steps.
+    let apart =
+        |b: usize, k: usize| if b >= SHORTENING * SHORTENING { (b / SHORTENING, k) } else { (b, few(k)) };
     let participation = problem.participation.map_separation(apart);
     let long = problem.steps > MIN_STEPS_TO_SHORTEN && problem.workload.is_toeplitz();
     long.then(|| Problem { steps: few(problem.steps), participation, ..problem.clone() })

@@ -1,4 +1,4 @@
-//! The first `bands` Toeplitz coefficients: square-root coefficients truncated, or optimised. Noise:
+//! Banded Toeplitz C: square-root coefficients truncated, or optimised. Noise:
 //! O(bands m) time a step with bands - 1 vectors of state. With no more bands than the separation of
 //! participations, columns are orthogonal and the sensitivity is sqrt(k) ||c||.
 
@@ -14,7 +14,7 @@ use crate::decoder::ErrorNorms;
 use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// A banded lower-triangular Toeplitz matrix given by its first column's non-zero part.
+/// A banded lower-triangular Toeplitz matrix given by the non-zero part of its first column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BandedToeplitz {

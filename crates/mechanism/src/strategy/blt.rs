@@ -1,8 +1,8 @@
 //! Buffered linear Toeplitz (BLT): c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), d buffers.
 //!
-//! Noise: O(d m) time and state a step. C^-1 is a BLT too, its decays lambda^ interlaced with lambda, which
-//! holds exactly when alpha > 0 and sum alpha_i / lambda_i < 1. Prefix sums: O(d^2 log k), whatever n; other Toeplitz
-//! workloads: O(n d).
+//! Noise: O(d m) time and state a step. C^-1 is a BLT too, and its decays lambda^ are interlaced with lambda
+//! if and only if alpha > 0 and sum alpha_i / lambda_i < 1. Loss: O(d^2 log k) for prefix sums and every n,
+//! O(n d) for other Toeplitz workloads.
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
@@ -16,20 +16,21 @@ use crate::blt_closed_form::interlaced::residues;
 use crate::blt_closed_form::{coefficients, norms};
 use crate::decoder::ErrorNorms;
 use crate::decoder::{finite, rows_by_columns, running_squares};
+use crate::limits::check_materializable;
 use crate::optimize::blt::{BltOrder, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};
-use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
-/// Most buffers that a design may ask for.
+/// Maximum number of buffers that a spec may request.
 const MAX_ORDER: usize = 16;
-/// Most buffers that are chosen when none are asked for.
+/// Maximum number of buffers if the spec requests none.
 const MAX_AUTO_ORDER: usize = 12;
 
-/// A BLT given by the complements of its decays and of its inverse's: 1 - lambda and 1 - lambda^.
+/// A BLT given by the complements of the decays of C and of C^-1: delta = 1 - lambda and delta^ = 1 -
+/// lambda^.
 ///
-/// Complements keep their digits when decays approach 1.
+/// Complements keep their digits as decays approach 1.
 ///
 /// ```
 /// use antinoise_mechanism::strategy::Blt;
@@ -47,7 +48,7 @@ pub struct Blt {
 }
 
 impl Blt {
-    /// The BLT with 1 - lambda = `decay_complement` and 1 - lambda^ = `inverse_decay_complement`.
+    /// Creates the BLT with delta = `decay_complement` and delta^ = `inverse_decay_complement`.
     ///
     /// # Errors
     /// When the two are not interlaced in \[0, 1\]: delta_1 < delta^_1 < delta_2 < ... < delta^_d.
@@ -57,14 +58,15 @@ impl Blt {
         Ok(blt)
     }
 
-    /// The BLT with as many buffers as are ever chosen, or as can matter to so few coefficients.
+    /// Designs the BLT with the largest number of buffers, or fewer for few steps.
     pub(super) fn best(problem: &Problem) -> Result<Self> {
         let most = MAX_AUTO_ORDER.min(problem.steps.div_ceil(2));
         let nodes = minimize(BltOrder::Fixed(most), problem)?.value;
         Self::from_nodes(problem.steps, &nodes)
     }
 
-    /// The same BLT over its first `steps` steps: the leading block of C, whose rows have the errors of the same rows of C.
+    /// Returns the BLT over its first `steps` steps: the leading block of C, whose rows have the errors of
+    /// the same rows of C.
     ///
     /// ```
     /// use antinoise_mechanism::strategy::Blt;
@@ -77,26 +79,26 @@ impl Blt {
     /// ```
     ///
     /// # Errors
-    /// When there are no such steps.
+    /// When `steps` is 0 or exceeds the steps of the strategy.
     pub fn leading(&self, steps: usize) -> Result<Self> {
         antinoise_input::between("steps", steps, 1, self.steps, "the strategy's steps")?;
         Ok(Self { steps, ..self.clone() })
     }
 
-    /// lambda: 1 - delta.
+    /// Returns the decays lambda = 1 - delta.
     pub fn decay(&self) -> Vec<f64> {
         self.decay_complement.iter().map(|x| 1.0 - x).collect()
     }
 
-    /// alpha_i = prod_j (delta^_j - delta_i) / prod over j != i of (delta_j - delta_i).
+    /// Returns the weights alpha_i = prod_j (delta^_j - delta_i) / prod over j != i of (delta_j - delta_i).
     pub fn scale(&self) -> Vec<f64> {
         residues(&self.nodes()).into_iter().step_by(2).collect()
     }
 
-    /// c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), n values.
+    /// Returns the coefficients of C: c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), n values.
     ///
     /// # Errors
-    /// When n is too large to write out.
+    /// When n is too large.
     pub fn coefficients(&self) -> Result<Vec<f64>> {
         check_materializable(self.steps)?;
         Ok(coefficients(&self.scale(), &self.decay_complement, self.steps))
@@ -106,7 +108,8 @@ impl Blt {
         self.decay_complement.iter().zip(&self.inverse_decay_complement).flat_map(|(&d, &e)| [d, e]).collect()
     }
 
-    /// From interlaced nodes, dropping neighbours that double precision cannot tell apart: they cancel.
+    /// Creates the BLT of interlaced nodes, without neighbours that are equal in double precision: they
+    /// cancel.
     fn from_nodes(steps: usize, nodes: &[f64]) -> Result<Self> {
         let mut apart: Vec<f64> = Vec::with_capacity(nodes.len());
         for &node in nodes {
@@ -123,7 +126,7 @@ impl Blt {
         )
     }
 
-    /// b_t = g + sum_i beta_i (1 - delta^_i)^t for prefix sums: g and beta.
+    /// Returns g and beta with b_t = g + sum_i beta_i (1 - delta^_i)^t for prefix sums.
     fn decoder(&self) -> (f64, Vec<f64>) {
         let limit =
             self.decay_complement.iter().zip(&self.inverse_decay_complement).map(|(d, e)| d / e).product();
@@ -196,7 +199,9 @@ impl Design for Blt {
         spec.refuse_bands()?;
         spec.refuse_form()?;
         let order = match spec.order {
-            Some(order) => BltOrder::Fixed(between("order", order, 1, MAX_ORDER, "the most buffers")?),
+            Some(order) => {
+                BltOrder::Fixed(between("order", order, 1, MAX_ORDER, "the maximum number of buffers")?)
+            }
             None => BltOrder::Auto(MAX_AUTO_ORDER),
         };
         if problem.workload != Workload::Prefix {

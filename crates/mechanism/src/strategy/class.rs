@@ -1,20 +1,21 @@
-//! The classes of strategies: the one table that serialisation, the command line, the laws and the benches read.
+//! The table of the classes of strategies, which serialisation, the command line, the tests of all classes
+//! and the benches read.
 
 use serde::{Deserialize, Serialize};
 
-/// Hands the table to another macro: a row is a class, the type of its strategies and its name.
+/// Passes the table to another macro; a row is a class, the type of its strategies, and its name.
 macro_rules! for_each_class {
     ($then:ident) => {
         $then! {
             /// C = I: independent noise, DP-SGD.
             Identity(Identity) = "identity";
-            /// C = A: noise on each query's answer.
+            /// C = A: fresh noise on the answer of each query.
             OutputPerturbation(OutputPerturbation) = "workload";
             /// n Toeplitz coefficients: the square root of A, or optimised.
             Toeplitz(Toeplitz) = "toeplitz";
             /// The first few Toeplitz coefficients only.
             BandedToeplitz(BandedToeplitz) = "banded-toeplitz";
-            /// A few free entries a column, columns of norm 1.
+            /// A few free entries per column, columns of norm 1.
             Banded(Banded) = "banded";
             /// A few coefficients of C^-1.
             BandedInverse(BandedInverse) = "banded-inverse";
@@ -30,11 +31,11 @@ macro_rules! for_each_class {
             HonakerFull(HonakerFull) = "honaker-full";
             /// A tree whose prefixes all read the same number of nodes.
             SmoothTree(SmoothTree) = "smooth-tree";
-            /// The tree decoded from below, with an optimised weight a height.
+            /// The tree decoded from below, with one optimised weight per height.
             WeightedTree(WeightedTree) = "weighted-tree";
             /// The square root of a circulant that holds prefix sums.
             Fourier(Fourier) = "fourier";
-            /// The same with its best decoder.
+            /// The Fourier mechanism with its best decoder.
             FourierOptimal(FourierOptimal) = "fourier-optimal";
         }
     };
@@ -53,7 +54,7 @@ macro_rules! define_class {
             /// Every class.
             pub const ALL: &'static [Self] = &[$(Self::$class,)*];
 
-            /// The name that files and the command line use.
+            /// Returns the name in files and on the command line.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$class => $name,)* }
             }
@@ -64,7 +65,7 @@ macro_rules! define_class {
 for_each_class!(define_class);
 
 impl Class {
-    /// Whether a design optimises Toeplitz coefficients against those of the workload.
+    /// Returns whether a design optimises Toeplitz coefficients against those of the workload.
     pub(super) fn needs_toeplitz_workload(self) -> bool {
         matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt | Self::BandedInverse)
     }

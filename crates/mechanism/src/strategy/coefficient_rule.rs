@@ -1,10 +1,10 @@
-//! How the coefficients of a Toeplitz class are chosen.
+//! The rules by which coefficients of Toeplitz classes are chosen.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How coefficients are chosen; classes without Toeplitz coefficients accept only the default.
+/// The rule by which coefficients are chosen; classes without Toeplitz coefficients accept only the default.
 ///
 /// ```
 /// use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
@@ -15,27 +15,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoefficientRule {
-    /// Of least loss.
+    /// Coefficients of least loss.
     #[default]
     Optimized,
-    /// Those of sqrt(A), truncated (monograph, Theorem 2.5).
+    /// The coefficients of sqrt(A), truncated (monograph, Theorem 2.5).
     SquareRoot,
-    /// Those of sqrt(A) times (1 - damping)^t: for strongly convex problems, whose gradients cancel noise themselves
-    /// (monograph, Equation 3.27).
+    /// The coefficients of sqrt(A) times (1 - damping)^t, for strongly convex problems, whose gradients damp
+    /// noise (monograph, Equation 3.27).
     Damped {
         /// nu, in (0, 1).
         damping: f64,
     },
-    /// 1 / i + c for i = 1, 2, ..., with the c >= 0 of least loss: no gradients (BandMF, Appendix J).
+    /// 1 / i + c for i = 1, 2, ..., with the c >= 0 of least loss (BandMF, Appendix J).
     Harmonic,
-    /// Optimised for participations as far apart as there are bands; then coefficient i, from 1, times
-    /// (bands - i) / (bands - from) for i >= from: for separations that may be as small as `from` (BandMF, Appendix H).
+    /// Optimised for a separation equal to the number of bands; then coefficient i, counted from 1, is
+    /// multiplied by (bands - i) / (bands - from) for i >= from. For separations that may be as small as
+    /// `from` (BandMF, Appendix H).
     Tapered {
         /// b_0, at least 1 and below the bands.
         from: usize,
     },
-    /// Of least mean squared loss over the separations from `from` to the number of bands, at most 33 of them evenly
-    /// spaced: the principled form of `Tapered` that BandMF, Appendix H, leaves for later.
+    /// Coefficients of least mean squared loss over the separations from `from` to the number of bands, or 33
+    /// of them, evenly spaced: the principled form of `Tapered`, which BandMF, Appendix H, leaves open.
     Averaged {
         /// b_0, at least 1 and below the bands.
         from: usize,
@@ -43,7 +44,7 @@ pub enum CoefficientRule {
 }
 
 impl CoefficientRule {
-    /// The name that a spec's text adds; none for the default.
+    /// Returns the suffix of a spec's text; `None` for the default.
     pub(super) fn name(self) -> Option<String> {
         match self {
             Self::Optimized => None,
@@ -55,7 +56,7 @@ impl CoefficientRule {
         }
     }
 
-    /// The form of that name.
+    /// Parses the suffix of a spec's text.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, argument) = text.split_once(':').unwrap_or((text, ""));
         let from = || argument.parse().ok();

@@ -1,22 +1,27 @@
-//! The first coefficients of a Toeplitz C, in the form that is asked for.
+//! The first coefficients of a Toeplitz C, by each rule.
 
 use antinoise_input::{between, in_open_unit};
 
-use super::column::square_root_of;
 use super::coefficient_rule::CoefficientRule;
+use super::column::square_root_of;
 use super::harmonic::harmonic;
 use super::optimized::optimized;
+use crate::limits::check_materializable;
 use crate::optimize::Solution;
 use crate::optimize::toeplitz::minimize_averaged;
-use crate::limits::check_materializable;
 use crate::{Participation, Problem, Result, Separation, Workload};
 
-/// Most separations whose squared loss is averaged.
+/// Maximum number of separations whose squared loss is averaged.
 const MAX_SEPARATIONS: usize = 33;
 
-/// The first `bands` coefficients in the form that is asked for.
-pub(super) fn coefficients(problem: &Problem, bands: usize, form: CoefficientRule) -> Result<Solution<Vec<f64>>> {
-    // Other workloads than prefix sums are written out; more bands than the separation are added up over all steps.
+/// Returns the first `bands` coefficients by the rule.
+pub(super) fn coefficients(
+    problem: &Problem,
+    bands: usize,
+    form: CoefficientRule,
+) -> Result<Solution<Vec<f64>>> {
+    // Other workloads than prefix sums need n coefficients, and more bands than the separation sums over all
+    // steps.
     let b = problem.participation.separation(problem.steps).min_sep;
     if problem.workload != Workload::Prefix || bands > b {
         check_materializable(problem.steps)?;
@@ -47,7 +52,7 @@ pub(super) fn coefficients(problem: &Problem, bands: usize, form: CoefficientRul
     }
 }
 
-/// The problem with as many participations, at least `bands` apart.
+/// Returns the problem with the same number of participations, at least `bands` apart.
 fn separated(problem: &Problem, bands: usize) -> Problem {
     let k = problem.participation.separation(problem.steps).max_participations;
     let separation = Separation { min_sep: bands, max_participations: k };
@@ -55,7 +60,7 @@ fn separated(problem: &Problem, bands: usize) -> Problem {
     Problem { participation, ..problem.clone() }
 }
 
-/// Coefficient i, from 1, times (bands - i) / (bands - from) for i >= from.
+/// Multiplies coefficient i, counted from 1, by (bands - i) / (bands - from) for i >= from.
 fn taper(mut c: Vec<f64>, from: usize) -> Vec<f64> {
     let bands = c.len();
     for (i, c) in c.iter_mut().enumerate().skip(from - 1) {

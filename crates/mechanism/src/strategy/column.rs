@@ -1,4 +1,4 @@
-//! The first column of a Toeplitz C: its checks, its length, the square root of A, and its loss.
+//! The first column of a Toeplitz C: checks, length, square root of A, and loss.
 
 use antinoise_input::between;
 
@@ -8,10 +8,10 @@ use crate::sensitivity::of_toeplitz;
 use crate::toeplitz::square_root;
 use crate::{Problem, Recursion, Result, Separation, Workload, steady_state};
 
-/// Bands when none are asked for.
+/// Number of bands if the spec requests none.
 const DEFAULT_BANDS: usize = 16;
 
-/// A column that a lower-triangular, invertible Toeplitz matrix can have.
+/// Refuses a column that no lower-triangular, invertible Toeplitz matrix has.
 pub(super) fn check(steps: usize, coefficients: &[f64]) -> Result<()> {
     antinoise_input::at_least("steps", steps, 1)?;
     Workload::Toeplitz { coefficients: coefficients.to_vec() }.check()?;
@@ -19,15 +19,15 @@ pub(super) fn check(steps: usize, coefficients: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// The number of bands that is asked for, or the default: no more than the steps, nor than the separation of
-/// several participations.
+/// Returns the requested number of bands, or the default: at most the number of steps, and at most the
+/// separation of several participations.
 pub(super) fn bands_of(spec: &StrategySpec, problem: &Problem) -> Result<usize> {
     let Separation { min_sep: b, max_participations: k } = problem.participation.separation(problem.steps);
     let default = if k > 1 { DEFAULT_BANDS.min(b) } else { DEFAULT_BANDS.min(problem.steps) };
     Ok(between("bands", spec.bands.unwrap_or(default), 1, problem.steps, "steps")?)
 }
-/// sqrt(A), or the square root of prefix sums where A is not Toeplitz. For prefix sums c_0 = 1, c_t = c_{t-1}
-/// (2t - 1) / (2t) (monograph, Theorem 2.5).
+/// Returns the first `bands` coefficients of sqrt(A), or of the square root of prefix sums if A is not
+/// Toeplitz. For prefix sums c_0 = 1, c_t = c_{t-1} (2t - 1) / (2t) (monograph, Theorem 2.5).
 pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) -> Result<Vec<f64>> {
     if *workload != Workload::Prefix
         && let Some(a) = workload.coefficients(steps)?
@@ -41,7 +41,7 @@ pub(super) fn square_root_of(workload: &Workload, steps: usize, bands: usize) ->
     Ok(c)
 }
 
-/// Norms of B for the banded C with this first column.
+/// Returns the norms of B for the banded C with this first column.
 pub(super) fn error(coefficients: &[f64], steps: usize, workload: &Workload) -> Result<ErrorNorms> {
     if *workload == Workload::Prefix && steps > steady_state::MAX_EXACT_STEPS {
         return steady_state::error(coefficients, steps);
@@ -50,7 +50,7 @@ pub(super) fn error(coefficients: &[f64], steps: usize, workload: &Workload) -> 
     ErrorNorms::of_rows(&rows_of_toeplitz(coefficients, steps, workload, &recursion)?)
 }
 
-/// Its loss.
+/// Returns the loss of the banded C with this first column.
 pub(super) fn loss(coefficients: &[f64], problem: &Problem) -> Result<f64> {
     let error = error(coefficients, problem.steps, &problem.workload)?.of(problem.objective);
     Ok(error * of_toeplitz(coefficients, problem.steps, &problem.participation)?.value)

@@ -1,5 +1,6 @@
-//! Any lower-triangular C: the least loss there is, with a certificate. Noise: O(n m) time a step by making
-//! seed noise again, no state. Design: O(n^3) an iteration, about ten n x n matrices of memory.
+//! Any lower-triangular C: the least loss of all strategies, with a certificate. Noise: O(n m) time a step
+//! with regenerated seed noise, no state. Design: O(n^3) time an iteration and about ten n x n matrices of
+//! memory.
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_linear::{Matrix, lower_inverse};
@@ -14,9 +15,9 @@ use super::toeplitz::Toeplitz;
 use crate::Problem;
 use crate::decoder::ErrorNorms;
 use crate::decoder::error_of_matrix;
+use crate::limits::check_materializable;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
-use crate::limits::check_materializable;
 use crate::{Encoder, Participation, Recursion, Result, Separation, Workload};
 
 /// A lower-triangular matrix given by its rows.
@@ -36,11 +37,11 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// The matrix whose row t is C\[t, 0..=t\].
+    /// Creates the matrix whose row t is C\[t, 0..=t\].
     ///
     /// # Errors
-    /// When there is no row, a row has another length than its number, or a number that is not finite or, on
-    /// the diagonal, not above 0.
+    /// When there is no row, row t does not have t + 1 numbers, a number is not finite, or a diagonal entry
+    /// is not above 0.
     pub fn new(rows: Vec<Vec<f64>>) -> Result<Self> {
         let strategy = Self { rows };
         strategy.check()?;
@@ -97,10 +98,12 @@ impl Strategy for Dense {
     }
 }
 
-/// Steps up to which the banded class that dense contains is designed too, and those above which no other class is.
+/// Maximum number of steps for which the banded class, which dense contains, is designed too; and for which
+/// any other class is.
 const MAX_STEPS_OF_BANDED: usize = 64;
 const MAX_STEPS_COMPARED: usize = 1024;
-/// Most steps and steps times participations for which all entries are solved for under min-sep.
+/// Maximum number of steps, and of steps times participations, for which all entries are optimised under
+/// min-sep.
 const MAX_SEPARATED: (usize, usize) = (512, 1 << 20);
 
 impl Design for Dense {
@@ -127,12 +130,12 @@ impl Design for Dense {
     }
 }
 
-/// The squared loss as it is reported, over the number of queries.
+/// Returns the reported squared loss, divided by the number of queries.
 fn squared_loss(strategy: &Dense, problem: &Problem) -> Result<f64> {
     Ok(loss_of(strategy, problem)?.powi(2))
 }
 
-/// The best of several, with the gap that a lower bound on the squared loss leaves.
+/// Returns the best of several strategies, with its gap to a lower bound on the squared loss.
 fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
     let gap = bound.map(|bound| (best.cost() / bound - 1.0).max(0.0)).filter(|gap| gap.is_finite());
     let found = best.finished();
@@ -143,10 +146,11 @@ fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
     Solution { gap, status, improved: true, ..found }
 }
 
-/// A gap of the squared loss that counts as solved.
+/// Maximum gap of the squared loss at which a design counts as converged.
 const CERTIFIED: f64 = 1e-5;
 
-/// Designs of classes that dense contains, so that no design loses to them because its own solver stopped early.
+/// Designs strategies of classes that dense contains, so that a dense design never loses to them because its
+/// solver stopped early.
 fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     if problem.steps > MAX_STEPS_COMPARED {
         return Ok(Vec::new());
@@ -163,12 +167,12 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     found.iter().map(Dense::of_matrix).collect()
 }
 
-/// Min-sep with several participations: the best contained design, then all entries free.
+/// Designs for min-sep with several participations: from the best contained design, with all entries free.
 fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
     let mut candidates = contained(problem)?.into_iter();
     let first = match candidates.next() {
         Some(first) => first,
-        // Columns that may take part together are orthogonal when C has b bands at most.
+        // Co-participating columns are orthogonal if C has at most b bands.
         None => {
             let bands = StrategySpec { bands: Some(b), ..StrategySpec::new(Class::Banded) };
             Dense::of_matrix(&Banded::design(&bands, &problem.summed()?)?.value.encoder()?.to_dense())?
@@ -187,7 +191,8 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
             best.offer(found.map(|_| strategy), cost);
         }
     }
-    // Disjoint patterns that min-sep allows and that hold every step: no design under min-sep beats theirs.
+    // Disjoint patterns of the schema that cover all steps: no design under min-sep has less loss than
+    // theirs.
     let phases = (0..b).map(|phase| (phase..problem.steps).step_by(b).collect::<Vec<_>>());
     let patterns =
         phases.flat_map(|phase| phase.chunks(k).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect();

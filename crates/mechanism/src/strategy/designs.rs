@@ -1,4 +1,4 @@
-//! The strategy that is asked for: its class's design, for columns of norm 1 and for runs where they are asked for.
+//! The design of a spec: of its class, then with columns of norm 1 and restarts if requested.
 
 use antinoise_input::between;
 
@@ -12,8 +12,9 @@ use crate::optimize::{Solution, column_normalized};
 use crate::{Encoder, Problem, Result, Workload};
 
 impl StrategySpec {
-    /// The best strategy of this class for the problem, or for [`StrategySpec::design_workload`] where the class
-    /// cannot take the problem's. For a batch of queries, classes other than dense minimise the RMS loss.
+    /// Designs the best strategy of this class for the problem, with the workload of
+    /// [`StrategySpec::design_workload`]. For a batch of queries, classes other than dense minimise the RMS
+    /// loss.
     ///
     /// # Errors
     /// When the problem is not valid, an option does not belong to the class, or it is out of range.
@@ -22,7 +23,9 @@ impl StrategySpec {
         let workload = self.design_workload(&problem.workload, problem.steps);
         let problem = Problem { workload, ..problem.clone() };
         match &problem.workload {
-            Workload::Queries { .. } if self.class != Class::OutputPerturbation => self.design_for_queries(&problem),
+            Workload::Queries { .. } if self.class != Class::OutputPerturbation => {
+                self.design_for_queries(&problem)
+            }
             _ => self.design_runs(&problem),
         }
     }
@@ -32,7 +35,7 @@ impl StrategySpec {
         let certified = spanning.is_none();
         let workload = spanning.unwrap_or_else(|| problem.workload.clone());
         let problem = Problem { workload, ..problem.clone() };
-        // Only dense strategies see queries one by one.
+        // Only dense strategies handle the queries of a batch.
         let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
         let found = self.design_runs(&problem)?;
         Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
@@ -55,13 +58,15 @@ impl StrategySpec {
             return Ok(found);
         }
         let found = match &found.value {
-            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_) if self.rule == CoefficientRule::Optimized => {
+            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_)
+                if self.rule == CoefficientRule::Optimized =>
+            {
                 for_unit_columns(found, problem)?
             }
             _ => found,
         };
         let normalized = found.try_map(ColumnNormalized::new)?.map(AnyStrategy::ColumnNormalized);
-        // Not the strategy that was certified.
+        // The certificate belongs to the unscaled strategy.
         Ok(Solution { gap: None, ..normalized })
     }
 
@@ -71,13 +76,14 @@ impl StrategySpec {
         let participation = problem.participation.within_runs_of(period);
         let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
         let restarted = run.try_map(|run| Restarted::new(problem.steps, run))?.map(AnyStrategy::Restarted);
-        // A certificate for one run says nothing about the whole.
+        // The certificate belongs to one run.
         Ok(Solution { gap: None, ..restarted })
     }
 }
 
-/// The Toeplitz strategy whose columns, once they are scaled to norm 1, cost least; the given one where columns that take
-/// part together overlap, so that their norms are not the sensitivity, or where that would take too long.
+/// Returns the Toeplitz strategy of least loss after its columns are scaled to norm 1. Returns `found` if
+/// co-participating columns overlap, so that their norms are not the sensitivity, or if the solve would take
+/// too long.
 pub(super) fn for_unit_columns(
     found: Solution<AnyStrategy>,
     problem: &Problem,

@@ -10,9 +10,9 @@ use super::spec::StrategySpec;
 use crate::Problem;
 use crate::decoder::{finite, rows_by_columns, sum_over_columns};
 use crate::fourier::{self, circulant_entry};
+use crate::limits::{MAX_STORED_DENSE, check_dense_rows_storable, check_materializable, check_rows_listable};
 use crate::numeric::vector::norm_squared;
 use crate::optimize::Solution;
-use crate::limits::{MAX_STORED_DENSE, check_rows_listable, check_dense_rows_storable, check_materializable};
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
 use crate::tree::least_squares::LeastSquares;
@@ -75,23 +75,23 @@ macro_rules! fixed {
 }
 
 fixed! {
-    /// Tree aggregation: noise on every node of the binary tree over the steps; a prefix is the sum of the nodes of its
-    /// dyadic partition. The last step takes the cheapest prefix that the complete tree knows. Noise: at most O(log n)
-    /// seed vectors a step, two on average; as many of state.
+    /// Tree aggregation: noise on every node of the binary tree over the steps; a prefix is the sum of the
+    /// nodes of its dyadic partition. The last step takes the cheapest prefix that the complete tree knows.
+    /// Noise: at most O(log n) seed vectors a step, two on average; as many of state.
     ///
     /// # Source
     /// Monograph, Section 2.7; multi-epoch paper, Appendix D.3 for numbers of steps that are no power of two.
     BinaryTree;
-    /// Honaker's estimate from below: the nodes of [`BinaryTree`], each subtree of a prefix estimated by the best average
-    /// of its levels. Noise: O(log n) seed vectors a step on average, O(n) at the steps where a large subtree is
-    /// complete; no state if seeds are regenerated.
+    /// Honaker's estimate from below: the nodes of [`BinaryTree`], each subtree of a prefix estimated by the
+    /// best average of its levels. Noise: O(log n) seed vectors a step on average, O(n) at the steps where a
+    /// large subtree is complete; no state if seeds are regenerated.
     ///
     /// # Source
     /// Multi-epoch paper, Appendix D.3: tree completion, and no noise for steps past the last.
     HonakerOnline;
-    /// Honaker's full estimate: the nodes of [`BinaryTree`] with the best decoder of all, A C_tree^+. It is streamed after
-    /// a rotation of the seed noise: C' lower triangular with C'^T C' = C_tree^T C_tree. Noise: O(n m) time a step with
-    /// regenerated seed noise.
+    /// Honaker's full estimate: the nodes of [`BinaryTree`] with the best decoder of all, A C_tree^+. It is
+    /// streamed after a rotation of the seed noise: C' lower triangular with C'^T C' = C_tree^T C_tree.
+    /// Noise: O(n m) time a step with regenerated seed noise.
     ///
     /// ```
     /// use antinoise_mechanism::strategy::StrategySpec;
@@ -107,23 +107,24 @@ fixed! {
     /// # Source
     /// Monograph, Section 2.12, B*_tree; multi-epoch paper, Appendix D.4.
     HonakerFull;
-    /// The smooth binary tree: noise on nodes chosen so that every prefix sum reads the same number of them. Over many
-    /// steps its max loss is half of the plain tree's. Noise: two seed vectors a step on average, O(log n) of state.
+    /// The smooth binary tree: noise on nodes chosen so that every prefix sum reads the same number of them.
+    /// Over many steps its max loss is half of the plain tree's. Noise: two seed vectors a step on average,
+    /// O(log n) of state.
     ///
     /// # Source
     /// Andersson and Pagh, 2023; monograph, Section 2.12.
     SmoothTree;
-    /// The Fourier mechanism: C_F is the first n columns of the square root of a circulant (2n x 2n) whose corner is A_pre,
-    /// and the decoder is the first n rows of that root. Noise: every step sums all 2n seed vectors, so that 2n vectors of
-    /// state, or as much time, are needed from the first step on; O(log n) a step if all steps are made together by
-    /// fast transforms.
+    /// The Fourier mechanism: C_F is the first n columns of the square root of a circulant (2n x 2n) whose
+    /// corner is A_pre, and the decoder is the first n rows of that root. Noise: every step sums all 2n seed
+    /// vectors, so that 2n vectors of state, or as much time, are needed from the first step on; O(log n) a
+    /// step if all steps are made together by fast transforms.
     ///
     /// # Source
     /// Multi-epoch paper, Section 4 and Appendix K, mechanism 1.
     Fourier;
-    /// The Fourier mechanism with its best decoder, A C_F^+: C_F^T C_F is Toeplitz, so that Durbin's recursion gives the
-    /// inverse of the lower-triangular C' with C'^T C' = C_F^T C_F in O(n^2). Noise: O(n m) time a step with
-    /// regenerated seed noise.
+    /// The Fourier mechanism with its best decoder, A C_F^+: C_F^T C_F is Toeplitz, so that Durbin's
+    /// recursion gives the inverse of the lower-triangular C' with C'^T C' = C_F^T C_F in O(n^2). Noise: O(n
+    /// m) time a step with regenerated seed noise.
     ///
     /// # Source
     /// Multi-epoch paper, Appendix K, mechanism 2.

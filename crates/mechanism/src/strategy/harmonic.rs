@@ -1,18 +1,18 @@
-//! 1 / i + c for i = 1, 2, ...: one number to choose (BandMF, Appendix J).
+//! The coefficients 1 / i + c for i = 1, 2, ..., with one free number c (BandMF, Appendix J).
 
 use super::column::loss;
 use crate::optimize::{Solution, Status};
 use crate::{Problem, Result};
 
-/// c of the first look lie between these, this many of them.
+/// Range and number of the values of c that are tried first.
 const FIRST_LOOK: (f64, f64, usize) = (1e-6, 1e4, 41);
-/// Halvings of the range of ln c by golden sections: 0.62^30 of a range of 1.
+/// Number of golden sections of the range of ln c, each by a factor of 0.62.
 const SECTIONS: usize = 30;
 
-/// 1 / i + c with the best c >= 0: a look at c = 0 and at many others, then golden sections about the best.
+/// Returns 1 / i + c with the best c >= 0: tries c = 0 and many others, then golden sections around the best.
 pub(super) fn harmonic(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let of = |c: f64| -> Vec<f64> { (1..=bands).map(|i| 1.0 / i as f64 + c).collect() };
-    // An error of the problem itself, such as a schema that does not fit, is told and not searched around.
+    // Errors of the problem itself (a schema that does not fit, say) are returned; only the loss is searched.
     let mut best = (0.0, loss(&of(0.0), problem)?);
     let mut evaluations = 1;
     let mut loss = |c: f64| -> f64 {

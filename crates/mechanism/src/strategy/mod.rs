@@ -1,7 +1,7 @@
-//! The strategies C, one file a class, and the one table that serialisation, the command line, the laws and
-//! the benches read.
+//! The strategies C, one file per class (`fixed` holds the classes without a size), and the table of classes.
 //!
-//! A class is added by its file and one row of the table in `class`. A `spec` says what is requested; `designs` finds it.
+//! A class is added by its file and one row of the table in `class`. A `spec` is a request; `designs` fulfils
+//! it.
 
 mod any;
 mod banded;
@@ -9,6 +9,7 @@ mod banded_inverse;
 mod banded_toeplitz;
 mod blt;
 mod class;
+mod coefficient_rule;
 mod coefficients;
 mod column;
 mod contract;
@@ -16,7 +17,6 @@ mod dense;
 mod design;
 mod designs;
 mod fixed;
-mod coefficient_rule;
 mod harmonic;
 mod identity;
 mod optimized;
@@ -31,10 +31,10 @@ pub use banded_inverse::BandedInverse;
 pub use banded_toeplitz::BandedToeplitz;
 pub use blt::Blt;
 pub use class::Class;
+pub use coefficient_rule::CoefficientRule;
 pub use contract::Strategy;
 pub use dense::Dense;
 pub use fixed::{BinaryTree, Fourier, FourierOptimal, HonakerFull, HonakerOnline, SmoothTree};
-pub use coefficient_rule::CoefficientRule;
 pub use identity::Identity;
 pub use output_perturbation::OutputPerturbation;
 pub use spec::StrategySpec;

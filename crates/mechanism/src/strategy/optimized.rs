@@ -1,4 +1,4 @@
-//! Toeplitz coefficients of least loss, with the classes that all Toeplitz matrices contain.
+//! Toeplitz coefficients of least loss, compared with the classes that all Toeplitz matrices contain.
 
 use super::banded_inverse::BandedInverse;
 use super::blt::Blt;
@@ -12,7 +12,7 @@ use crate::optimize::toeplitz::minimize_banded;
 use crate::optimize::{Objective, Solution};
 use crate::{Encoder, Participation, Problem, Result, Workload};
 
-/// The first `bands` coefficients of sqrt(A), optimised from there.
+/// Returns the `bands` coefficients of least loss, found from those of sqrt(A).
 pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let start = square_root_of(&problem.workload, problem.steps, bands)?;
     let optimal_already = bands == problem.steps
@@ -29,14 +29,17 @@ pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<
     if bands == problem.steps {
         others.extend(contained(problem)?);
     }
-    if !problem.workload.is_toeplitz() && problem.objective == Objective::Max && problem.steps <= MAX_STEPS_OF_HARMONIC_START {
+    if !problem.workload.is_toeplitz()
+        && problem.objective == Objective::Max
+        && problem.steps <= MAX_STEPS_OF_HARMONIC_START
+    {
         others.push(harmonic(problem, bands)?.value);
     }
     minimize_banded(&start, &others, problem)
 }
 
-/// Solutions of the classes that all Toeplitz matrices contain: where several participations overlap, their starts lead to
-/// minima that others miss.
+/// Returns solutions of the classes that all Toeplitz matrices contain. If several participations overlap,
+/// they lead to minima that other starts miss.
 fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).max_participations);
     let mut found = Vec::new();
@@ -54,12 +57,13 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     Ok(found)
 }
 
-/// Up to so many steps the best 1 / i + c is a start where the worst row is a p-norm of all: smoothed, optima miss it by a
-/// few parts in 10^6.
+/// Maximum number of steps for which the best 1 / i + c is a start if the worst row is smoothed to a p-norm:
+/// smoothed optima miss it by a few parts in 10^6.
 const MAX_STEPS_OF_HARMONIC_START: usize = 256;
 
-/// Up to so many steps the contained classes are designed too.
+/// Maximum number of steps for which the contained classes are designed too.
 const MAX_STEPS_OF_CONTAINED: usize = 64;
 
-/// More steps than this leave time for few iterations, so that the best BLT, which takes none of it, is a start too.
+/// Number of steps above which there is time for few iterations, so that the best BLT, which takes little
+/// time, is a start too.
 const MIN_STEPS_OF_BLT_START: usize = 1 << 17;

@@ -1,5 +1,5 @@
-//! C = A: fresh noise on every query's answer (output perturbation). C^-1 is short for prefix sums and
-//! momentum, so that noise takes O(m) time and one or two vectors of seed noise.
+//! C = A: fresh noise on the answer of every query (output perturbation). For prefix sums and momentum C^-1
+//! is short, so that noise takes O(m) time and one or two vectors of seed noise.
 
 use antinoise_input::InvalidParameter;
 use antinoise_linear::Matrix;
@@ -9,8 +9,8 @@ use super::contract::Strategy;
 use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::optimize::Solution;
 use crate::limits::check_materializable;
+use crate::optimize::Solution;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
 
@@ -23,7 +23,7 @@ pub struct OutputPerturbation {
 }
 
 impl OutputPerturbation {
-    /// The diagonal of A has a zero: C = A has no inverse.
+    /// Returns the error for a zero on the diagonal of A: C = A has no inverse.
     fn not_invertible(&self, step: usize) -> crate::Error {
         let got = format!("{}, which gives step {step} no weight", self.workload);
         InvalidParameter::new("workload", got, "invertible to be a strategy").into()
@@ -39,7 +39,7 @@ impl Strategy for OutputPerturbation {
         check_materializable(self.steps)?;
         self.workload.check_steps(self.steps)?;
         if matches!(self.workload, Workload::Queries { .. }) {
-            let must_be = "lower triangular, where it is the strategy itself";
+            let must_be = "lower triangular to be a strategy";
             return Err(InvalidParameter::new("workload", &self.workload, must_be).into());
         }
         let zero = match &self.workload {
@@ -79,7 +79,7 @@ impl Strategy for OutputPerturbation {
             return Ok(Recursion::SeedCombination { rows: unscheduled(rates, *momentum) });
         }
         if let Workload::Matrix { rows } = &self.workload {
-            // Row t of C from its diagonal back: C is banded with n bands.
+            // C as a banded matrix with n bands: row t from its diagonal backwards.
             let bands = self.steps;
             let backwards = |row: &Vec<f64>| -> Vec<f64> {
                 let padding = vec![0.0; bands - row.len()];
@@ -102,7 +102,7 @@ impl Strategy for OutputPerturbation {
     }
 }
 
-/// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j), written out.
+/// Returns A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j) as a matrix.
 fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     let n = rates.len();
     check_materializable(n.saturating_mul(n))?;
@@ -118,7 +118,7 @@ fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     Ok(Encoder::Dense(c))
 }
 
-/// The rows of its inverse: differences over eta, then those less beta times the ones before.
+/// Returns the rows of A^-1: differences divided by eta, minus beta times the previous row.
 fn unscheduled(rates: &[f64], momentum: f64) -> Vec<Vec<(usize, f64)>> {
     let row = |t: usize| {
         let mut row = vec![(t, 1.0 / rates[t])];
@@ -133,7 +133,7 @@ fn unscheduled(rates: &[f64], momentum: f64) -> Vec<Vec<(usize, f64)>> {
     (0..rates.len()).map(row).collect()
 }
 
-/// At most n taps, without the zeros at the end.
+/// Truncates to n taps and removes trailing zeros.
 fn shortened(mut taps: Vec<f64>, steps: usize) -> Vec<f64> {
     taps.truncate(steps);
     while taps.len() > 1 && taps.last() == Some(&0.0) {

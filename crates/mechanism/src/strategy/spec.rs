@@ -1,4 +1,4 @@
-//! The request for a design: the class, its size, and whether to optimise.
+//! The request for a design: the class and its options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,8 @@ use super::class::Class;
 use super::coefficient_rule::CoefficientRule;
 use crate::{Result, Workload};
 
-/// The most steps over which Toeplitz classes are designed for workloads that are not Toeplitz: O(n^2) an evaluation.
+/// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz: an
+/// evaluation takes O(n^2) time.
 const MAX_STEPS_OF_SCHEDULES: usize = 16_384;
 
 /// A class of strategies and its options; an option that is not given takes the class's default.
@@ -30,18 +31,18 @@ pub struct StrategySpec {
     pub class: Class,
     /// Number of bands, for the banded classes. Default min(16, steps).
     pub bands: Option<usize>,
-    /// Number of buffers, for BLTs. By default as many as each lower the loss by a thousandth.
+    /// Number of buffers, for BLTs. By default buffers are added while each lowers the loss by a thousandth.
     pub order: Option<usize>,
-    /// Where coefficients come from.
+    /// Rule by which coefficients are chosen.
     pub rule: CoefficientRule,
-    /// Scale the columns to norm 1 once the strategy is found.
+    /// Whether the columns are scaled to norm 1.
     pub column_normalize: bool,
-    /// Runs that the steps are cut into, each with the same strategy.
+    /// Number of runs into which the steps are cut, each with the same strategy.
     pub restarts: Option<usize>,
 }
 
 impl StrategySpec {
-    /// The class with its defaults.
+    /// Returns the class with its defaults.
     pub fn new(class: Class) -> Self {
         Self {
             class,
@@ -53,7 +54,8 @@ impl StrategySpec {
         }
     }
 
-    /// The spec with the sizes that are given separately from its name; where both give a size, they must agree.
+    /// Sets the sizes that are given separately from the text of the spec; sizes that are given twice must
+    /// agree.
     ///
     /// ```
     /// use antinoise_mechanism::strategy::StrategySpec;
@@ -64,7 +66,7 @@ impl StrategySpec {
     /// ```
     ///
     /// # Errors
-    /// When the name says another number than `bands`, `order` or `restarts`.
+    /// When the text states another number than `bands`, `order` or `restarts`.
     pub fn sized(self, bands: Option<usize>, order: Option<usize>, restarts: Option<usize>) -> Result<Self> {
         let pick = |size: &str, named: Option<usize>, given: Option<usize>| match (named, given) {
             (Some(named), Some(given)) if named != given => {
@@ -81,8 +83,8 @@ impl StrategySpec {
         })
     }
 
-    /// The workload that this class is designed for: the given one, or prefix sums where a Toeplitz class meets a workload
-    /// that is not Toeplitz over more steps than it can be designed for, or is restarted.
+    /// Returns the workload for which the spec is designed: the given one, or prefix sums if that is not
+    /// Toeplitz and the class is Toeplitz with too many steps or a fixed rule, or is restarted.
     ///
     /// A strategy is valid for every workload; only its loss depends on which it was designed for.
     ///
@@ -94,7 +96,7 @@ impl StrategySpec {
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
-        // A run of a schedule is not the schedule over fewer steps.
+        // A restarted run of a schedule is not the schedule over fewer steps.
         let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.class.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
         let fixed = matches!(self.rule, CoefficientRule::SquareRoot | CoefficientRule::Damped { .. })
@@ -111,7 +113,7 @@ impl StrategySpec {
         self.refuse("order", self.order)
     }
 
-    /// Refuses every form but the default.
+    /// Refuses every rule except the default.
     pub(super) fn refuse_form(&self) -> Result<()> {
         let given = match self.rule {
             CoefficientRule::Optimized => None,
@@ -121,9 +123,10 @@ impl StrategySpec {
         self.refuse("form", given)
     }
 
-    /// Refuses forms for several separations: they need fewer bands than steps.
+    /// Refuses rules for several separations: they need fewer bands than steps.
     pub(super) fn refuse_separations(&self) -> Result<()> {
-        let separations = matches!(self.rule, CoefficientRule::Tapered { .. } | CoefficientRule::Averaged { .. });
+        let separations =
+            matches!(self.rule, CoefficientRule::Tapered { .. } | CoefficientRule::Averaged { .. });
         self.refuse("form", separations.then_some(self.rule))
     }
 
@@ -138,12 +141,12 @@ impl StrategySpec {
     }
 }
 
-/// What a spec's text adds for columns of norm 1, and before the number of restarts.
+/// Suffixes of a spec's text: for columns of norm 1, and before the number of restarts.
 const NORMALIZED: &str = "column-normalized";
 const RESTARTS: &str = "x";
 
-/// The class's name and its size, then the form of its coefficients and what is made of it: `banded-toeplitz:16`,
-/// `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
+/// Writes the class and its size, then the suffixes of its rule, of columns of norm 1 and of restarts:
+/// `banded-toeplitz:16`, `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
 impl fmt::Display for StrategySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;

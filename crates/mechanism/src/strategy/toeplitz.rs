@@ -1,6 +1,6 @@
-//! All n Toeplitz coefficients: the square root of A, which for prefix sums and a single participation has
-//! the least max loss of all Toeplitz matrices, or optimised. Noise: O(n m) time a step by making seed noise
-//! again, no state.
+//! Toeplitz C with n coefficients: the square root of A, which for prefix sums and a single participation has
+//! the least max loss of all Toeplitz matrices, or optimised. Noise: O(n m) time a step with regenerated seed
+//! noise, no state.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ use super::contract::Strategy;
 use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::optimize::Solution;
 use crate::limits::check_materializable;
+use crate::optimize::Solution;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result};
 
@@ -32,11 +32,11 @@ pub struct Toeplitz {
 }
 
 impl Toeplitz {
-    /// The n x n matrix with first column `coefficients`, zeros where it is short.
+    /// Creates the n x n matrix with first column `coefficients`, padded with zeros.
     ///
     /// # Errors
-    /// When `coefficients` is empty, longer than `steps`, has a number that is not finite or does not begin
-    /// with one above 0.
+    /// When `coefficients` is empty or longer than `steps`, a number is not finite, or the first is not
+    /// above 0.
     pub fn new(steps: usize, coefficients: Vec<f64>) -> Result<Self> {
         let strategy = Self { steps, coefficients };
         strategy.check()?;

@@ -1,17 +1,17 @@
-//! The binary tree with a weight a height, optimised: heights that help more get more of the sensitivity. Decoded from
-//! below, as Honaker's online estimate. Noise: as `honaker-online`.
+//! The binary tree with one optimised weight per height: more useful heights get more of the sensitivity. It
+//! is decoded from below, like Honaker's online estimate. Noise: as `honaker-online`.
 
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
 
+use super::coefficient_rule::CoefficientRule;
 use super::contract::{Strategy, loss_of};
 use super::design::Design;
-use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::optimize::{Solution, Status, tree_weights};
-use crate::limits::check_rows_listable;
 use crate::limits::check_materializable;
+use crate::limits::check_rows_listable;
+use crate::optimize::{Solution, Status, tree_weights};
 use crate::tree::Tree;
 use crate::tree::estimate::Estimator;
 use crate::tree::weights::Factors;
@@ -32,23 +32,24 @@ use crate::{Encoder, Recursion, Result, Workload};
 /// ```
 ///
 /// # Source
-/// Li, Hay, Miklau and Wang, 2014 (monograph, Section 4.6), with the decoder of the multi-epoch paper, Appendix D.3.
+/// Li, Hay, Miklau and Wang, 2014 (monograph, Section 4.6), with the decoder of the multi-epoch paper,
+/// Appendix D.3.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedTree {
     steps: usize,
-    /// From the leaves up: ceil(log2 n) + 1 of them, each above 0.
+    /// Weights from the leaves up: ceil(log2 n) + 1 of them, each above 0.
     weights: Vec<f64>,
 }
 
-/// Weights outside this range leave double precision's range once they are squared and added up.
+/// Range of weights; sums of squares of others leave the range of double precision.
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
 
 impl WeightedTree {
-    /// The tree over `steps` steps with these weights.
+    /// Creates the tree over `steps` steps with these weights.
     ///
     /// # Errors
-    /// When there is not one weight a height, or one is not between 1e-60 and 1e60.
+    /// When there is not one weight per height, or a weight is not between 1e-60 and 1e60.
     pub fn new(steps: usize, weights: Vec<f64>) -> Result<Self> {
         let strategy = Self { steps, weights };
         strategy.check()?;
@@ -66,7 +67,7 @@ impl Strategy for WeightedTree {
         check_materializable(self.steps)?;
         let heights = Tree::new(self.steps).height as usize + 1;
         if self.weights.len() != heights {
-            let must_be = format!("{heights}: one a height of the tree over {} steps", self.steps);
+            let must_be = format!("{heights}: one per height of the tree over {} steps", self.steps);
             return Err(InvalidParameter::new("number of weights", self.weights.len(), must_be).into());
         }
         match self.weights.iter().position(|weight| !IN_RANGE.contains(weight)) {

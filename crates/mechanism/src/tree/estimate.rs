@@ -1,31 +1,31 @@
-//! Prefix sums estimated from the nodes that are complete: B with B C_tree = A_pre, and N = A_pre^-1 B.
+//! Estimates of prefix sums from complete nodes: B with B C_tree = A_pre, and N = A_pre^-1 B.
 //!
-//! A prefix of m steps is the sum of one subtree for every binary digit of m, and each of these is estimated
-//! from its own nodes, whose weight depends on their depth alone. So each column of B is constant over
-//! O(log n) intervals of steps, and N, its differences, has as many entries a column.
-//!
-//! The last step releases the cheapest of the prefixes m >= n that the complete tree knows (tree completion):
-//! steps past the last add nothing, and their nodes are left out.
+//! 1. A prefix of m steps is the sum of one subtree per binary digit of m. Each subtree is estimated from its
+//!    own nodes, with weights that depend only on their depth.
+//! 2. So each column of B is constant over O(log n) intervals of steps, and N, its differences, has O(log n)
+//!    entries per column.
+//! 3. The last step releases the prefix m >= n of least variance in the complete tree (tree completion).
+//!    Steps past the last contribute nothing, and their nodes are left out.
 
 use super::nodes::{Node, Tree};
 use super::weights::Factors;
 use crate::decoder::rows_by_columns;
 use crate::{Recursion, Result, Workload};
 
-/// How the sum below a node is estimated from the node and those below it.
+/// The estimate of the sum below a node from the node and its descendants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Estimator<'a> {
-    /// By the node alone.
+    /// The node alone.
     Dyadic,
-    /// By the average of its levels that has the least variance: the nodes j levels down have weight
+    /// The average of its levels with the least variance: the nodes j levels down have weight
     /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
     FromBelow,
-    /// By the average with the least variance where heights have weights.
+    /// The average with the least variance for heights with weights.
     Weighted(&'a Factors),
 }
 
 impl Estimator<'_> {
-    /// What the seed noise of a node so far below one of that height is multiplied by.
+    /// Returns the factor on the seed noise of a node `depth` levels below a node of height `height`.
     pub(super) fn weight(self, height: u32, depth: u32) -> f64 {
         match self {
             Self::Dyadic => f64::from(depth == 0),
@@ -34,7 +34,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The variance of a node's estimate: only nodes with a step below them have noise.
+    /// Returns the variance of a node's estimate; only nodes with a step below them have noise.
     fn variance(self, node: Node) -> f64 {
         let steps = node.end - node.start();
         (0..=node.height)
@@ -45,7 +45,7 @@ impl Estimator<'_> {
             .sum()
     }
 
-    /// The variance of the prefix of `m` <= n steps from its own subtrees.
+    /// Returns the variance of the prefix of `m` <= n steps, from its subtrees.
     fn prefix_variance(self, m: usize) -> f64 {
         (0..usize::BITS)
             .filter(|height| m >> height & 1 == 1)
@@ -53,8 +53,8 @@ impl Estimator<'_> {
             .sum()
     }
 
-    /// The prefix that the last step releases and its variance. A prefix m >= n costs least when it ends with
-    /// the subtree that holds the last step: steps beyond it have weight and no meaning.
+    /// Returns the prefix that the last step releases, and its variance. The best prefix m >= n ends with a
+    /// subtree that holds the last step.
     fn completion(self, tree: Tree) -> (usize, f64) {
         let variance = |node: Node| self.prefix_variance(node.start()) + self.variance(node);
         (0..=tree.height)
@@ -65,7 +65,7 @@ impl Estimator<'_> {
             .expect("the root's index is 0")
     }
 
-    /// Squared row norms of B. O(n log n).
+    /// Returns the squared row norms of B. O(n log n).
     fn variances(self, tree: Tree) -> Vec<f64> {
         let whole: Vec<f64> =
             (0..=tree.height).map(|height| self.variance(Node { height, end: 1 << height })).collect();
@@ -76,11 +76,11 @@ impl Estimator<'_> {
         (1..tree.steps).map(of_prefix).chain([last]).collect()
     }
 
-    /// A node's column of N: its (step, entry) pairs in rising order. `last_prefix` is what the last step
-    /// releases.
+    /// Returns a node's column of N: its (step, entry) pairs by step. `last_prefix` is the prefix that the
+    /// last step releases.
     fn column(self, tree: Tree, last_prefix: usize, node: Node) -> Vec<(usize, f64)> {
         let n = tree.steps;
-        // The heights whose estimates come at a step, and go: one of either at most.
+        // By step: the heights of the estimate that begins and of the one that ends, at most one each.
         let mut changes: Vec<(usize, [Option<u32>; 2])> = Vec::new();
         let mut add = |step: usize, height: u32, goes: bool| {
             if changes.last().is_none_or(|last| last.0 != step) {
@@ -95,7 +95,7 @@ impl Estimator<'_> {
             if weight == 0.0 || above % 2 == 1 {
                 continue;
             }
-            // The prefixes of which the node above at this height is a subtree.
+            // The prefixes that contain the ancestor at this height as a subtree.
             let prefixes = (above + 1) << height..(above + 2) << height;
             if prefixes.start < n {
                 add(prefixes.start - 1, height, false);
@@ -115,8 +115,9 @@ impl Estimator<'_> {
         entries.filter(|&(_, entry)| entry != 0.0).collect()
     }
 
-    /// What the weight of a node changes by where the estimate of a subtree of height `above` takes the place of one of
-    /// height `below`, `depth` above the node. Weights of heights may differ by little, and are not subtracted then.
+    /// Returns the change of a node's weight when the estimate of a subtree of height `above` replaces that
+    /// of height `below`, `depth` levels above the node. Weights of heights, which may differ by little, are
+    /// not subtracted.
     fn step_up(self, below: u32, above: u32, depth: u32) -> f64 {
         let before = self.weight(below, depth);
         match self {
@@ -125,7 +126,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// N Z, row by row: O(n log n) terms in all.
+    /// Returns N Z, row by row: O(n log n) terms in total.
     pub(crate) fn recursion(self, tree: Tree) -> Recursion {
         let last_prefix = self.completion(tree).0;
         let mut rows = vec![Vec::new(); tree.steps];
@@ -134,7 +135,8 @@ impl Estimator<'_> {
                 rows[step].push((seed, entry));
             }
         }
-        // A last node that no prefix reads is a seed all the same: runs number theirs by how many there are.
+        // The last node is a seed even if no prefix reads it: restarted runs number their seeds by the number
+        // of nodes.
         let last = tree.nodes().count() - 1;
         if !rows.iter().flatten().any(|&(seed, _)| seed == last) {
             rows[tree.steps - 1].push((last, 0.0));
@@ -142,7 +144,7 @@ impl Estimator<'_> {
         Recursion::SeedCombination { rows }
     }
 
-    /// Squared row norms of A N. Prefix sums O(n log n), other workloads O(n^2).
+    /// Returns the squared row norms of A N: O(n log n) for prefix sums, O(n^2) for other workloads.
     pub(crate) fn rows(self, tree: Tree, workload: &Workload) -> Result<Vec<f64>> {
         if *workload == Workload::Prefix {
             return Ok(self.variances(tree));

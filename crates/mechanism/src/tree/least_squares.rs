@@ -1,14 +1,14 @@
-//! The best decoder of C_tree: products with C^+ = X^-1 C^T, X = C^T C, without writing X out.
+//! The best decoder of C_tree: products with C^+ = X^-1 C^T for X = C^T C, without X as a matrix.
 //!
-//! Below a node v, X_v = blockdiag(X_left, X_right) + 1 1^T. With u_v = X_v^-1 1 and s_v = 1^T u_v, the
-//! Sherman-Morrison formula goes up the tree: s = s_left + s_right becomes s / (1 + s), and u is divided by
-//! 1 + s.
+//! 1. Below a node v, X_v = blockdiag(X_left, X_right) + 1 1^T.
+//! 2. Let u_v = X_v^-1 1 and s_v = 1^T u_v. By the Sherman-Morrison formula, from the leaves up, s_v = s /
+//!    (1 + s) with s = s_left + s_right, and u_v is (u_left, u_right) divided by 1 + s.
 
 use super::nodes::{Node, Tree};
 use crate::decoder::sum_over_columns;
 use crate::{Result, Workload};
 
-/// The best decoder, by s of every node: O(n) numbers.
+/// The best decoder, represented by s of every node: O(n) numbers.
 pub(crate) struct LeastSquares {
     tree: Tree,
     /// s\[height\]\[index\].
@@ -25,20 +25,21 @@ impl LeastSquares {
         Self { tree, s }
     }
 
-    /// u\[height\]\[step\], of the node of that height above the step: O(n log n) numbers.
+    /// Returns u\[height\]\[step\] of the node of each height above each step: O(n log n) numbers.
     fn u(&self) -> Vec<Vec<f64>> {
         let mut u = vec![vec![1.0; self.tree.steps]];
         for (height, s) in self.s.iter().enumerate().skip(1) {
-            // 1 / (1 + s) of the halves is 1 - s of the node.
+            // 1 / (1 + s_left + s_right) is 1 - s of the node.
             u.push(u[height - 1].iter().enumerate().map(|(t, u)| u * (1.0 - s[t >> height])).collect());
         }
         u
     }
 
-    /// Squared row norms of A_pre C^+: a^T X^-1 a for the indicators a of the prefixes. O(n log n).
+    /// Returns the squared row norms of A_pre C^+: a^T X^-1 a for the indicators a of the prefixes. O(n log
+    /// n).
     ///
-    /// Going up, with p = 1^T X_v^-1 a and q = a^T X_v^-1 a, a prefix that ends in the right half adds s_left
-    /// to both; then q loses p^2 / (1 + s) and p is divided by 1 + s.
+    /// From the leaves up, with p = 1^T X_v^-1 a and q = a^T X_v^-1 a: if a prefix ends in the right half,
+    /// s_left is added to both. Then q is reduced by p^2 / (1 + s), and p is divided by 1 + s.
     fn prefix_variances(&self) -> Vec<f64> {
         let mut p = vec![1.0; self.tree.steps];
         let mut q = p.clone();
@@ -47,7 +48,7 @@ impl LeastSquares {
             for t in 0..self.tree.steps {
                 let child = t >> (height - 1);
                 let left = if child % 2 == 1 { below[child - 1] } else { 0.0 };
-                // 1 / (1 + s) of the halves.
+                // 1 / (1 + s_left + s_right).
                 let shrink = 1.0 - self.s[height][child / 2];
                 let sum = p[t] + left;
                 q[t] += left - sum * sum * shrink;
@@ -57,7 +58,7 @@ impl LeastSquares {
         q
     }
 
-    /// A node's column of C^+: X^-1 applied to 1 on the steps below it. O(n).
+    /// Returns a node's column of C^+: X^-1 applied to the indicator of the steps below it. O(n).
     fn column(&self, u: &[Vec<f64>], node: Node) -> Vec<f64> {
         let mut y = vec![0.0; self.tree.steps];
         let own = node.start()..node.end;
@@ -75,7 +76,8 @@ impl LeastSquares {
         y
     }
 
-    /// Squared row norms of A C^+. Prefix sums O(n log n), other workloads O(n^2) time and O(n log n) memory.
+    /// Returns the squared row norms of A C^+: O(n log n) for prefix sums, O(n^2) time and O(n log n) memory
+    /// otherwise.
     pub(crate) fn rows(&self, workload: &Workload) -> Result<Vec<f64>> {
         if *workload == Workload::Prefix {
             return Ok(self.prefix_variances());

@@ -1,4 +1,4 @@
-//! Nodes, by height and by the steps below them.
+//! Nodes by their height and the steps below them.
 
 use antinoise_linear::Matrix;
 
@@ -6,11 +6,11 @@ use antinoise_linear::Matrix;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tree {
     pub(crate) steps: usize,
-    /// H: the root's height; leaves have height 0.
+    /// Height H of the root; leaves have height 0.
     pub(crate) height: u32,
 }
 
-/// A node, by its height and the end of the steps below it.
+/// A node, given by its height and the end of the steps below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) height: u32,
@@ -19,43 +19,44 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Its place among the nodes of its height, from the left.
+    /// Returns the index among the nodes of the same height, from the left.
     pub(crate) fn index(self) -> usize {
         (self.end - 1) >> self.height
     }
 
-    /// The first step below it.
+    /// Returns the first step below it.
     pub(crate) fn start(self) -> usize {
         self.index() << self.height
     }
 }
 
 impl Tree {
-    /// The tree over `steps` >= 1 steps.
+    /// Creates the tree over `steps` >= 1 steps.
     pub(crate) fn new(steps: usize) -> Self {
         Self { steps, height: steps.next_power_of_two().trailing_zeros() }
     }
 
-    /// Every node that has a step below it, in postorder.
+    /// Returns all nodes that have a step below them, in postorder.
     pub(crate) fn nodes(self) -> impl Iterator<Item = Node> {
         (1..=self.steps).flat_map(move |end| {
-            // Nodes that reach past the last step are complete with it.
+            // Nodes that extend past the last step are complete with it.
             let highest = if end == self.steps { self.height } else { end.trailing_zeros() };
             (0..=highest).map(move |height| Node { height, end })
         })
     }
 
-    /// The weights of a tree whose nodes count alike.
+    /// Returns a weight of 1 for each height.
     pub(crate) fn equal_weights(self) -> Vec<f64> {
         vec![1.0; self.height as usize + 1]
     }
 
-    /// The lowest height at which a node is above both steps.
+    /// Returns the lowest height at which a node is above both steps.
     pub(crate) fn meeting_height(t: usize, tau: usize) -> usize {
         (usize::BITS - (t ^ tau).leading_zeros()) as usize
     }
 
-    /// (C^T C)\[t, tau\] by the height where the steps meet: the squared weights of the nodes above both.
+    /// Returns (C^T C)\[t, tau\] by the height at which the steps meet: the sum of squared weights of the
+    /// nodes above both.
     pub(crate) fn squares_from(self, weights: &[f64]) -> Vec<f64> {
         let mut sums: Vec<f64> = weights.iter().map(|w| w * w).collect();
         for height in (1..sums.len()).rev() {
@@ -64,7 +65,7 @@ impl Tree {
         sums
     }
 
-    /// C_tree (r x n) written out.
+    /// Returns C_tree (r x n) as a matrix.
     pub(crate) fn encoder(self, weights: &[f64]) -> Matrix {
         let nodes: Vec<Node> = self.nodes().collect();
         Matrix::from_fn(nodes.len(), self.steps, |row, step| {

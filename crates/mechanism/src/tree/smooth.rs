@@ -1,13 +1,16 @@
-//! The smooth binary tree: steps at leaves whose labels all have the same number of ones, so that every prefix reads the same number of nodes.
+//! The smooth binary tree: steps are leaves whose labels all have the same number of ones, so that every
+//! prefix reads the same number of nodes.
 //!
-//! The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the node above y at
-//! that height. So a step whose label has z zeros is below z nodes that are ever read, and a prefix reads as many nodes as y
-//! has ones. In the plain tree both numbers go up to log2 n; here they are o ones and z zeros for every label, and max
-//! loss is sqrt(o z), half of the plain tree's for large n. Labels rise; n steps take the first n of them, and the one after
-//! ends the last prefix.
+//! 1. The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the
+//!    node above y at that height. So it reads as many nodes as y has ones.
+//! 2. A step whose label has z zeros is below z nodes that are ever read.
+//! 3. In the plain tree both numbers go up to log2 n. Here every label has o ones and z zeros, and the max
+//!    loss is sqrt(o z), half of the plain tree's for large n.
+//! 4. The n steps take the n smallest labels, in increasing order; the next label ends the last prefix.
 //!
 //! # Source
-//! Andersson and Pagh, A smooth binary mechanism for efficient private continual observation, 2023 (monograph, Section 2.12).
+//! Andersson and Pagh, A smooth binary mechanism for efficient private continual observation, 2023
+//! (monograph, Section 2.12).
 
 use std::collections::HashMap;
 
@@ -15,7 +18,7 @@ use antinoise_linear::Matrix;
 
 use crate::Recursion;
 
-/// The labels of the steps: `ones` ones and `zeros` zeros.
+/// The labels of the steps, each with `ones` ones and `zeros` zeros.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmoothLabels {
     steps: usize,
@@ -23,11 +26,11 @@ pub(crate) struct SmoothLabels {
     zeros: u32,
 }
 
-/// A node that prefixes read: its height and its place among those of its height, an even number.
+/// A node that prefixes read: its height, and its index among the nodes of that height, an even number.
 type SmoothNode = (u32, u64);
 
 impl SmoothLabels {
-    /// The labels with the least product of ones and zeros that are enough for `steps` >= 1 steps.
+    /// Chooses the labels with the least product of ones and zeros that suffice for `steps` >= 1 steps.
     pub(crate) fn new(steps: usize) -> Self {
         let enough = |&(ones, zeros): &(u32, u32)| choose_exceeds(ones + zeros, ones, steps as u128);
         let pairs = (1..64u32).flat_map(|ones| (1..64 - ones).map(move |zeros| (ones, zeros)));
@@ -38,23 +41,23 @@ impl SmoothLabels {
         Self { steps, ones, zeros }
     }
 
-    /// How many nodes every prefix reads.
+    /// Returns how many nodes every prefix reads.
     pub(crate) fn ones(self) -> u32 {
         self.ones
     }
 
-    /// No step is below more nodes than this.
+    /// Returns the maximum number of nodes above a step.
     pub(crate) fn most_above(self) -> u32 {
         self.zeros
     }
 
-    /// The labels of the steps and the one after the last.
+    /// Returns the labels of the steps and the next one.
     fn labels(self) -> Vec<u64> {
         let mut label = (1u64 << self.ones) - 1;
         let mut all = Vec::with_capacity(self.steps + 1);
         for _ in 0..=self.steps {
             all.push(label);
-            // The next number with as many ones (Gosper).
+            // The next number with the same number of ones (Gosper).
             let lowest = label & label.wrapping_neg();
             let carried = label + lowest;
             label = carried | ((label ^ carried) / lowest) >> 2;
@@ -62,26 +65,27 @@ impl SmoothLabels {
         all
     }
 
-    /// The nodes that the prefix before `label` reads, from the highest down.
+    /// Returns the nodes that the prefix before `label` reads, from the highest down.
     fn read_by(label: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..u64::BITS).rev().filter(move |&height| label >> height & 1 == 1);
         heights.map(move |height| (height, (label >> height) - 1))
     }
 
-    /// Whether a prefix that ends at the label `last` or before reads the node: the first label past it is not too late.
+    /// Returns whether a prefix that ends at the label `last` or before reads the node: the first label past
+    /// the node is at most `last`.
     fn is_read(self, (height, place): SmoothNode, last: u64) -> bool {
         let high = place + 1;
         let Some(low_ones) = self.ones.checked_sub(high.count_ones()) else { return false };
         low_ones <= height && high << height | ((1u64 << low_ones) - 1) <= last
     }
 
-    /// The nodes above the step with this label that are read, from the highest down.
+    /// Returns the nodes above the step with this label that are read, from the highest down.
     fn above(self, label: u64, last: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..self.ones + self.zeros).rev().filter(move |&height| label >> height & 1 == 0);
         heights.map(move |height| (height, label >> height)).filter(move |&node| self.is_read(node, last))
     }
 
-    /// (C^T C)\[t, t + lag\]: the nodes above both steps.
+    /// Returns (C^T C)\[t, t + lag\]: the number of nodes above both steps.
     pub(crate) fn common_nodes(self, lag: usize) -> Vec<f64> {
         let labels = self.labels();
         let last = labels[self.steps];
@@ -92,7 +96,7 @@ impl SmoothLabels {
         (0..self.steps.saturating_sub(lag)).map(of).collect()
     }
 
-    /// Number of the node's seed: nodes in the order in which prefixes read them.
+    /// Numbers the seeds of the nodes, in the order in which prefixes read them.
     fn seeds(labels: &[u64]) -> HashMap<SmoothNode, usize> {
         let mut seeds = HashMap::new();
         for &label in &labels[1..] {
@@ -104,7 +108,7 @@ impl SmoothLabels {
         seeds
     }
 
-    /// C written out, a row a node that is read.
+    /// Returns C as a matrix, one row per node that is read.
     pub(crate) fn encoder(self) -> Matrix {
         let labels = self.labels();
         let seeds = Self::seeds(&labels);
@@ -115,14 +119,14 @@ impl SmoothLabels {
         c
     }
 
-    /// N Z, row by row: what a prefix reads that the one before did not, less what it no longer reads. Two seeds a step on
-    /// average, one of them new.
+    /// Returns N Z, row by row: the nodes that enter the prefix's partition minus those that leave it. Two
+    /// seeds a step on average, one of them new.
     pub(crate) fn recursion(self) -> Recursion {
         let labels = self.labels();
         let seeds = Self::seeds(&labels);
         let row = |t: usize| {
             let (now, before) = (labels[t + 1], labels[t]);
-            // Nodes of the digits above the highest one that changed stay; the first prefix reads all of its own.
+            // Nodes of digits above the highest changed one stay; the first prefix reads all of its nodes.
             let changed = if t == 0 { u64::BITS } else { u64::BITS - (now ^ before).leading_zeros() };
             let fresh = |&(height, _): &SmoothNode| height < changed;
             let gone =
@@ -134,7 +138,7 @@ impl SmoothLabels {
     }
 }
 
-/// Whether n over k is above `least`.
+/// Returns whether n over k exceeds `least`.
 fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
     let mut product = 1u128;
     for i in 0..k.min(n - k) {
@@ -150,7 +154,7 @@ fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
 mod tests {
     use super::*;
 
-    /// Every prefix is the sum of the nodes it reads, each label has the tree's ones, and the tree is the smallest.
+    /// Every prefix is the sum of the nodes that it reads, and each label has the same number of ones.
     #[test]
     fn prefixes_are_sums_of_nodes() {
         for steps in 1..=140 {

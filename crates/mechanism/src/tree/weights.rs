@@ -1,12 +1,13 @@
-//! A weight for each height of the tree: how much of the sensitivity its nodes get.
+//! Weights of the heights of the tree: the share of the sensitivity that their nodes get.
 //!
-//! A node of height h answers its sum with noise of variance 1 / w_h^2. Its estimate from itself and from those of its two
-//! halves, whose variances add up, has the variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), v_0 = 1 / w_0^2: its own answer counts
-//! w_h^2 v_h, that of the halves the rest.
+//! 1. A node of height h answers its sum with noise of variance 1 / w_h^2.
+//! 2. The estimates of its two halves have variances that add up. The best estimate from all three has the
+//!    variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), with v_0 = 1 / w_0^2.
+//! 3. In it, the node's own answer has the weight w_h^2 v_h, and the halves have the rest.
 
-/// 1 / v_h, from the leaves up.
+/// Returns 1 / v_h, from the leaves up.
 pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
-    // Of the halves together.
+    // Precision of the halves together.
     let mut known = 0.0;
     let of_height = |w: &f64| {
         let precision = w * w + known;
@@ -16,12 +17,12 @@ pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(of_height).collect()
 }
 
-/// The factors of the nodes' seed noise.
+/// Factors on the seed noise of nodes.
 #[derive(Debug)]
 pub(crate) struct Factors {
-    /// By height of the node that is estimated and depth below it.
+    /// Factor by height of the estimated node and depth below it.
     noise: Vec<Vec<f64>>,
-    /// What the answer of a node itself counts in its estimate: w_h^2 v_h.
+    /// Weight of a node's own answer in its estimate: w_h^2 v_h.
     own: Vec<f64>,
 }
 
@@ -40,12 +41,13 @@ impl Factors {
         found
     }
 
-    /// The factor of a node so far below one of that height.
+    /// Returns the factor on a node `depth` levels below a node of height `height`.
     pub(crate) fn at(&self, height: u32, depth: u32) -> f64 {
         self.noise[height as usize][depth as usize]
     }
 
-    /// The part that a factor loses from a subtree of height `below` to one of height `above`: 1 - the product of 1 - own.
+    /// Returns the fraction of a factor that is lost between subtree heights `below` and `above`: 1 - prod
+    /// (1 - own\[h\]).
     pub(crate) fn lost(&self, below: u32, above: u32) -> f64 {
         let between = &self.own[below as usize + 1..=above as usize];
         between.iter().fold(0.0, |lost, own| lost + (1.0 - lost) * own)

@@ -1,4 +1,4 @@
-//! Checks of the numbers of a workload.
+//! Checks of the parameters of a workload.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
@@ -41,7 +41,7 @@ pub(super) fn rows(rows: &[Vec<f64>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses rows that are not as long as each other, not finite, or 0 everywhere.
+/// Refuses rows of different lengths, numbers that are not finite, and batches of zeros.
 pub(super) fn queries(rows: &[Vec<f64>]) -> Result<()> {
     at_least("number of queries", rows.len(), 1)?;
     at_least("length of a query", rows[0].len(), 1)?;

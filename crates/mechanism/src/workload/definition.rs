@@ -1,4 +1,4 @@
-//! The kinds of workloads, their parameters and their coefficients.
+//! The kinds of workloads, with their parameters and coefficients.
 
 use antinoise_input::{InvalidParameter, at_least, below_one, non_negative};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,8 @@ use super::checks;
 use crate::limits::check_materializable;
 use crate::{Result, toeplitz};
 
-/// A lower-triangular workload A (n x n): row t has the weights of gradients 0..=t in the model after step t.
+/// A lower-triangular workload A (n x n): row t holds the weights of gradients 0..=t in the model after step
+/// t.
 ///
 /// ```
 /// use antinoise_mechanism::Workload;
@@ -43,7 +44,7 @@ pub enum Workload {
     },
     /// a_t = 1 for t < w: sums over a sliding window.
     Window {
-        /// w.
+        /// Width w.
         width: usize,
     },
     /// A\[i, j\] = eta_j for i >= j: SGD whose learning rate eta is 1 up to `start`, then falls linearly to
@@ -54,15 +55,16 @@ pub enum Workload {
         /// Learning rate of the last step, 0 or above.
         last: f64,
     },
-    /// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j): SGD with momentum whose learning rate is given step by step.
+    /// A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j): SGD with momentum and a learning rate for each
+    /// step.
     Schedule {
-        /// eta, one a step, none below 0.
+        /// eta, one per step, each at least 0.
         rates: Vec<f64>,
         /// beta, in \[0, 1).
         #[serde(default)]
         momentum: f64,
     },
-    /// Any Toeplitz workload, a_t given; terms that are not given are 0.
+    /// Any Toeplitz workload, by its coefficients a_t; later terms are 0.
     Toeplitz {
         /// First column of A; coefficients\[0\] is above 0.
         coefficients: Vec<f64>,
@@ -72,8 +74,8 @@ pub enum Workload {
         /// Row i holds A\[i, 0..=i\].
         rows: Vec<Vec<f64>>,
     },
-    /// A batch of any number of queries (N x n): row i is one query on all gradients, answered after the last gradient that it
-    /// reads (monograph, Section 1.10.1).
+    /// A batch of N queries (N x n): row i is a query on all gradients, answered after the last gradient that
+    /// it reads (monograph, Section 1.10.1).
     Queries {
         /// N rows of n numbers.
         rows: Vec<Vec<f64>>,
@@ -118,8 +120,8 @@ impl Workload {
     /// Refuses a workload that is not valid for `steps` steps.
     ///
     /// # Errors
-    /// As [`Workload::check`], and when a matrix or schedule has another size, a cooldown starts after the last step, or a
-    /// query is 0 on every gradient.
+    /// As [`Workload::check`], and when a matrix or schedule has another size, or a cooldown starts after the
+    /// last step.
     pub fn check_steps(&self, steps: usize) -> Result<()> {
         self.check()?;
         match self {
@@ -141,10 +143,10 @@ impl Workload {
         }
     }
 
-    /// First column of A, n values, when A is Toeplitz.
+    /// Returns the first column of A, n values, if A is Toeplitz.
     ///
     /// # Errors
-    /// As [`Workload::check_steps`], and when n is too large to write out.
+    /// As [`Workload::check_steps`], and when n is too large.
     pub fn coefficients(&self, steps: usize) -> Result<Option<Vec<f64>>> {
         self.check_steps(steps)?;
         check_materializable(steps)?;
@@ -160,7 +162,7 @@ impl Workload {
         })
     }
 
-    /// Whether A is a Toeplitz matrix.
+    /// Returns whether A is a Toeplitz matrix.
     pub fn is_toeplitz(&self) -> bool {
         !matches!(
             self,
@@ -168,7 +170,7 @@ impl Workload {
         )
     }
 
-    /// How many queries are answered: the rows of A.
+    /// Returns the number of queries: the rows of A.
     pub fn queries(&self, steps: usize) -> usize {
         match self {
             Self::Queries { rows } => rows.len(),
@@ -176,7 +178,7 @@ impl Workload {
         }
     }
 
-    /// The polynomials whose quotient generates a_t, where there are any.
+    /// Returns the polynomials whose quotient generates a_t, if there are any.
     pub(crate) fn rational(&self, steps: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         match self {
             Self::Prefix => Some((vec![1.0], vec![1.0, -1.0])),
@@ -193,7 +195,7 @@ impl Workload {
         }
     }
 
-    /// eta, one a step, and beta of a schedule.
+    /// Returns eta, one per step, and beta of a schedule.
     pub(crate) fn schedule(&self, steps: usize) -> Option<(Vec<f64>, f64)> {
         match self {
             Self::Schedule { rates, momentum } => Some((rates.clone(), *momentum)),
@@ -201,7 +203,7 @@ impl Workload {
         }
     }
 
-    /// eta, one a step, of a schedule without momentum.
+    /// Returns eta, one per step, of a schedule without momentum.
     pub(crate) fn rates(&self, steps: usize) -> Option<Vec<f64>> {
         if let Self::Schedule { rates, momentum: 0.0 } = self {
             return Some(rates.clone());

@@ -1,4 +1,4 @@
-//! What is released: the lower-triangular workload A, whose rows are the linear queries on the gradients.
+//! The workload A, whose rows are the linear queries on the gradients that are released.
 
 mod checks;
 mod definition;

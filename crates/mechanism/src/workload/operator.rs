@@ -1,13 +1,13 @@
-//! y = A x without writing A out.
+//! Products A x and A^T x without A as a matrix.
 
 use super::definition::Workload;
-use crate::numeric::vector;
 use crate::limits::check_materializable;
+use crate::numeric::vector;
 use crate::{Result, toeplitz};
 
-/// A over n steps, ready to be applied to columns.
+/// A over n steps, prepared for products with columns.
 pub(crate) enum Operator {
-    /// Toeplitz A = numerator / denominator: O(n) a column for the few terms that workloads have.
+    /// Toeplitz A = numerator / denominator: O(n) a column for short polynomials.
     Rational { numerator: Vec<f64>, denominator: Vec<f64> },
     /// Toeplitz A by its first column: O(n log n).
     Series(Vec<f64>),
@@ -29,7 +29,7 @@ impl Operator {
         })
     }
 
-    /// How many entries A x has.
+    /// Returns the number of entries of A x.
     pub(crate) fn queries(&self, steps: usize) -> usize {
         match self {
             Self::Rows(rows) => rows.len(),
@@ -37,7 +37,7 @@ impl Operator {
         }
     }
 
-    /// A x, n = x.len().
+    /// Returns A x, where n = x.len().
     pub(crate) fn apply(&self, x: &[f64]) -> Vec<f64> {
         let n = x.len();
         match self {
@@ -56,9 +56,9 @@ impl Operator {
     }
 }
 
-/// Columns side by side, and how A and A^T act on all of them at once.
+/// Products of A and A^T with several columns at once, one per lane.
 impl Operator {
-    /// A x for columns whose first nonzero row is `first`: rows `first` on.
+    /// Returns rows `first`.. of A x, for columns that are 0 before row `first`.
     pub(crate) fn apply_lanes<const L: usize>(&self, x: &[[f64; L]], first: usize) -> Vec<[f64; L]> {
         match self {
             Self::Rational { numerator, denominator } => filter(numerator, denominator, x.iter()),
@@ -74,7 +74,7 @@ impl Operator {
         }
     }
 
-    /// A^T x, rows `first` on, for x whose rows before `first` do not matter.
+    /// Returns rows `first`.. of A^T x, which depend only on rows `first`.. of x.
     pub(crate) fn apply_transposed_lanes<const L: usize>(
         &self,
         x: &[[f64; L]],
@@ -109,7 +109,7 @@ impl Operator {
     }
 }
 
-/// numerator / denominator applied to a sequence, lane by lane; denominator\[0\] = 1.
+/// Applies the filter numerator / denominator to a sequence, lane by lane; denominator\[0\] = 1.
 fn filter<'a, const L: usize>(
     numerator: &[f64],
     denominator: &[f64],

@@ -1,17 +1,18 @@
-//! Batches of queries, and the workloads that solvers use for them.
+//! Batches of queries, and the workloads that replace them in solvers.
 
 use antinoise_input::InvalidParameter;
-use antinoise_linear::{Matrix, reverse_cholesky, product, symmetric_eigenvalues};
+use antinoise_linear::{Matrix, product, reverse_cholesky, symmetric_eigenvalues};
 
 use super::definition::Workload;
 use crate::Result;
 
-/// What directions that no query reads get of the mean of the others, squared.
+/// Squared singular value assigned to directions that no query reads, relative to the mean of the others.
 const MIN_DIRECTION: f64 = 1e-9;
 
 impl Workload {
-    /// A batch of queries with one more for each step, so small that it costs next to nothing, where the batch leaves
-    /// directions out: a strategy must have an inverse. `None` where every direction is asked for.
+    /// Returns the batch with one more query per step, so small that its cost is negligible, if the queries
+    /// do not span all directions: a strategy must have an inverse. `None` if they do, and for other
+    /// workloads.
     pub(crate) fn spanning(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
         self.check_steps(steps)?;
@@ -26,11 +27,11 @@ impl Workload {
         Ok(Some(Self::Queries { rows: rows.iter().cloned().chain((0..steps).map(unit)).collect() }))
     }
 
-    /// The lower-triangular workload whose errors have the same sum of squares as those of a batch of queries: L with
-    /// L^T L = A^T A. `None` for other workloads.
+    /// Returns the lower-triangular workload L with L^T L = A^T A, whose errors have the same sum of squares
+    /// as those of a batch of queries. `None` for other workloads.
     ///
     /// # Errors
-    /// When the batch leaves directions out.
+    /// When the queries do not span all directions.
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
         let factor = reverse_cholesky(&gram(rows)).map_err(|_| {
@@ -42,7 +43,7 @@ impl Workload {
     }
 }
 
-/// A^T A.
+/// Returns A^T A.
 fn gram(rows: &[Vec<f64>]) -> Matrix {
     let a = Matrix::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
     product(a.transpose(), &a)

@@ -56,7 +56,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Whether the file holds a number of another world.
+    /// Returns whether the file holds an extreme number.
     pub fn is_extreme(&self) -> bool {
         let words = self.text.split(|c: char| c == ',' || c == '[' || c == ']' || c.is_whitespace());
         let mut numbers = words.filter_map(|word| word.parse::<f64>().ok());
@@ -167,8 +167,8 @@ fn blt(random: &mut Random, n: usize) -> (String, Option<Matrix>) {
     );
     let c: Vec<f64> = (0..n).map(coefficient).collect();
     // Products of differences this small lose their digits here.
-    let told = nodes.windows(2).all(|pair| pair[1] - pair[0] > 1e-9);
-    (text, told.then(|| toeplitz(&c, n)))
+    let is_accurate = nodes.windows(2).all(|pair| pair[1] - pair[0] > 1e-9);
+    (text, is_accurate.then(|| toeplitz(&c, n)))
 }
 
 fn workload(random: &mut Random, n: usize) -> (String, Option<Matrix>) {

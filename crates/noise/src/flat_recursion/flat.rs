@@ -86,7 +86,8 @@ impl FlatRecursion {
     /// The recursion of a stream on a grid. Rounding is fed back into the seed of the same step, so sums of
     /// seeds are rewritten to have one fresh seed a step.
     pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self> {
-        let mut flat = Self::new(&recursion.with_one_seed_per_step(steps).map_err(Error::of_mechanism)?, steps)?;
+        let mut flat =
+            Self::new(&recursion.with_one_seed_per_step(steps).map_err(Error::of_mechanism)?, steps)?;
         if let Leaf::Sum { rows } = &flat.leaf {
             let (rows, slots) = retained_rows(rows);
             flat.leaf = Leaf::Retained { rows, slots };

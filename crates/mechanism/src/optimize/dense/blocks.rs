@@ -1,8 +1,8 @@
-//! Block-diagonal matrices over disjoint patterns, and the variables that stand for G with Lambda = G G^T.
+//! Block-diagonal matrices over disjoint patterns, and free variables for G with Lambda = G G^T.
 //!
-//! Block u (k x k) of Lambda has the constant diagonal v_u = y_u^2: row i of G_u is y_u h_i / ||h_i|| with free
-//! h_i. Variables: y, one a pattern, then h row by row for each pattern of two steps or more. O(n^2 k) time a
-//! product with a full matrix.
+//! Block u (k x k) of Lambda has the constant diagonal v_u = y_u^2: row i of G_u is y_u h_i / ||h_i|| with
+//! free h_i. Variables: y, one per pattern, then h row by row for each pattern of two steps or more. A
+//! product with a full matrix takes O(n^2 k) time.
 
 use antinoise_linear::{Matrix, inverse, product, symmetric_eigen};
 
@@ -15,7 +15,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// `groups` hold each of 0..steps once.
+    /// Creates the blocks of `groups`, which hold each of 0..steps once.
     pub(super) fn new(groups: Vec<Vec<usize>>) -> Self {
         let steps = groups.iter().map(Vec::len).sum();
         Self { groups, steps }
@@ -25,7 +25,8 @@ impl Blocks {
         &self.groups
     }
 
-    /// G = y_u I, y_u^2 the mean of `multipliers` over pattern u, scaled to sum y^2 = 1.
+    /// Returns variables of G = y_u I, where y_u^2 is the mean of `multipliers` over pattern u, scaled to sum
+    /// y^2 = 1.
     pub(super) fn start(&self, multipliers: &[f64]) -> Vec<f64> {
         let mean =
             |group: &Vec<usize>| group.iter().map(|&t| multipliers[t]).sum::<f64>() / group.len() as f64;
@@ -33,7 +34,7 @@ impl Blocks {
             self.groups.iter().map(|group| mean(group).max(f64::MIN_POSITIVE).sqrt()).collect();
         let norm = x.iter().map(|y| y * y).sum::<f64>().sqrt();
         x.iter_mut().for_each(|y| *y /= norm);
-        // Free rows of the length that y has on average, so that one step length suits both.
+        // Free rows have the mean length of y, so that one step length suits both.
         let length = 1.0 / (self.groups.len() as f64).sqrt();
         for k in self.groups.iter().map(Vec::len).filter(|&k| k > 1) {
             x.extend((0..k * k).map(|at| if at % (k + 1) == 0 { length } else { 0.0 }));
@@ -41,7 +42,7 @@ impl Blocks {
         x
     }
 
-    /// The unit rows h_i / ||h_i|| of each block and the lengths ||h_i||.
+    /// Returns the unit rows h_i / ||h_i|| of each block and the lengths ||h_i||.
     fn rows(&self, x: &[f64]) -> Vec<(Matrix, Vec<f64>)> {
         let mut at = self.groups.len();
         self.groups
@@ -60,7 +61,7 @@ impl Blocks {
             .collect()
     }
 
-    /// G, block by block.
+    /// Returns G, block by block.
     pub(super) fn factors(&self, x: &[f64]) -> Vec<Matrix> {
         let scaled = |(u, (rows, _)): (usize, (Matrix, Vec<f64>))| {
             Matrix::from_fn(rows.nrows(), rows.ncols(), |i, j| x[u] * rows[(i, j)])
@@ -68,7 +69,7 @@ impl Blocks {
         self.rows(x).into_iter().enumerate().map(scaled).collect()
     }
 
-    /// The derivative in the variables from `d`, that in G.
+    /// Maps `d`, the derivative in G, to the derivative in the variables.
     pub(super) fn gradient(&self, x: &[f64], d: &[Matrix]) -> Vec<f64> {
         let mut gradient = vec![0.0; self.groups.len()];
         for (u, ((rows, lengths), d)) in self.rows(x).into_iter().zip(d).enumerate() {
@@ -85,7 +86,7 @@ impl Blocks {
         gradient
     }
 
-    /// M F for block-diagonal F.
+    /// Returns M F for block-diagonal F.
     fn right(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
         let mut out = Matrix::zeros(m.nrows(), m.ncols());
         for (group, factor) in self.groups.iter().zip(factors) {
@@ -115,14 +116,14 @@ impl Blocks {
         }
     }
 
-    /// F^T M F.
+    /// Returns F^T M F for block-diagonal F.
     pub(super) fn congruence(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
         let mut out = self.right(m, factors);
         self.left(factors, &mut out);
         out
     }
 
-    /// The diagonal blocks of Q diag(weights) Q^T, for weights of 0 or above.
+    /// Returns the diagonal blocks of Q diag(weights) Q^T, for weights of at least 0.
     pub(super) fn of_spectrum(&self, q: &Matrix, weights: &[f64]) -> Vec<Matrix> {
         let mut diagonal = vec![0.0; self.steps];
         for (l, weight) in weights.iter().enumerate() {
@@ -139,8 +140,8 @@ impl Blocks {
         self.groups.iter().map(block).collect()
     }
 
-    /// W^T X W with every pattern's block diagonal and of trace 1: W_u = D^-1/2 R^-1/2 D^1/2 / sqrt(tr D) for a
-    /// block D^1/2 R D^1/2 with correlations R, which is the identity where X is optimal.
+    /// Returns W^T X W, in which each pattern's block is diagonal with trace 1: W_u = D^-1/2 R^-1/2 D^1/2 /
+    /// sqrt(tr D) for a block D^1/2 R D^1/2 with correlations R. At the optimum R is the identity.
     pub(super) fn made_feasible(&self, x: &Matrix) -> Result<Matrix> {
         let mut factors = Vec::with_capacity(self.groups.len());
         let mut diagonal = vec![0.0; self.steps];
@@ -159,7 +160,7 @@ impl Blocks {
     }
 }
 
-/// W_u of [`Blocks::made_feasible`].
+/// Returns W_u of [`Blocks::made_feasible`].
 fn orthogonalising(x: &Matrix, group: &[usize], trace: f64) -> Result<Matrix> {
     let (k, norm) = (group.len(), trace.sqrt());
     if k == 1 {
@@ -173,12 +174,12 @@ fn orthogonalising(x: &Matrix, group: &[usize], trace: f64) -> Result<Matrix> {
     Ok(Matrix::from_fn(k, k, |i, j| whitening[(i, j)] * root(j) / (root(i) * norm)))
 }
 
-/// G^-1, block by block.
+/// Returns G^-1, block by block.
 pub(super) fn inverses(factors: &[Matrix]) -> Vec<Matrix> {
     factors.iter().map(inverse).collect()
 }
 
-/// G^-T M, block by block.
+/// Returns G^-T M, block by block.
 pub(super) fn divided(inverses: &[Matrix], blocks: Vec<Matrix>) -> Vec<Matrix> {
     inverses.iter().zip(blocks).map(|(inverse, block)| product(inverse.transpose(), &block)).collect()
 }

@@ -1,8 +1,13 @@
-//! The dual ascent that every dense design shares, with its certificate.
+//! Dual ascent with a certificate, shared by all dense designs.
+//!
+//! 1. L-BFGS ascends a dual function, every value of which is a lower bound on the squared loss.
+//! 2. From time to time the multipliers are mapped to a feasible X, whose factor C is an upper bound.
+//! 3. The ascent stops at a small relative gap between the two bounds. For the max loss, weights of the
+//!    queries are softened less and less.
 
 use std::cell::{Cell, RefCell};
 
-use antinoise_linear::{Matrix, reverse_cholesky, lower_inverse};
+use antinoise_linear::{Matrix, lower_inverse, reverse_cholesky};
 
 use super::settings::DenseSettings;
 use crate::decoder::error_of_matrix;
@@ -13,16 +18,16 @@ use crate::{Problem, Result};
 
 /// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.
 pub(super) trait Dual {
-    /// The state of an evaluation that [`Dual::gram`] needs.
+    /// The intermediate results of an evaluation that [`Dual::gram`] needs.
     type State;
 
-    /// f, its gradient, the certified lower bound, and the state.
+    /// Evaluates f, its gradient, and the certified lower bound.
     fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>>;
 
-    /// The X that belongs to x, made feasible: C with C^T C = X has sensitivity 1 at most.
+    /// Returns the X that belongs to x, made feasible: C with C^T C = X has sensitivity at most 1.
     fn gram(&self, x: &[f64], state: &Self::State) -> Result<Matrix>;
 
-    /// Sets the softness of the queries' weights, where it has any.
+    /// Sets the softness of the queries' weights, if there are any.
     fn soften(&mut self, _softness: f64) {}
 }
 
@@ -34,14 +39,15 @@ pub(super) struct Evaluation<S> {
     pub(super) state: S,
 }
 
-/// The best C so far and what it costs, squared, and the best lower bound.
+/// The best C so far, its squared loss, and the best lower bound.
 struct Incumbent {
     encoder: Option<Matrix>,
     value: f64,
     bound: f64,
 }
 
-/// When the primal is worth its price: the gap falls with the squared gradient (RMS) or the gradient (max).
+/// Decides when to compute the primal, by predicting the gap: it falls with the squared gradient (RMS) or the
+/// gradient (max).
 struct Schedule {
     gap: f64,
     power: f64,
@@ -49,12 +55,12 @@ struct Schedule {
     waited: usize,
 }
 
-/// Softness of the queries' weights: the gap that it leaves is `softness` times how far the mean query is below
-/// the worst, relatively, and less of it makes the dual flatter.
+/// Softness of the queries' weights, stage by stage. It leaves a gap of at most `softness` times the relative
+/// distance of the mean query from the worst one. With less softness the dual is flatter.
 const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
-/// Iterations after which the primal is computed in any case.
+/// Maximum number of iterations between two computations of the primal.
 const MAX_WAIT: usize = 10;
-/// Variables above which L-BFGS keeps fewer pairs.
+/// Number of variables above which L-BFGS keeps fewer pairs.
 const MANY_VARIABLES: usize = 500_000;
 
 impl Schedule {
@@ -77,7 +83,7 @@ impl Schedule {
 }
 
 /// Ascends the dual from `start` until the relative gap between the best primal value and the best dual bound
-/// is `settings.gap`; for the max loss with softer weights of the queries first.
+/// is at most `settings.gap`.
 pub(super) fn ascend<D: Dual>(
     mut dual: D,
     start: Vec<f64>,
@@ -90,7 +96,8 @@ pub(super) fn ascend<D: Dual>(
     for &softness in stages {
         dual.soften(softness);
         let most = settings.max_iterations - iterations;
-        let ended = best.ascend_stage(&dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
+        let ended =
+            best.ascend_stage(&dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
         (x, status) = (ended.value, ended.status);
         iterations += ended.iterations;
         if best.gap() <= settings.gap || iterations >= settings.max_iterations {
@@ -115,7 +122,7 @@ impl Incumbent {
         let state = RefCell::new(None::<(Vec<f64>, D::State)>);
         let bound = Cell::new(self.bound);
         let f = |x: &[f64]| {
-            state.replace(None); // its memory is needed
+            state.replace(None); // frees its memory
             let Ok(at) = dual.evaluate(x) else { return (f64::NAN, vec![f64::NAN; x.len()]) };
             if at.bound.is_finite() {
                 bound.set(bound.get().max(at.bound));
@@ -142,14 +149,14 @@ impl Incumbent {
         let ended = minimize_until(f, start, &lbfgs, done);
         self.bound = bound.get();
         if self.encoder.is_none() || self.gap() > settings.gap {
-            // The last point was not due.
+            // The primal of the last point has not been computed.
             let state = match state.into_inner() {
                 Some((at, state)) if at == ended.value => Ok(state),
                 _ => dual.evaluate(&ended.value).map(|at| at.state),
             };
             match state {
                 Ok(state) => self.improve(dual.gram(&ended.value, &state), problem),
-                // A decomposition failed where the dual is flat: what was found before stands, with its gap.
+                // A decomposition failed where the dual is flat: the earlier result stands, with its gap.
                 Err(_) if self.encoder.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -157,7 +164,7 @@ impl Incumbent {
         Ok(ended)
     }
 
-    /// Takes X where it is better; an X that double precision cannot factor is no better.
+    /// Keeps X if it is better; an X that double precision cannot factor is not.
     fn improve(&mut self, gram: Result<Matrix>, problem: &Problem) {
         if let Ok((encoder, value)) = gram.and_then(|gram| cost(gram, problem))
             && value < self.value
@@ -167,8 +174,13 @@ impl Incumbent {
         }
     }
 
-    fn finished(self, status: Status, iterations: usize, settings: &DenseSettings) -> Result<Solution<Matrix>> {
-        // A value below the bound is one rounding away from it.
+    fn finished(
+        self,
+        status: Status,
+        iterations: usize,
+        settings: &DenseSettings,
+    ) -> Result<Solution<Matrix>> {
+        // A value below the bound differs from it by rounding.
         let gap = self.gap().max(0.0);
         let Some(encoder) = self.encoder else {
             let message = "no strategy was found: the workload is too ill-conditioned for double precision";
@@ -185,7 +197,7 @@ impl Incumbent {
     }
 }
 
-/// C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
+/// Returns C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
 pub(super) fn cost(gram: Matrix, problem: &Problem) -> Result<(Matrix, f64)> {
     let encoder = reverse_cholesky(&gram)?;
     drop(gram);

@@ -1,4 +1,4 @@
-//! One design a kind of schema.
+//! The choice of the dense solver for a schema.
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_linear::Matrix;
@@ -16,24 +16,25 @@ use crate::optimize::solution::Solution;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Separation};
 
-/// The most steps: ten n x n matrices are then 20 GB.
+/// Maximum number of steps: ten n x n matrices are then 20 GB.
 pub(crate) const MAX_STEPS: usize = 16_384;
 
-/// The most steps whose primal is descended where the dual leaves a gap.
+/// Maximum number of steps for which the primal is minimised if the dual leaves a gap.
 const MAX_PRIMAL_STEPS: usize = 1024;
 
-/// The lower-triangular C (n x n) of least loss and sensitivity 1, for every schema but min-sep.
+/// Returns the lower-triangular C (n x n) of least loss and sensitivity 1, for every schema except min-sep.
 ///
-/// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension is
-/// 1; for patterns that share steps among those whose co-participating columns have no negative inner product.
-/// For schemas in which nobody takes part in some steps there is none: those steps are designed as if one unit took part in
-/// each.
+/// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension
+/// is 1. For patterns that share steps, it certifies among all C whose co-participating columns have no
+/// negative inner product. If no unit takes part in some step, there is no certificate: such a step is
+/// designed as if one unit took part in it.
 ///
 /// # Errors
-/// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several participations.
+/// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several
+/// participations.
 pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
     problem.check()?;
-    let n = between("steps", problem.steps, 1, MAX_STEPS, "the most that a dense strategy can have")?;
+    let n = between("steps", problem.steps, 1, MAX_STEPS, "the maximum of a dense strategy")?;
     let (groups, covered) = patterns(&problem.participation, n)?;
     let (a, scale) = checked_queries(problem)?;
     let disjoint = groups.iter().map(Vec::len).sum::<usize>() == n;
@@ -64,7 +65,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<So
     Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
 }
 
-/// A over its largest entry, and that entry.
+/// Returns A divided by its largest entry, and that entry.
 fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     let (a, scale) = queries::materialized(&problem.workload, problem.steps)?;
     if scale == 0.0 {
@@ -73,8 +74,8 @@ fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     Ok((a, scale))
 }
 
-/// Lower-triangular C for min-sep, each with the status of its solve, found from `start`: the caller picks the one whose
-/// reported loss is least.
+/// Returns lower-triangular C for min-sep, found from `start`, one per stage of the solver with its status.
+/// The caller picks the one of least reported loss.
 ///
 /// # Errors
 /// When the problem is not valid.
@@ -82,7 +83,8 @@ pub(crate) fn separated(start: &Matrix, problem: &Problem) -> Result<Vec<Solutio
     Ok(descend(&checked_queries(problem)?.0, start, problem))
 }
 
-/// The schema's patterns, each step in one of them at least, and whether the schema itself covers every step.
+/// Returns the patterns of the schema, extended so that each step is in at least one, and whether the schema
+/// itself covers every step.
 pub(super) fn patterns(participation: &Participation, n: usize) -> Result<(Vec<Vec<usize>>, bool)> {
     let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     let mut groups: Vec<Vec<usize>> = match participation {

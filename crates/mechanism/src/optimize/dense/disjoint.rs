@@ -1,13 +1,15 @@
 //! Disjoint patterns: single participation and every cyclic schema, RMS or max loss, any workload.
 //!
-//! > minimise tr(P A X^-1 A^T), maximised over P = diag(p) of trace 1 for the max loss and with P = I for RMS,
-//! > subject to X\[t, tau\] = 0 for co-participating t != tau and sum of X\[t, t\] over each pattern at most 1.
+//! > minimise tr(P A X^-1 A^T), maximised over P = diag(p) of trace 1 for the max loss and with P = I for
+//! > RMS, subject to X\[t, tau\] = 0 for co-participating t != tau and sum of X\[t, t\] over each pattern at
+//! > most 1.
 //!
-//! Dual: maximise ||P^1/2 A Lambda^1/2||_*^2 / (sum_u v_u sum p) over p >= 0 and Lambda block diagonal by
-//! pattern, its blocks positive semi-definite with constant diagonals v_u; with Lambda = G G^T and p = z^2 it
-//! is smooth and unconstrained (see `queries` for p). At K = G^T A^T P A G the primal is X = G^-T K^1/2 G^-1, made feasible by a
-//! congruence that is the identity at the optimum. One symmetric eigendecomposition an evaluation: O(n^3)
-//! time, O(n^2) space.
+//! 1. Dual: maximise ||P^1/2 A Lambda^1/2||_*^2 / (sum_u v_u sum p) over p >= 0 and Lambda block diagonal by
+//!    pattern, with positive semi-definite blocks of constant diagonals v_u.
+//! 2. With Lambda = G G^T and p = z^2 it is smooth and unconstrained (see `queries` for p).
+//! 3. For K = G^T A^T P A G the primal is X = G^-T K^1/2 G^-1, made feasible by a congruence that is the
+//!    identity at the optimum.
+//! 4. An evaluation takes one symmetric eigendecomposition: O(n^3) time, O(n^2) space.
 //!
 //! Any C whose sensitivity to vectors is at most 1 has <X_u, R> <= 1 for every correlation matrix R, so the
 //! bound holds for all of them: orthogonal co-participating columns are not a restriction (see
@@ -31,7 +33,7 @@ use crate::{Problem, Result};
 pub(super) struct Disjoint {
     queries: Queries,
     blocks: Blocks,
-    /// The square of A's scale.
+    /// Square of the scale of A.
     scale_squared: f64,
     floor: OnceCell<f64>,
 }
@@ -41,7 +43,7 @@ impl Disjoint {
         Self { queries, blocks, scale_squared: scale * scale, floor: OnceCell::new() }
     }
 
-    /// p alike; v from the square root of A^T A, which is optimal up to its diagonal.
+    /// Returns equal p, and v from the square root of A^T A, which is optimal up to its diagonal.
     fn start(&self) -> Result<Vec<f64>> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];
@@ -108,7 +110,11 @@ fn scale(block: &mut Matrix, factor: f64) {
     (0..block.ncols()).for_each(|j| block.column_mut(j).iter_mut().for_each(|x| *x *= factor));
 }
 
-pub(super) fn minimize(dual: Disjoint, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(
+    dual: Disjoint,
+    problem: &Problem,
+    settings: &DenseSettings,
+) -> Result<Solution<Matrix>> {
     let start = dual.start()?;
     ascend(dual, start, problem, settings)
 }

@@ -1,4 +1,4 @@
-//! Max loss, single participation, A its own mirror image in the antidiagonal (every Toeplitz workload).
+//! Max loss, single participation, and A symmetric in the antidiagonal (every Toeplitz workload).
 //!
 //! The weights p of the queries and the multipliers v of the steps then mirror each other, and with J the
 //! reversal the dual is the nuclear norm of the symmetric P^1/2 A J P^1/2: no squaring of condition numbers,
@@ -24,7 +24,7 @@ pub(super) struct Mirrored {
     softness: f64,
 }
 
-/// Whether A\[i, j\] = A\[n-1-j, n-1-i\].
+/// Returns whether A\[i, j\] = A\[n-1-j, n-1-i\].
 pub(super) fn is_mirrored(a: &Matrix) -> bool {
     let last = a.nrows() - 1;
     a.ncols() == a.nrows() && (0..=last).all(|j| (0..=last).all(|i| a[(i, j)] == a[(last - j, last - i)]))
@@ -73,7 +73,7 @@ impl Dual for Mirrored {
         self.softness = softness;
     }
 
-    /// X = J P^-1/2 Q diag(|w|) Q^T P^-1/2 J, its columns' norms made equal.
+    /// Returns X = J P^-1/2 Q diag(|w|) Q^T P^-1/2 J, made feasible.
     fn gram(&self, z: &[f64], (values, vectors): &Self::State) -> Result<Matrix> {
         let n = z.len();
         let p = soft_weights(z, self.softness);
@@ -87,7 +87,11 @@ impl Dual for Mirrored {
     }
 }
 
-pub(super) fn minimize(dual: Mirrored, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(
+    dual: Mirrored,
+    problem: &Problem,
+    settings: &DenseSettings,
+) -> Result<Solution<Matrix>> {
     let n = problem.steps;
     ascend(dual, vec![1.0 / (n as f64).sqrt(); n], problem, settings)
 }

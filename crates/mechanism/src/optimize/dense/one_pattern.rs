@@ -13,7 +13,7 @@ use crate::optimize::solution::Solution;
 use crate::problem::Objective;
 use crate::{Problem, Result};
 
-/// Columns of A that are 0 get this much of the largest x.
+/// Share of the largest x that columns of zeros of A receive.
 const MIN_SHARE: f64 = 1e-12;
 
 pub(super) struct OnePattern {
@@ -26,7 +26,7 @@ impl OnePattern {
         Self { a, scale_squared: scale * scale }
     }
 
-    /// p_i: 1 where there are no variables.
+    /// Returns p_i; 1 if there are no variables.
     fn weight(z: &[f64], i: usize) -> f64 {
         z.get(i).map_or(1.0, |z| z * z)
     }
@@ -65,7 +65,11 @@ impl Dual for OnePattern {
     }
 }
 
-pub(super) fn minimize(dual: OnePattern, problem: &Problem, settings: &DenseSettings) -> Result<Solution<Matrix>> {
+pub(super) fn minimize(
+    dual: OnePattern,
+    problem: &Problem,
+    settings: &DenseSettings,
+) -> Result<Solution<Matrix>> {
     let rows = if problem.objective == Objective::Max { dual.a.nrows() } else { 0 };
     ascend(dual, vec![1.0; rows], problem, settings)
 }

@@ -4,16 +4,17 @@
 //! > sum over t, tau in pi of X\[t, tau\] <= 1 for every pattern pi.
 //!
 //! The multipliers are v_pi = y_pi^2 and, of the signs, zeta_{t tau}^2:
-//! Lambda = sum_pi v_pi 1_pi 1_pi^T - sum zeta^2 (e_t e_tau^T + e_tau e_t^T), which the line search keeps positive
-//! definite, and the bound is ||P^1/2 A Lambda^1/2||_*^2 / (sum v sum p). One Cholesky factor, one symmetric
-//! eigendecomposition and a few products an evaluation: O(n^3); one variable a co-participating pair.
+//! Lambda = sum_pi v_pi 1_pi 1_pi^T - sum zeta^2 (e_t e_tau^T + e_tau e_t^T), which the line search keeps
+//! positive definite, and the bound is ||P^1/2 A Lambda^1/2||_*^2 / (sum v sum p). One Cholesky factor, one
+//! symmetric eigendecomposition and a few products an evaluation: O(n^3); one variable a co-participating
+//! pair.
 //!
 //! # Source
 //! Multi-epoch paper, Section 4, with multipliers for the signs of X.
 
 use std::cell::OnceCell;
 
-use antinoise_linear::{Matrix, reverse_cholesky, lower_inverse, product};
+use antinoise_linear::{Matrix, lower_inverse, product, reverse_cholesky};
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
@@ -24,7 +25,7 @@ use crate::{Problem, Result};
 
 pub(super) struct Overlapping {
     queries: Queries,
-    /// 1_pi, or any other vectors c with c^T X c <= 1.
+    /// The indicators 1_pi, or any other vectors c with c^T X c <= 1.
     corners: Vec<Vec<f64>>,
     /// t < tau with X\[t, tau\] >= 0.
     pairs: Vec<(usize, usize)>,
@@ -60,13 +61,15 @@ impl Overlapping {
         Self { queries, corners, pairs, scale_squared: scale * scale, floor: OnceCell::new() }
     }
 
-    /// All alike; the signs' multipliers cancel what patterns put off the diagonal of Lambda.
+    /// Returns equal multipliers of queries and patterns; the multipliers of the signs cancel the
+    /// off-diagonal entries of Lambda.
     pub(super) fn start(&self) -> Vec<f64> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];
         let v = 1.0 / self.corners.len() as f64;
         let together = |&(t, tau): &(usize, usize)| {
-            // Pairs that nobody takes part in begin beside 0, where the derivative in zeta vanishes.
+            // Pairs without a participation begin near 0, but not at 0, where the derivative in zeta
+            // vanishes.
             let sum: f64 = self.corners.iter().map(|c| v * c[t] * c[tau]).sum();
             sum.max(1e-4 * v / self.pairs.len() as f64).sqrt()
         };
@@ -90,7 +93,7 @@ impl Overlapping {
         lambda
     }
 
-    /// d(ln sum v - 2 ln T) in y and zeta, where dT/dLambda = X / 2.
+    /// Returns the gradient of ln sum v - 2 ln T in y and zeta, where dT/dLambda = X / 2.
     fn gradient(&self, y: &[f64], zeta: &[f64], x: &Matrix, trace: f64) -> Vec<f64> {
         let n = x.nrows();
         let sum: f64 = y.iter().map(|y| y * y).sum();
@@ -140,7 +143,7 @@ impl Dual for Overlapping {
         })
     }
 
-    /// X over its largest pattern's sum of magnitudes.
+    /// Returns X divided by the largest sum of magnitudes over a pattern.
     fn gram(&self, _: &[f64], (spectrum, inverse): &Self::State) -> Result<Matrix> {
         let half = product(inverse, &spectrum.half());
         let mut x = product(&half, half.transpose());

@@ -1,11 +1,14 @@
-//! The primal, for disjoint patterns whose dual is flat at its optimum.
+//! The primal problem, for disjoint patterns whose dual is flat at its optimum.
 //!
-//! Where queries or steps have no weight at the optimum, multipliers do not determine X. Then the loss is minimised over C
-//! itself: columns of a pattern are Q diag(d) with Q the orthonormal polar factor of free columns Y and ||d|| = 1, so that
-//! every point is feasible, and the worst row is a p-norm of all with a rising exponent. Each stage leaves multipliers behind,
-//! P from the p-norm and Lambda = the pattern blocks of X^-1 A^T P A X^-1, whose dual value is a bound. O(n^3) an evaluation.
+//! 1. If queries or steps have no weight at the optimum, multipliers do not determine X. Then the loss is
+//!    minimised over C itself.
+//! 2. Variables: the columns of a pattern are Q diag(d), where Q is the orthonormal polar factor of free
+//!    columns Y and
+//!    ||d|| = 1. Every point is feasible. The worst row is replaced by a p-norm with a rising exponent.
+//! 3. Each stage ends with multipliers, P from the p-norm and Lambda = the pattern blocks of X^-1 A^T P A
+//!    X^-1, whose dual value is a lower bound. O(n^3) time an evaluation.
 
-use antinoise_linear::{Matrix, inverse, reverse_cholesky, product, symmetric_eigen};
+use antinoise_linear::{Matrix, inverse, product, reverse_cholesky, symmetric_eigen};
 
 use super::certified::{Dual, cost};
 use super::disjoint::Disjoint;
@@ -14,20 +17,21 @@ use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, Status, lbfgs};
 use crate::{Problem, Result};
 
-/// Exponents of the norm of squared row norms that smooths their maximum, one solve after the other.
+/// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.
 const EXPONENTS: [f64; 8] = [8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 32_768.0, 131_072.0];
-/// Most iterations of one stage.
+/// Maximum number of iterations of a stage.
 const MAX_STAGE_ITERATIONS: usize = 300;
-/// Added to the diagonal of multipliers, relative to their mean: steps without weight make blocks singular.
+/// Addition to the diagonal of multipliers, relative to their mean: steps without weight make blocks
+/// singular.
 const RIDGE: f64 = 1e-13;
 
-/// A written out and the patterns, each step in one.
+/// A as a matrix, and the patterns, each step in one of them.
 pub(super) struct Primal<'a> {
     pub(super) a: &'a Matrix,
     pub(super) groups: &'a [Vec<usize>],
 }
 
-/// One pattern's columns: Q, and what its derivative needs.
+/// Q of one pattern, and the matrices that its derivative needs.
 struct Pattern {
     q: Matrix,
     /// Eigenpairs of (Y^T Y)^1/2.
@@ -43,13 +47,13 @@ struct Point {
 }
 
 impl Primal<'_> {
-    /// Y and d of C.
+    /// Returns the variables Y and d of C.
     fn variables(&self, c: &Matrix) -> Vec<f64> {
         let lengths = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x * x).sum::<f64>().sqrt());
         (0..c.ncols()).flat_map(|j| c.column(j)).copied().chain(lengths).collect()
     }
 
-    /// d over its norm in each pattern, step by step.
+    /// Returns d divided by its norm over the pattern, step by step.
     fn shares(&self, d: &[f64]) -> Vec<f64> {
         let mut shares = vec![0.0; d.len()];
         for group in self.groups {
@@ -83,7 +87,7 @@ impl Primal<'_> {
         Ok(Point { patterns, inverse, b })
     }
 
-    /// ln of the smoothed squared error and its gradient.
+    /// Returns the logarithm of the smoothed squared error, and its gradient.
     fn value_and_gradient(&self, v: &[f64], objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
         let n = self.a.ncols();
         let Ok(point) = self.at(v) else { return (f64::NAN, vec![f64::NAN; v.len()]) };
@@ -112,7 +116,7 @@ impl Primal<'_> {
         (value.ln(), gradient)
     }
 
-    /// The variables of [`Disjoint`] that belong to a point of the primal.
+    /// Returns the variables of [`Disjoint`] that belong to a point of the primal.
     fn multipliers(&self, v: &[f64], objective: Objective, exponent: f64) -> Result<Vec<f64>> {
         let n = self.a.ncols();
         let point = self.at(v)?;
@@ -140,7 +144,7 @@ impl Primal<'_> {
     }
 }
 
-/// The smoothed squared error and the weights of B's rows in it.
+/// Returns the smoothed squared error and the weights of B's rows in it.
 fn weighed(b: &Matrix, objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
     let mut rows = vec![0.0; b.nrows()];
     (0..b.ncols()).for_each(|j| rows.iter_mut().zip(b.column(j)).for_each(|(sum, x)| *sum += x * x));
@@ -150,7 +154,7 @@ fn weighed(b: &Matrix, objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
     }
 }
 
-/// Y (Y^T Y)^-1/2.
+/// Returns the polar factor Y (Y^T Y)^-1/2.
 fn polar(y: &Matrix) -> Result<Pattern> {
     let (values, vectors) = symmetric_eigen(&product(y.transpose(), y))?;
     let roots: Vec<f64> = values.iter().map(|w| w.max(f64::MIN_POSITIVE).sqrt()).collect();
@@ -161,8 +165,9 @@ fn polar(y: &Matrix) -> Result<Pattern> {
 }
 
 impl Pattern {
-    /// The derivative in Y from that in Q: with R = Q^T dQ, what turns Q moves it by (R - R^T)_ij / (h_i + h_j) in the basis
-    /// of (Y^T Y)^1/2, and what leaves its span by its inverse.
+    /// Maps `d`, the derivative in Q, to the derivative in Y. Let R = Q^T d and h the eigenvalues of (Y^T
+    /// Y)^1/2. Within the span of Q the derivative is (R - R^T)_ij / (h_i + h_j) in the eigenbasis; outside
+    /// of it, d times (Y^T Y)^-1/2.
     fn pulled_back(&self, d: &Matrix) -> Matrix {
         let (k, v) = (self.roots.len(), &self.vectors);
         let r = product(self.q.transpose(), d);
@@ -180,7 +185,7 @@ impl Pattern {
     }
 }
 
-/// The improvement of a design whose gap stayed open, by minimising the primal from `start`.
+/// Improves a design whose gap is too large, by minimising the primal from `start`.
 pub(super) fn descend(
     primal: &Primal,
     dual: &mut Disjoint,

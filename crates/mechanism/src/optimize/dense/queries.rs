@@ -1,8 +1,9 @@
 //! The workload in the dual problem: A^T P A for weights P = diag(p) of the queries.
 //!
-//! RMS loss weighs all queries alike. Max loss weighs them by p, found with the other multipliers:
-//! p_i = z_i^2 + softness ||z||^2 / n. Queries whose weight vanishes would leave X undetermined; softened, the
-//! dual is that of (max + softness mean) / (1 + softness), which costs at most `softness` of the gap.
+//! RMS loss weighs all queries equally. Max loss weighs them by p, which is optimised with the other
+//! multipliers: p_i = z_i^2 + softness ||z||^2 / n. Without softness, queries of vanishing weight leave X
+//! undetermined. With it, the dual is that of (max + softness mean) / (1 + softness), which adds at most
+//! `softness` to the gap.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use crate::problem::Objective;
 use crate::workload::Operator;
 use crate::{Result, Workload};
 
-/// A over its largest entry, in the form that the objective needs.
+/// A divided by its largest entry, in the form that the objective needs.
 pub(super) enum Queries {
     /// A^T A.
     Rms(Matrix),
@@ -21,19 +22,19 @@ pub(super) enum Queries {
     Max(Matrix, f64),
 }
 
-/// p of z.
+/// Returns p of z.
 pub(super) fn soft_weights(z: &[f64], softness: f64) -> Vec<f64> {
     let least = softness * z.iter().map(|z| z * z).sum::<f64>() / z.len() as f64;
     z.iter().map(|z| z * z + least).collect()
 }
 
-/// The derivative in z from `d`, that in p.
+/// Maps `d`, the derivative in p, to the derivative in z.
 pub(super) fn soft_gradient(z: &[f64], d: &[f64], softness: f64) -> Vec<f64> {
     let shared = softness * d.iter().sum::<f64>() / z.len() as f64;
     z.iter().zip(d).map(|(z, d)| 2.0 * z * (d + shared)).collect()
 }
 
-/// A written out and divided by its largest magnitude, and that magnitude.
+/// Returns A as a matrix, divided by its largest magnitude, and that magnitude.
 pub(super) fn materialized(workload: &Workload, steps: usize) -> Result<(Matrix, f64)> {
     let operator = Operator::new(workload, steps)?;
     let mut a = Matrix::zeros(operator.queries(steps), steps);
@@ -64,7 +65,7 @@ impl Queries {
         }
     }
 
-    /// How many variables z there are.
+    /// Number of variables z.
     pub(super) fn variables(&self) -> usize {
         match self {
             Self::Rms(_) => 0,
@@ -72,7 +73,7 @@ impl Queries {
         }
     }
 
-    /// p; nothing where all queries count alike.
+    /// Returns p; empty if all queries have equal weights.
     pub(super) fn weights(&self, z: &[f64]) -> Vec<f64> {
         match self {
             Self::Rms(_) => Vec::new(),
@@ -92,8 +93,8 @@ impl Queries {
         }
     }
 
-    /// d(ln sum p - 2 ln T)/dz, T = tr K^1/2, where `map` is G Q for K = G^T A^T P A G = Q diag(w) Q^T:
-    /// dT/dp_i = ||row i of A G Q diag(w)^-1/4||^2 / 2.
+    /// Returns d(ln sum p - 2 ln T)/dz for T = tr K^1/2, where `map` is G Q for K = G^T A^T P A G = Q diag(w)
+    /// Q^T: dT/dp_i = ||row i of A G Q diag(w)^-1/4||^2 / 2.
     pub(super) fn gradient(&self, z: &[f64], p: &[f64], mut map: Matrix, spectrum: &Spectrum) -> Vec<f64> {
         let Self::Max(a, softness) = self else { return Vec::new() };
         for (l, root) in spectrum.roots.iter().enumerate() {

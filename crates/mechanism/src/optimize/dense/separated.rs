@@ -1,11 +1,15 @@
-//! Min-sep with several participations: all entries of C are free, under the bound that is reported as its sensitivity.
+//! Min-sep with several participations: all entries of C are free, and the sensitivity is the upper bound
+//! that is reported.
 //!
-//! > minimise ||A C^-1||^2 M\[0, k\], M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]),
+//! > minimise ||A C^-1||^2 M\[0, k\], where
+//! > M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]),
 //!
-//! where X = C^T C and R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b: a dynamic program over patterns on bounds of
-//! the inner products. R is smoothed by a p-norm and the maximum of the program by a softplus. Both bound from above, and the smoothing is reduced from stage to
-//! stage. Disjoint patterns among those of min-sep bound the loss from below by the certificate of their own design.
-//! O(n^3 + n k) an evaluation.
+//! with X = C^T C, where R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b.
+//!
+//! 1. M is a dynamic program over patterns, on bounds of the inner products.
+//! 2. R is smoothed by a p-norm and the maximum of the program by a softplus. Both are upper bounds, and the
+//!    smoothing is reduced from stage to stage. O(n^3 + n k) time an evaluation.
+//! 3. The certificate of a design for disjoint patterns of the schema is a lower bound.
 
 use antinoise_linear::{Matrix, lower_inverse, product};
 
@@ -13,9 +17,10 @@ use crate::optimize::softmax::soft_maximum;
 use crate::optimize::{Objective, Solution, lbfgs};
 use crate::{Problem, Separation};
 
-/// Exponents of the norms that smooth the maxima over inner products and over rows, one solve after the other.
+/// Exponents of the p-norms that replace the maxima over inner products and over rows, one solve after the
+/// other.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
-/// Most iterations of one stage, below and above `SHORT_RUN` steps.
+/// Maximum number of iterations of a stage, up to and above `SHORT_RUN` steps.
 const MAX_ITERATIONS: (usize, usize) = (150, 60);
 const SHORT_RUN: usize = 128;
 
@@ -26,14 +31,14 @@ struct Separated<'a> {
     exponent: f64,
 }
 
-/// The program's value and its derivatives in the diagonal and in R, the latter by t and j - 1.
+/// The value of the program and its derivatives in the diagonal and in R, the latter by t and j - 1.
 struct Program {
     value: f64,
     d_diagonal: Vec<f64>,
     d_reach: Vec<Vec<f64>>,
 }
 
-/// The lower triangle, row by row, as a matrix.
+/// Returns the matrix whose lower triangle is `v`, row by row.
 fn matrix(v: &[f64], n: usize) -> Matrix {
     Matrix::from_fn(n, n, |i, j| if i >= j { v[i * (i + 1) / 2 + j] } else { 0.0 })
 }
@@ -67,7 +72,7 @@ impl Separated<'_> {
         (sensitivity.ln() + error.ln(), gradient)
     }
 
-    /// The smoothed bound on sens^2, and D + D^T for its derivative D in X.
+    /// Returns the smoothed bound on sens^2, and D + D^T for its derivative D in X.
     fn sensitivity(&self, x: &Matrix) -> (f64, Matrix) {
         let Separation { min_sep: b, max_participations: k } = self.separation;
         let (n, p) = (x.nrows(), self.exponent);
@@ -109,7 +114,7 @@ impl Separated<'_> {
         (program.value, d)
     }
 
-    /// M\[0, k\], smoothed.
+    /// Evaluates the smoothed M\[0, k\].
     fn program(&self, diagonal: &[f64], reach: &[Vec<f64>]) -> Program {
         let Separation { min_sep: b, max_participations: k } = self.separation;
         let n = diagonal.len();
@@ -117,7 +122,7 @@ impl Separated<'_> {
             (0..n).max_by(|&t, &tau| diagonal[t].total_cmp(&diagonal[tau])).expect("n is at least 1");
         let sharpness = self.exponent / diagonal[largest];
         let mut best = vec![vec![0.0; n + b]; k + 1];
-        // How much of M[t, l] is that of taking part at t.
+        // Weight in M[t, l] of a participation at t.
         let mut taken = vec![vec![0.0; n]; k + 1];
         let mut weights = diagonal.to_vec();
         for l in 1..=k {
@@ -145,7 +150,8 @@ impl Separated<'_> {
                 program.d_reach[t][..l - 1].iter_mut().for_each(|d| *d += 2.0 * taking);
             }
         }
-        // The value is homogeneous in the diagonal, in R and in the unit of softness, the largest diagonal entry.
+        // The value is homogeneous in the diagonal, in R and in the unit of softness, the largest diagonal
+        // entry.
         let of_reach: f64 =
             program.d_reach.iter().zip(reach).flat_map(|(d, r)| d.iter().zip(r)).map(|(d, r)| d * r).sum();
         let of_diagonal: f64 = program.d_diagonal.iter().zip(diagonal).map(|(d, x)| d * x).sum();
@@ -154,7 +160,7 @@ impl Separated<'_> {
     }
 }
 
-/// What solvers make of `start`, stage by stage: the lower-triangular C of each.
+/// Returns the lower-triangular C at the end of each stage, the first begun at `start`.
 pub(super) fn descend(a: &Matrix, start: &Matrix, problem: &Problem) -> Vec<Solution<Matrix>> {
     let n = problem.steps;
     let mut v = triangle(start);

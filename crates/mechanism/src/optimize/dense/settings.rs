@@ -1,27 +1,28 @@
-//! When a dense design stops.
+//! Stopping rules of dense designs.
 
 use crate::Participation;
 use crate::problem::{Objective, Problem};
 
-/// Up to so many steps an iteration takes seconds.
+/// Maximum number of steps for which an iteration takes seconds.
 const SHORT_RUN: usize = 4096;
-/// n^3 times iterations: 8192 steps take 45 seconds an iteration on two cores, and 49 iterations of this.
+/// Maximum of n^3 times iterations: 49 iterations of 8192 steps, of 45 seconds each on two cores.
 const MAX_WORK: u64 = 27_000_000_000_000;
-/// Enough for a gap of a few percent.
+/// Minimum of `max_iterations`: enough for a gap of a few percent.
 const MIN_ITERATIONS: u64 = 10;
 
-/// When to stop.
+/// When a dense design stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DenseSettings {
-    /// The largest relative gap of the squared loss, (value - bound) / bound. Default 1e-8 for RMS loss with a
-    /// single participation (1e-7 over more than 4096 steps, where each digit takes minutes), else 1e-5.
+    /// Relative gap of the squared loss, (value - bound) / bound, at which the design stops. Default 1e-8 for
+    /// RMS loss with a single participation (1e-7 over more than 4096 steps, where each digit takes minutes),
+    /// else 1e-5.
     pub(crate) gap: f64,
-    /// Most iterations. Default 300, and fewer over more than 4481 steps: about an hour on two cores.
+    /// Maximum number of iterations. Default 300, and fewer above 4481 steps: about an hour on two cores.
     pub(crate) max_iterations: usize,
 }
 
 impl DenseSettings {
-    /// The defaults for a problem.
+    /// Returns the defaults for a problem.
     pub(crate) fn of(problem: &Problem) -> Self {
         let easy = problem.objective == Objective::Rms && problem.participation == Participation::Single;
         let gap = match easy {

@@ -4,18 +4,18 @@ use antinoise_linear::{Matrix, symmetric_eigen};
 
 use crate::Result;
 
-/// Added to the eigenvalues of K, relative to its trace at the start: workloads without an inverse make K
-/// singular, and rounding moves eigenvalues by this much anyway.
+/// Addition to the eigenvalues of K, relative to its trace at the start: workloads without an inverse make K
+/// singular, and rounding moves eigenvalues by as much.
 pub(super) const FLOOR: f64 = 1e-15;
 
-/// How far a backward-stable eigenvalue is off, relative to the largest.
+/// Bound on the error of a backward-stable eigenvalue, relative to the largest.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// The eigenpairs of K.
 pub(super) struct Spectrum {
     /// sqrt(w + floor).
     pub(super) roots: Vec<f64>,
-    /// w, its negative rounding errors taken for 0.
+    /// w, with negative rounding errors replaced by 0.
     values: Vec<f64>,
     /// Q.
     pub(super) vectors: Matrix,
@@ -29,23 +29,24 @@ impl Spectrum {
         Ok(Self { roots, values, vectors })
     }
 
-    /// tr (K + floor)^1/2, which is smooth.
+    /// Returns tr (K + floor)^1/2, which is smooth.
     pub(super) fn trace(&self) -> f64 {
         self.roots.iter().sum()
     }
 
-    /// tr K^1/2, for certificates: eigenvalues less what rounding may have added, whose roots would add up where K is singular.
+    /// Returns a lower bound on tr K^1/2, for certificates: eigenvalues are lowered by the bound on their
+    /// rounding errors, whose roots would add up if K is singular.
     pub(super) fn certified_trace(&self) -> f64 {
         let largest = self.values.iter().copied().fold(0.0, f64::max);
         self.values.iter().map(|w| (w - ROUNDING * largest).max(0.0).sqrt()).sum()
     }
 
-    /// The eigenvalues of K (K + floor)^-1/2, of which the derivative of the trace is made.
+    /// Returns the eigenvalues of K (K + floor)^-1/2, which the derivative of the trace needs.
     pub(super) fn slopes(&self) -> Vec<f64> {
         self.values.iter().zip(&self.roots).map(|(w, root)| w / root).collect()
     }
 
-    /// Q diag(roots)^1/2: times its transpose it is (K + floor)^1/2.
+    /// Returns H = Q diag(roots)^1/2, for which H H^T = (K + floor)^1/2.
     pub(super) fn half(&self) -> Matrix {
         let mut half = self.vectors.clone();
         for (l, root) in self.roots.iter().enumerate() {
@@ -54,7 +55,7 @@ impl Spectrum {
         half
     }
 
-    /// The diagonal of (K + floor)^1/2.
+    /// Returns the diagonal of (K + floor)^1/2.
     pub(super) fn root_diagonal(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.roots.len()];
         for (l, root) in self.roots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Every dual is differentiated right, never exceeds the primal, and agrees with the other duals.
+//! Tests of the duals: gradients, weak duality, and agreement with each other.
 
 use antinoise_linear::Matrix;
 
@@ -27,7 +27,7 @@ fn problem(steps: usize, workload: &str, participation: &str, objective: Objecti
     }
 }
 
-/// A point off every symmetry.
+/// A point without symmetry.
 fn somewhere(dimension: usize) -> Vec<f64> {
     (0..dimension).map(|i| 0.6 + 0.4 * (1.7 * (i * i) as f64).sin()).collect()
 }
@@ -150,8 +150,8 @@ fn dense_cyclic_optimum_at_six_steps() {
     }
 }
 
-/// Error at n = 6, three participations two steps apart, of the three problems that differ in what they ask of X:
-/// scalar gradients of any signs, X >= 0 where columns take part together, X >= 0 everywhere.
+/// Errors at n = 6 with three participations two steps apart, for three constraints on X: scalar gradients of
+/// all signs, X >= 0 between co-participating columns, X >= 0 everywhere.
 #[test]
 fn what_signs_cost_at_six_steps() {
     let indicators = [[1.0, 0.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]];
@@ -253,6 +253,7 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
             }
         }
     }
-    // The third and the fifth have one whatever is asked; half of the fourth, and none of the first two, are too ill-conditioned.
+    // All cases of the third and the fifth workload have a strategy, half of the fourth, and none of the
+    // first two, which are too ill-conditioned.
     assert!(designed >= 16, "{designed} of 40 have a strategy");
 }

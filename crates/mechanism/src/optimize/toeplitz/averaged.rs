@@ -3,21 +3,21 @@
 //! ||A C^-1|| does not depend on the separation, so the mean is ||A C^-1||^2 times the mean of sens^2. C is kept
 //! non-increasing, where the sensitivity under min-sep is exact for every separation.
 
-use super::squared_error::SquaredError;
 use super::loss::{errors, in_variables};
 use super::search::unit;
 use super::shape::Shape;
+use super::squared_error::SquaredError;
 use super::sums::Sums;
 use crate::optimize::best::Best;
 use crate::optimize::lbfgs;
 use crate::optimize::solution::Solution;
 use crate::{Participation, Problem, Result, Separation};
 
-/// Terms of all evaluations together: about a minute.
+/// Maximum number of terms of all evaluations: about a minute.
 const MAX_TERMS: usize = 4_000_000_000;
 
-/// The non-increasing coefficients with the least mean over `separations` of the squared loss under min-sep with as many
-/// participations as the problem's schema has, found from `start`.
+/// Returns the non-increasing coefficients with the least mean squared loss over `separations`, under min-sep
+/// with the number of participations of the problem's schema. The solver begins at `start`.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -42,7 +42,8 @@ pub(crate) fn minimize_averaged(
         }
         total
     };
-    let errors = errors(problem, |exponent| SquaredError::new(*steps, start.len(), workload, *objective, exponent))?;
+    let errors =
+        errors(problem, |exponent| SquaredError::new(*steps, start.len(), workload, *objective, exponent))?;
     let cost = |c: &[f64]| mean(c).0 * errors[0].exact(c);
     let max_iterations = (MAX_TERMS / steps.saturating_mul(sums.len())).clamp(50, 20_000);
     let settings = lbfgs::Settings { max_iterations, ..lbfgs::Settings::default() };

@@ -1,7 +1,9 @@
-//! Banded C^-1: the loss as a function of the first column p of C^-1, smoothed where its sensitivity has kinks.
+//! Banded C^-1: the loss as a function of the first column p of C^-1, smoothed where its sensitivity has
+//! kinks.
 //!
-//! c = 1 / p may have any signs, so that the sensitivity is that of |c|, or of its least non-increasing majorant:
-//! |x| is smoothed to sqrt(x^2 + e^2) and max(x, y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, and e falls from stage to stage.
+//! c = 1 / p may have any signs, so that the sensitivity is that of |c| or of its smallest non-increasing
+//! majorant. |x| is smoothed to sqrt(x^2 + e^2) and max(x, y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, with
+//! smaller e in later stages.
 
 use super::squared_error::SquaredError;
 use super::sums::Sums;
@@ -21,19 +23,19 @@ pub(super) struct InverseLoss<'a> {
 /// The smooth replacement of |c| in the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum SmoothMagnitudes {
-    /// c itself: its sign does not matter.
+    /// c itself, whose signs do not matter.
     Signless,
-    /// |c|, smoothed by so much.
+    /// |c|, smoothed by e.
     Absolute(f64),
-    /// The least non-increasing majorant of |c|, smoothed by so much.
+    /// The smallest non-increasing majorant of |c|, smoothed by e.
     Majorant(f64),
 }
 
-/// How much is smoothed, one solve after the other, in units of c_0.
+/// The e of each stage, in units of c_0.
 const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
 
 impl SmoothMagnitudes {
-    /// One a solve.
+    /// Returns the replacement for each solve.
     pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
             _ if sums.separation.max_participations == 1 => vec![Self::Signless],
@@ -57,7 +59,7 @@ impl SmoothMagnitudes {
         }
     }
 
-    /// d/dc from d/dm.
+    /// Maps d/dm to d/dc.
     fn pulled_back(self, c: &[f64], m: &[f64], mut d: Vec<f64>) -> Vec<f64> {
         let by = match self {
             Self::Signless => return d,
@@ -77,11 +79,11 @@ impl SmoothMagnitudes {
     }
 }
 
-/// Terms of c that are made and added up at a time.
+/// Number of terms of c that are computed and summed at a time.
 const CHUNK: usize = 1024;
 
 impl InverseLoss<'_> {
-    /// ln(sens^2 ||B||^2) and its gradient in v.
+    /// Returns ln(sens^2 ||B||^2) and its gradient in v.
     pub(super) fn value_and_gradient(&self, v: &[f64]) -> (f64, Vec<f64>) {
         let p: Vec<f64> = std::iter::once(1.0).chain(v.iter().copied()).collect();
         let (sensitivity, through_c) = match self.magnitudes {
@@ -97,7 +99,7 @@ impl InverseLoss<'_> {
         (sensitivity.ln() + error.ln(), gradient)
     }
 
-    /// sens^2 and its gradient in p.
+    /// Returns sens^2 and its gradient in p.
     fn sensitivity(&self, p: &[f64]) -> (f64, Vec<f64>) {
         let c = divide(&[1.0], p, self.steps);
         if !c.iter().all(|c| c.is_finite()) {
@@ -111,8 +113,8 @@ impl InverseLoss<'_> {
     }
 }
 
-/// ||c||^2 over `steps` terms of c = 1 / p, and its gradient in p, -2 sum c_t h_{t-j} with h = c / p. No term is kept, so that
-/// the memory is that of a portion.
+/// Returns ||c||^2 over `steps` terms of c = 1 / p, and its gradient in p, -2 sum c_t h_{t-j} with h = c / p.
+/// Terms are computed in chunks and not kept.
 fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
     let (mut c, mut h) = (Quotient::new(p), Quotient::new(p));
     let (mut terms, mut later) = (vec![0.0; CHUNK], vec![0.0; p.len() - 1 + CHUNK]);

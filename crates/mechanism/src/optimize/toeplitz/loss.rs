@@ -1,13 +1,13 @@
 //! The loss of Toeplitz coefficients, as the objective of solvers.
 
-use super::squared_error::SquaredError;
 use super::shape::Shape;
+use super::squared_error::SquaredError;
 use super::sums::Sums;
 use crate::optimize::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Workload};
 
-/// ln(sens^2 ||B||^2) of non-negative, non-increasing Toeplitz coefficients: what BLTs are.
+/// ln(sens^2 ||B||^2) of non-negative, non-increasing Toeplitz coefficients, such as those of BLTs.
 pub(crate) struct ToeplitzLoss {
     sums: Sums,
     error: SquaredError,
@@ -26,7 +26,7 @@ impl ToeplitzLoss {
         Ok(Self { sums, error: SquaredError::new(steps, bands, workload, objective, exponent)? })
     }
 
-    /// The value and its gradient in every coefficient of `c`.
+    /// Returns the value and its gradient in every coefficient of `c`.
     pub(crate) fn value_and_gradient(&self, c: &[f64]) -> (f64, Vec<f64>) {
         let (sensitivity, d_sensitivity) = self.sums.squared(c);
         let (error, d_error) = self.error.of_column(c);
@@ -34,20 +34,24 @@ impl ToeplitzLoss {
         (sensitivity.ln() + error.ln(), slopes.map(|(ds, de)| ds / sensitivity + de / error).collect())
     }
 
-    /// The squared loss, the worst row unsmoothed.
+    /// Returns the squared loss, with the worst row unsmoothed.
     pub(crate) fn cost(&self, c: &[f64]) -> f64 {
         self.sums.squared(c).0 * self.error.exact(c)
     }
 }
 
-/// One error an exponent; one alone where no row is smoothed.
-pub(super) fn errors(problem: &Problem, of: impl Fn(f64) -> Result<SquaredError>) -> Result<Vec<SquaredError>> {
+/// Returns one error per exponent, or a single one if no maximum over rows is smoothed.
+pub(super) fn errors(
+    problem: &Problem,
+    of: impl Fn(f64) -> Result<SquaredError>,
+) -> Result<Vec<SquaredError>> {
     let plain = problem.objective == Objective::Rms || problem.workload.is_toeplitz();
     let exponents = if plain { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
     exponents.iter().map(|&exponent| of(exponent)).collect()
 }
 
-/// ln(sens^2 ||B||^2) and its gradient in a shape's variables v; `sensitivity` is sens^2 of magnitudes, and its gradient.
+/// Returns ln(sens^2 ||B||^2) and its gradient in the variables v of a shape; `sensitivity` maps magnitudes
+/// to sens^2 and its gradient.
 pub(super) fn in_variables(
     shape: Shape,
     v: &[f64],

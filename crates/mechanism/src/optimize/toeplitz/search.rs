@@ -1,9 +1,9 @@
-//! One search for C and for C^-1: shape after shape, with more and more bands.
+//! The search for C or C^-1: shape after shape, with increasing numbers of bands.
 
-use super::squared_error::SquaredError;
 use super::inverse::{InverseLoss, SmoothMagnitudes};
 use super::loss::{errors, in_variables};
 use super::shape::Shape;
+use super::squared_error::SquaredError;
 use super::sums::Sums;
 use crate::optimize::best::Best;
 use crate::optimize::lbfgs;
@@ -12,29 +12,31 @@ use crate::sensitivity;
 use crate::toeplitz::divide;
 use crate::{Problem, Result};
 
-/// Solutions with each smaller number of bands are made first up to so many bands, over more and over at most `SHORT_RUN`
-/// steps; beyond with each power of 2.
+/// Maximum number of bands up to which every smaller number of bands is solved first, above and up to
+/// `SHORT_RUN` steps. For more bands, only powers of 2 are solved first.
 const STEPWISE_BANDS: (usize, usize) = (32, 64);
 const SHORT_RUN: usize = 256;
-/// More bands than this are multiplied and divided by transforms.
+/// Maximum number of bands for which products and quotients are computed without transforms.
 const MAX_DIRECT_BANDS: usize = 96;
-/// Terms an evaluation up to which the iterations are not limited further, and terms in all iterations above: one evaluation of
-/// a million takes seconds.
+/// Number of terms of an evaluation up to which iterations are not limited further. An evaluation of a
+/// million terms takes seconds.
 const UNLIMITED_TERMS: usize = 1 << 17;
-/// Terms above which nothing is solved: the best start is taken.
+/// Maximum number of terms for which anything is solved; above it the best start is kept. And maximum number
+/// of terms of all evaluations of a solve.
 const MAX_TERMS: usize = 4_000_000;
 const MAX_TERMS_OF_SOLVE: usize = 24_000_000;
-/// Relative decreases that the rounding of a recursion hides over more than so many steps.
+/// Number of steps above which rounding hides relative decreases below `ROUNDED_DECREASE`.
 const ROUNDED_STEPS: usize = 1 << 17;
 const ROUNDED_DECREASE: f64 = 1e-12;
-/// n x bands up to which a solver sets out from the class's own start too, not only from the best known.
+/// Maximum of n x bands for which a solver also begins at the start of the class, not only at the best known
+/// solution.
 const MAX_SIZE_OF_SECOND_START: usize = 1 << 14;
 
-/// One problem, its loss as it is reported, and the forms of it that solvers see.
+/// A problem, its reported loss, and the smoothed losses that solvers minimise.
 struct Search<'a> {
     problem: &'a Problem,
     sums: Sums,
-    /// One an exponent; one alone where none is needed.
+    /// One per exponent, or a single one.
     errors: Vec<SquaredError>,
 }
 
@@ -44,12 +46,12 @@ impl<'a> Search<'a> {
         Ok(Self { problem, sums, errors: errors(problem, of)? })
     }
 
-    /// The squared loss as it is reported; infinite where double precision cannot hold it.
+    /// Returns the reported squared loss; infinite if it leaves the range of double precision.
     fn cost(&self, c: &[f64]) -> f64 {
         self.cost_with(c, |error| error.exact(c))
     }
 
-    /// The same of C^-1 with first column `p`.
+    /// Returns the same for C^-1 with first column `p`.
     fn inverse_cost(&self, p: &[f64]) -> f64 {
         self.cost_with(&divide(&[1.0], p, self.problem.steps), |error| error.exact_of_inverse(p))
     }
@@ -63,7 +65,7 @@ impl<'a> Search<'a> {
         if cost.is_finite() && cost > 0.0 { cost } else { f64::INFINITY }
     }
 
-    /// The coefficients that solvers make of `start`, shape after shape.
+    /// Solves from `start`, shape after shape, and offers each result to `best`.
     fn solve(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut c = start.to_vec();
         if c.len() > MAX_DIRECT_BANDS && self.errors[0].terms() > MAX_TERMS {
@@ -88,7 +90,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The first columns of C^-1 that solvers make of `start`, with less and less smoothing of both kinds.
+    /// Solves for C^-1 from `start`, with less and less smoothing, and offers each result to `best`.
     fn solve_inverse(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut p = start.to_vec();
         let magnitudes = SmoothMagnitudes::stages(&self.sums, &self.problem.participation);
@@ -110,8 +112,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Stages before the last need not settle every digit; `work` terms of transforms an evaluation leave time for fewer
-    /// iterations.
+    /// Returns the settings of a solve: stages before the last need fewer digits, and evaluations by
+    /// transforms of many terms (`work`) leave time for fewer iterations.
     fn settings(&self, last: bool, work: usize) -> lbfgs::Settings {
         let default = lbfgs::Settings::default();
         let max_iterations =
@@ -121,13 +123,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// c / c_0.
+/// Returns c / c_0.
 pub(super) fn unit(c: &[f64]) -> Vec<f64> {
     c.iter().map(|x| x / c[0]).collect()
 }
 
-/// The Toeplitz C with `start.len()` bands and c_0 = 1 of least loss, found from `start` and from `others`, which may be
-/// shorter.
+/// Returns the Toeplitz C with `start.len()` bands, c_0 = 1 and least loss, found from `start` and from
+/// `others`, which may be shorter.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -143,10 +145,11 @@ pub(crate) fn minimize_banded(
     Ok(search.run(start, others, &sizes, |c| search.cost(c), |start, best| search.solve(start, best)))
 }
 
-/// The first column of the banded C^-1 (`start.len()` bands, first entry 1) of least loss, found from `start` and from
-/// `others`, which may be shorter. `known` is nearly that column: fewer bands are then not solved for.
+/// Returns the first column of the C^-1 with `start.len()` bands, first entry 1 and least loss, found from
+/// `start` and from `others`, which may be shorter. If `known` approximates that column, fewer bands are not
+/// solved first.
 ///
-/// The same loss as [`minimize_banded`], seen through c = 1 / c'. O(n bands) an evaluation.
+/// The loss is that of [`minimize_banded`] with c = 1 / p. O(n bands) time an evaluation.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -157,7 +160,8 @@ pub(crate) fn minimize_banded_inverse(
     problem: &Problem,
 ) -> Result<Solution<Vec<f64>>> {
     let Problem { steps, workload, objective, .. } = problem;
-    let error = |exponent| SquaredError::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
+    let error =
+        |exponent| SquaredError::of_banded_inverse(*steps, start.len(), workload, *objective, exponent);
     let search = Search::new(problem, error)?;
     let solve = |start: &[f64], best: &mut Best<Vec<f64>>| search.solve_inverse(start, best);
     let (sizes, others) = match known {
@@ -168,7 +172,7 @@ pub(crate) fn minimize_banded_inverse(
 }
 
 impl Search<'_> {
-    /// The best of `start`, `others` and what `solve` makes of them with fewer bands and with all.
+    /// Returns the best of `start`, `others` and the results of `solve` from them, with fewer bands first.
     fn run(
         &self,
         start: &[f64],
@@ -209,8 +213,8 @@ impl Search<'_> {
         best.finished()
     }
 
-    /// The numbers of bands that are solved for, one after the other, where C has `length` coefficients: only one where the
-    /// loss is smooth.
+    /// Returns the numbers of bands that are solved for, one after the other, for a C with `length`
+    /// coefficients; only one if the loss is smooth.
     fn sizes(&self, bands: usize, length: usize) -> Vec<usize> {
         if self.sums.orthogonal(length) {
             return vec![bands];
@@ -221,7 +225,7 @@ impl Search<'_> {
         } else {
             std::iter::successors(Some(1), |size| Some(2 * size)).take_while(|&size| size < bands).collect()
         };
-        // As many bands as the separation: the last number whose loss is smooth.
+        // As many bands as the separation: the largest number with a smooth loss.
         sizes.extend([self.sums.separation.min_sep.min(bands), bands]);
         sizes.sort_unstable();
         sizes.dedup();

@@ -1,34 +1,34 @@
-//! Free variables for the coefficients of C together with magnitudes m >= |c| that the sensitivity needs.
+//! Free variables for the coefficients c of C and for the magnitudes m >= |c| that the sensitivity needs.
 //!
-//! Squares stand for what must not be negative: a coefficient at its bound has a curved, not a flat, objective in its
-//! square root, so that quasi-Newton steps reach it, where exponentials only creep towards it.
+//! Numbers that must not be negative are squares: at its bound, the objective is curved and not flat in the
+//! square root, so that quasi-Newton steps reach the bound. With exponentials they only approach it.
 
 use super::sums::Sums;
 use crate::Participation;
 use crate::numeric::vector::non_increasing_majorant;
 
-/// Which coefficients can be reached, and what m is.
+/// The set of reachable coefficients, and m.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shape {
     /// c_0 = 1, c_t = v_t, m = c: no more bands than the separation, or a single participation.
     Free,
     /// c_0 = 1, c_t = m_t = v_t^2: cyclic schemas.
     NonNegative,
-    /// c_0 = 1, c_t = v_t^2 - u_t^2, m_t = v_t^2 + u_t^2.
+    /// c_0 = 1, c_t = v_t^2 - u_t^2, m_t = v_t^2 + u_t^2: cyclic schemas, any signs.
     Signed,
     /// c_t = m_t = sum over s >= t of v_s^2: min-sep schemas.
     Decreasing,
-    /// m_t likewise, c_t = m_t sin u_t.
+    /// m_t = sum over s >= t of v_s^2, c_t = m_t sin u_t: min-sep schemas, any signs.
     Majorised,
 }
 
-/// The least square that a start has: at 0 the derivative in the root vanishes.
+/// Smallest square at a start: at 0 the derivative in the root vanishes.
 const MIN_SQUARE: f64 = 1e-5;
-/// The largest sine that a start has, for the same reason.
+/// Largest sine at a start, for the same reason.
 const MAX_SINE: f64 = 0.999;
 
 impl Shape {
-    /// The shapes to go through, each from where the one before ended.
+    /// Returns the shapes of the stages; each begins where the previous one ended.
     pub(super) fn stages(bands: usize, sums: &Sums, participation: &Participation) -> &'static [Self] {
         match participation {
             _ if sums.orthogonal(bands) => &[Self::Free],
@@ -37,7 +37,7 @@ impl Shape {
         }
     }
 
-    /// The variables nearest to coefficients c with c_0 = 1.
+    /// Returns the variables nearest to coefficients c with c_0 = 1.
     pub(super) fn variables(self, c: &[f64]) -> Vec<f64> {
         let root = |x: f64| x.max(MIN_SQUARE / c.len() as f64).sqrt();
         match self {
@@ -58,7 +58,7 @@ impl Shape {
         }
     }
 
-    /// c and m.
+    /// Returns c and m.
     pub(super) fn coefficients(self, v: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let with_first =
             |rest: &mut dyn Iterator<Item = f64>| std::iter::once(1.0).chain(rest).collect::<Vec<f64>>();
@@ -89,7 +89,7 @@ impl Shape {
         }
     }
 
-    /// d/dv from d/dc and d/dm.
+    /// Maps d/dc and d/dm to d/dv.
     pub(super) fn gradient(self, v: &[f64], dc: &[f64], dm: &[f64]) -> Vec<f64> {
         let both = || dc.iter().zip(dm).map(|(dc, dm)| dc + dm);
         match self {
@@ -118,7 +118,7 @@ fn differences(m: &[f64]) -> Vec<f64> {
     (0..m.len()).map(|t| m[t] - m.get(t + 1).copied().unwrap_or(0.0)).collect()
 }
 
-/// sum over s >= t of v_s^2, by t.
+/// Returns the sums over s >= t of v_s^2, by t.
 fn tails(v: &[f64]) -> Vec<f64> {
     let mut m: Vec<f64> = v.iter().map(|v| v * v).collect();
     for t in (1..m.len()).rev() {
@@ -127,7 +127,7 @@ fn tails(v: &[f64]) -> Vec<f64> {
     m
 }
 
-/// Running sums: the adjoint of [`tails`].
+/// Returns running sums: the adjoint of [`tails`].
 fn heads(d: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
     d.scan(0.0, |sum, d| {
         *sum += d;

@@ -1,8 +1,9 @@
 //! ||B||^2 of Toeplitz C for any lower-triangular A, with its derivatives in C or in C^-1.
 //!
-//! For Toeplitz A the first column w = C^-1 a of B is enough: ||B||_row^2 = sum w_t^2 and ||B||_F^2 =
-//! sum (n - t) w_t^2. For any other A every column counts: with p the first column of C^-1, column j of B is A
-//! applied to p shifted by j; eight columns go through A together, O(n) a column for schedules.
+//! 1. For Toeplitz A the first column w = C^-1 a of B suffices: ||B||_row^2 = sum w_t^2 and
+//!    ||B||_F^2 = sum (n - t) w_t^2.
+//! 2. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
+//!    first column of C^-1. Eight columns go through A together, O(n) a column for schedules.
 
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
 use crate::numeric::vector::dot;
@@ -18,26 +19,27 @@ pub(crate) enum SquaredError {
     Series {
         /// First column of A, up to the horizon.
         workload: Vec<f64>,
-        /// A itself over as many steps.
+        /// A over as many steps.
         operator: Operator,
-        /// Of w_t^2.
+        /// Weight of each w_t^2.
         weights: Vec<f64>,
-        /// Of the limit's square beyond the horizon.
+        /// Weight of the squared limit of w, for the steps beyond the horizon.
         rest: f64,
     },
     /// Any other A.
     Columns {
         /// A.
         operator: Operator,
-        /// n.
+        /// Number of steps n.
         steps: usize,
-        /// The exponent of the p-norm that smooths the maximum over rows; 1 for the sum of all rows.
+        /// Exponent of the p-norm that replaces the maximum over rows; 1 for the sum of all rows.
         exponent: f64,
     },
 }
 
 impl SquaredError {
-    /// For `bands` coefficients of C; an `exponent` above 1 smooths the maximum over rows where A is not Toeplitz.
+    /// Prepares for `bands` coefficients of C; if A is not Toeplitz, an `exponent` above 1 smooths the
+    /// maximum over rows.
     pub(crate) fn new(
         steps: usize,
         bands: usize,
@@ -58,7 +60,8 @@ impl SquaredError {
         })
     }
 
-    /// For C^-1 with `bands` coefficients: the w of prefix sums no longer changes after as many steps.
+    /// Prepares for C^-1 with `bands` coefficients, for which the w of prefix sums is constant after `bands`
+    /// steps.
     pub(crate) fn of_banded_inverse(
         steps: usize,
         bands: usize,
@@ -74,7 +77,7 @@ impl SquaredError {
         Ok(Self::Series { workload: vec![1.0; bands], operator, weights, rest })
     }
 
-    /// Terms of the series that an evaluation works on.
+    /// Number of terms that an evaluation works on.
     pub(crate) fn terms(&self) -> usize {
         match self {
             Self::Series { workload, .. } => workload.len(),
@@ -82,12 +85,12 @@ impl SquaredError {
         }
     }
 
-    /// The value and its gradient in every coefficient of `c`.
+    /// Returns the value and its gradient in every coefficient of `c`.
     pub(crate) fn of_column(&self, c: &[f64]) -> (f64, Vec<f64>) {
         match self {
             Self::Series { workload, operator, weights, rest } => {
                 let n = workload.len();
-                // Long divisors are inverted once for both quotients.
+                // Long divisors are inverted once, for both quotients.
                 let inverse = (c.len() > DIRECT_TERMS).then(|| invert(c, n));
                 let w = match &inverse {
                     Some(inverse) => operator.apply(inverse),
@@ -118,7 +121,7 @@ impl SquaredError {
         }
     }
 
-    /// The value and its gradient in every coefficient of the first column `p` of C^-1.
+    /// Returns the value and its gradient in every coefficient of the first column `p` of C^-1.
     pub(crate) fn of_inverse(&self, p: &[f64]) -> (f64, Vec<f64>) {
         match self {
             Self::Series { workload, weights, rest, .. } => {
@@ -142,7 +145,7 @@ impl SquaredError {
         }
     }
 
-    /// The value itself, the worst row unsmoothed.
+    /// Returns the value for C with first column `c`, with the worst row unsmoothed.
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
             Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
@@ -155,7 +158,7 @@ impl SquaredError {
         }
     }
 
-    /// As [`SquaredError::exact`], of C^-1 with first column `p`.
+    /// Returns the same as [`SquaredError::exact`], for C^-1 with first column `p`.
     pub(crate) fn exact_of_inverse(&self, p: &[f64]) -> f64 {
         match self {
             Self::Columns { operator, steps, exponent } if *exponent > 1.0 => {
@@ -166,7 +169,7 @@ impl SquaredError {
     }
 }
 
-/// `p` shifted by 0, 1, ..., one lane a shift.
+/// Returns `p` shifted by 0, 1, ..., one lane per shift.
 fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
     (0..rows)
         .map(|i| {
@@ -175,7 +178,7 @@ fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
         .collect()
 }
 
-/// The squared norms of B's rows.
+/// Returns the squared norms of B's rows.
 fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
     sum_over_groups(steps, steps, steps * steps, |first, squared| {
         let b = operator.apply_lanes(&shifted(p, steps - first), first);
@@ -185,7 +188,7 @@ fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
     })
 }
 
-/// The weighted sum of the squared norms of B's rows, and its gradient in p.
+/// Returns the weighted sum of the squared norms of B's rows, and its gradient in p.
 fn weighted_norms(operator: &Operator, p: &[f64], weights: &[f64]) -> (f64, Vec<f64>) {
     let steps = weights.len();
     // The last entry is the value.

@@ -1,21 +1,21 @@
-//! sens(C, Pi)^2 of Toeplitz C from magnitudes m of its coefficients, with its gradient.
+//! sens(C, Pi)^2 of Toeplitz C from magnitudes m >= |c| of its coefficients, with its gradient.
 //!
-//! ||sum over the densest pattern of m shifted||^2, which is the sensitivity where m = c is not negative (cyclic) and not
-//! increasing (min-sep), and bounds it for every c with |c| <= m otherwise.
+//! It is ||sum of the shifts of m by the densest pattern||^2: exact if m = c is non-negative (cyclic) and
+//! non-increasing (min-sep), and otherwise an upper bound for every c with |c| <= m.
 
 use crate::numeric::vector::{dot, norm_squared};
 use crate::optimize::softmax::soft_maximum;
 use crate::sensitivity::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 use crate::{Participation, Result, Separation};
 
-/// Exponent of the norm that smooths the maximum over listed patterns.
+/// Exponent of the p-norm that replaces the maximum over listed patterns.
 const PATTERN_EXPONENT: f64 = 256.0;
 
 /// The squared sensitivity as a function of m.
 pub(crate) struct Sums {
     steps: usize,
     pub(crate) separation: Separation,
-    /// Patterns that do not all contain one another's shifts.
+    /// Listed patterns, which have no densest one.
     listed: Option<Vec<Vec<usize>>>,
 }
 
@@ -29,17 +29,17 @@ impl Sums {
         Ok(Self { steps, separation: participation.separation(steps), listed })
     }
 
-    /// Whether the sensitivity of `bands` coefficients has no cross terms, whatever their signs.
+    /// Returns whether the sensitivity of `bands` coefficients has no cross terms, for all signs.
     pub(crate) fn orthogonal(&self, bands: usize) -> bool {
         self.separation.is_orthogonal(bands)
     }
 
-    /// Whether the sensitivity is the norm of the first column.
+    /// Returns whether the sensitivity is the norm of the first column.
     pub(super) fn is_norm(&self) -> bool {
         self.separation.max_participations == 1 && self.listed.is_none()
     }
 
-    /// The value and its gradient in every m_t.
+    /// Returns the value and its gradient in every m_t.
     pub(crate) fn squared(&self, m: &[f64]) -> (f64, Vec<f64>) {
         if let Some(patterns) = &self.listed {
             return self.of_patterns(m, patterns);
@@ -72,7 +72,7 @@ impl Sums {
         (value, gradient)
     }
 
-    /// The columns of one pattern: each alone where they are orthogonal, else added up.
+    /// Returns the columns of a pattern, one by one if they are orthogonal, otherwise their sum.
     fn sums(&self, m: &[f64], pattern: &[usize], orthogonal: bool) -> Vec<Vec<f64>> {
         let groups: Vec<&[usize]> = if orthogonal { pattern.chunks(1).collect() } else { vec![pattern] };
         let add = |group: &[usize]| {
