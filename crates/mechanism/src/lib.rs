@@ -30,15 +30,15 @@
 //! Layers: each line uses only the lines above it.
 //!
 //! ```layers
-//! error, parallel: the error; threads
-//! numeric: vectors, eight lanes
-//! limits, participation, series_division, transform, grid, bounds: limits of size, Pi, quotients and products, rounding, lower bounds
-//! toeplitz: the algebra of power series
+//! error: reasons why a mechanism cannot be built
+//! solution, participation: results of solvers; Pi
+//! numeric: vectors, series, transforms, L-BFGS, threads, limits of size
+//! grid, bounds, toeplitz: rounding of releases; lower bounds; the algebra of power series
 //! fourier, workload: circulants; A
-//! problem, recursion, banded_errors: the problem of a design; C^-1 Z by steps; B of banded C
-//! blt_closed_form, columns, row_norms, single_precision, one_seed: BLTs; C^-1 by columns; transformations of a recursion
+//! problem, recursion: the problem of a design; C^-1 Z by steps
+//! blt_closed_form: norms of BLTs
 //! decoder: norms of B
-//! steady_state, tree: B whose rows have converged; binary trees
+//! tree: binary trees
 //! encoder: C as a matrix
 //! sensitivity: sens(C, Pi)
 //! optimize: the solvers
@@ -46,35 +46,26 @@
 //! rounded, loss: sens of the rounded strategy; losses of a strategy
 //! ```
 
-mod banded_errors;
 mod blt_closed_form;
 pub mod bounds;
-mod columns;
 mod decoder;
 mod encoder;
 mod error;
 mod fourier;
 mod grid;
-mod limits;
 pub mod loss;
 mod numeric;
-mod one_seed;
 pub mod optimize;
-mod parallel;
 mod participation;
 mod problem;
 mod recursion;
 pub mod rounded;
-mod row_norms;
 pub mod sensitivity;
-mod series_division;
-mod single_precision;
-mod steady_state;
+mod solution;
 pub mod strategy;
 #[cfg(test)]
 mod testing;
 pub mod toeplitz;
-mod transform;
 mod tree;
 mod workload;
 
@@ -84,8 +75,7 @@ pub use fourier::{Convolution, NoisePair};
 pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit, Separation};
 pub use problem::Problem;
-pub use recursion::Recursion;
-pub use row_norms::RowNorms;
+pub use recursion::{Recursion, RowNorms};
 pub use strategy::{AnyStrategy, Class, Strategy};
 pub use workload::Workload;
 

@@ -3,9 +3,9 @@
 //! A matrix is represented by its first column. Short series are multiplied and divided directly, long ones
 //! by FFT and Newton's iteration; tests compare both.
 
+use crate::numeric::series_division::Quotient;
+use crate::numeric::transform::{Transform, convolve, fast_length};
 use crate::numeric::vector::dot;
-use crate::series_division::Quotient;
-use crate::transform::{Transform, convolve, fast_length};
 
 /// Maximum number of terms of the shorter factor for which direct products are at least as fast as the FFT.
 pub(crate) const DIRECT_TERMS: usize = 96;

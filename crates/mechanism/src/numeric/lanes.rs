@@ -1,8 +1,8 @@
 //! Eight columns or terms at a time: processors work on them with one instruction.
 
+use super::parallel;
 pub(crate) use super::vector::LANES;
 use super::vector::add;
-use crate::parallel;
 
 /// Number of tasks over which groups of columns are dealt in turn: fixed, so that sums do not depend on the
 /// threads.

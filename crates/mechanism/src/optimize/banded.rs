@@ -12,12 +12,12 @@
 //! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a p-norm of row norms.
 
 use super::best::Best;
-use super::lbfgs;
-use super::softmax::{ROW_EXPONENTS, soft_maximum};
-use super::solution::Solution;
-use crate::banded_errors::BandedErrors;
+use crate::decoder::BandedErrors;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
+use crate::numeric::lbfgs;
+use crate::numeric::softmax::{ROW_EXPONENTS, soft_maximum};
 use crate::problem::Objective;
+use crate::solution::Solution;
 use crate::workload::Operator;
 use crate::{Problem, Result};
 

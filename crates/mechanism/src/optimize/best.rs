@@ -1,6 +1,6 @@
 //! The best of several starts and of the results of solvers from them.
 
-use super::solution::{Solution, Status};
+use crate::solution::{Solution, Status};
 
 /// Relative difference of costs below which two values count as the same optimum.
 const SAME_OPTIMUM: f64 = 1e-7;

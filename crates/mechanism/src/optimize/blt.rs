@@ -9,15 +9,16 @@
 //!    buffer added. So the loss never rises with the order, nor above the loss of the identity.
 
 use super::best::Best;
-use super::lbfgs;
-use super::softmax::ROW_EXPONENTS;
-use super::solution::Solution;
 use super::toeplitz::ToeplitzLoss;
 use crate::blt_closed_form::cascade::Cascade;
 use crate::blt_closed_form::interlaced::Interlaced;
 use crate::blt_closed_form::{coefficients, norms};
+use crate::decoder::steady_state;
+use crate::numeric::lbfgs;
+use crate::numeric::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
-use crate::{Participation, Problem, Result, Separation, Workload, steady_state};
+use crate::solution::Solution;
+use crate::{Participation, Problem, Result, Separation, Workload};
 
 /// Logit of the largest node at the start, and logarithm of the gap within an inert pair.
 const START_TOP: f64 = 1.0;

@@ -9,9 +9,9 @@
 
 use super::banded::{BandedLoss, exponents};
 use super::best::Best;
-use super::lbfgs;
-use super::solution::Solution;
-use crate::limits::check_materializable;
+use crate::numeric::lbfgs;
+use crate::numeric::limits::check_materializable;
+use crate::solution::Solution;
 use crate::{Problem, Result};
 
 /// A design takes 1 / 12 of the time of a general banded design: about ten seconds.

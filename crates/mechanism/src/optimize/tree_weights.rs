@@ -1,9 +1,9 @@
 //! Minimise the loss of prefix sums over one weight per height of the tree, decoded from below.
 
-use super::lbfgs;
-use super::softmax::soft_maximum;
-use super::solution::Solution;
+use crate::numeric::lbfgs;
+use crate::numeric::softmax::soft_maximum;
 use crate::problem::Objective;
+use crate::solution::Solution;
 use crate::tree::Tree;
 use crate::tree::weights::precisions;
 use crate::{Participation, Result, Separation};

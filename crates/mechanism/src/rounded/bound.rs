@@ -5,7 +5,7 @@ use antinoise_input::{InvalidParameter, largest};
 use super::perturbation::lost_to_rounding;
 use super::precision::{OUTPUT_ROUNDING, Precision, ULP};
 use crate::blt_closed_form::{coefficients, norms};
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::numeric::vector::norm_squared;
 use crate::sensitivity::of_encoder;
 use crate::toeplitz::{divide, multiply};

@@ -10,8 +10,8 @@ use antinoise_linear::Matrix;
 
 use super::precision::{Precision, ULP};
 use crate::fourier::Convolution;
-use crate::limits::MAX_STORED_DENSE;
-use crate::one_seed::is_factored;
+use crate::numeric::limits::MAX_STORED_DENSE;
+use crate::recursion::one_seed::is_factored;
 use crate::tree::smooth::SmoothLabels;
 use crate::{Encoder, Recursion, Result};
 

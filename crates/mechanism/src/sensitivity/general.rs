@@ -6,7 +6,7 @@ use antinoise_linear::Matrix;
 use super::patterns::{TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
 use super::value::Sensitivity;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
 
 /// Returns sens(C, Pi) of any C.

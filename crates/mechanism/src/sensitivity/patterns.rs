@@ -7,7 +7,7 @@ use antinoise_input::largest;
 use antinoise_linear::{Matrix, symmetric_eigenvalues};
 
 use super::value::Sensitivity;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Result};
 
 /// Maximum number k of participations for which all 2^(k-1) combinations of signs are tried.

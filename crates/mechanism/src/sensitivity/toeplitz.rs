@@ -2,7 +2,7 @@
 
 use super::patterns::listed;
 use super::value::Sensitivity;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::numeric::vector::{non_increasing_majorant, norm_squared};
 use crate::{Encoder, Participation, Result, Separation};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{norm_in_range, out_of_range};
+use crate::numeric::limits::{norm_in_range, out_of_range};
 use crate::{Adjacency, Result};
 
 /// Whether a sensitivity is attained.

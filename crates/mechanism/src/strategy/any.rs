@@ -16,7 +16,7 @@ use super::{
     Banded, BandedInverse, BandedToeplitz, BinaryTree, Blt, Dense, Fourier, FourierOptimal, HonakerFull,
     HonakerOnline, Identity, OutputPerturbation, SmoothTree, Toeplitz, WeightedTree,
 };
-use crate::limits::{check_materializable, norm_in_range};
+use crate::numeric::limits::{check_materializable, norm_in_range};
 use crate::optimize::Solution;
 use crate::{Encoder, Problem, Recursion, Result};
 

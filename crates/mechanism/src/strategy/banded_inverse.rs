@@ -10,7 +10,7 @@ use super::contract::Strategy;
 use super::design::Design;
 use super::spec::StrategySpec;
 use crate::Problem;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::optimize::{Solution, toeplitz::minimize_banded_inverse};
 use crate::toeplitz::divide;
 use crate::{Encoder, Participation, Recursion, Result, Workload, decoder};

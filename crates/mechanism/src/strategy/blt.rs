@@ -16,7 +16,7 @@ use crate::blt_closed_form::interlaced::residues;
 use crate::blt_closed_form::{coefficients, norms};
 use crate::decoder::ErrorNorms;
 use crate::decoder::{finite, rows_by_columns, running_squares};
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::optimize::blt::{BltOrder, minimize};
 use crate::optimize::{Objective, Solution};
 use crate::sensitivity::{self, Sensitivity};

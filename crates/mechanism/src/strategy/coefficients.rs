@@ -6,7 +6,7 @@ use super::coefficient_rule::CoefficientRule;
 use super::column::square_root_of;
 use super::harmonic::harmonic;
 use super::optimized::optimized;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::optimize::Solution;
 use crate::optimize::toeplitz::minimize_averaged;
 use crate::{Participation, Problem, Result, Separation, Workload};

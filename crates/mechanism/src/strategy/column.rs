@@ -3,10 +3,11 @@
 use antinoise_input::between;
 
 use super::spec::StrategySpec;
+use crate::decoder::steady_state;
 use crate::decoder::{ErrorNorms, rows_of_toeplitz};
 use crate::sensitivity::of_toeplitz;
 use crate::toeplitz::square_root;
-use crate::{Problem, Recursion, Result, Separation, Workload, steady_state};
+use crate::{Problem, Recursion, Result, Separation, Workload};
 
 /// Number of bands if the spec requests none.
 const DEFAULT_BANDS: usize = 16;

@@ -15,7 +15,7 @@ use super::toeplitz::Toeplitz;
 use crate::Problem;
 use crate::decoder::ErrorNorms;
 use crate::decoder::error_of_matrix;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::optimize::best::Best;
 use crate::optimize::{Solution, Status, dense};
 use crate::{Encoder, Participation, Recursion, Result, Separation, Workload};

@@ -10,7 +10,9 @@ use super::spec::StrategySpec;
 use crate::Problem;
 use crate::decoder::{finite, rows_by_columns, sum_over_columns};
 use crate::fourier::{self, circulant_entry};
-use crate::limits::{MAX_STORED_DENSE, check_dense_rows_storable, check_materializable, check_rows_listable};
+use crate::numeric::limits::{
+    MAX_STORED_DENSE, check_dense_rows_storable, check_materializable, check_rows_listable,
+};
 use crate::numeric::vector::norm_squared;
 use crate::optimize::Solution;
 use crate::tree::Tree;

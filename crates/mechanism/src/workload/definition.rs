@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one, non_negative};
 use serde::{Deserialize, Serialize};
 
 use super::checks;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::{Result, toeplitz};
 
 /// A lower-triangular workload A (n x n): row t holds the weights of gradients 0..=t in the model after step

@@ -1,7 +1,7 @@
 //! Products A x and A^T x without A as a matrix.
 
 use super::definition::Workload;
-use crate::limits::check_materializable;
+use crate::numeric::limits::check_materializable;
 use crate::numeric::vector;
 use crate::{Result, toeplitz};
 

@@ -11,9 +11,9 @@ use antinoise_linear::{Matrix, lower_inverse, reverse_cholesky};
 
 use super::settings::DenseSettings;
 use crate::decoder::error_of_matrix;
-use crate::optimize::lbfgs::{self, minimize_until};
-use crate::optimize::solution::{Solution, Status};
+use crate::numeric::lbfgs::{self, minimize_until};
 use crate::problem::Objective;
+use crate::solution::{Solution, Status};
 use crate::{Problem, Result};
 
 /// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.

@@ -12,8 +12,8 @@ use super::primal::{self, Primal};
 use super::queries::{self, Queries};
 use super::separated::descend;
 use super::settings::DenseSettings;
-use crate::optimize::solution::Solution;
 use crate::problem::Objective;
+use crate::solution::Solution;
 use crate::{Participation, Problem, Result, Separation};
 
 /// Maximum number of steps: ten n x n matrices are then 20 GB.

@@ -27,7 +27,7 @@ use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
 use super::settings::DenseSettings;
 use super::spectrum::{FLOOR, Spectrum};
-use crate::optimize::solution::Solution;
+use crate::solution::Solution;
 use crate::{Problem, Result};
 
 pub(super) struct Disjoint {

@@ -13,7 +13,7 @@ use super::blocks::Blocks;
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::{soft_gradient, soft_weights};
 use super::settings::DenseSettings;
-use crate::optimize::solution::Solution;
+use crate::solution::Solution;
 use crate::{Problem, Result};
 
 pub(super) struct Mirrored {

@@ -9,8 +9,8 @@ use antinoise_linear::Matrix;
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::settings::DenseSettings;
-use crate::optimize::solution::Solution;
 use crate::problem::Objective;
+use crate::solution::Solution;
 use crate::{Problem, Result};
 
 /// Share of the largest x that columns of zeros of A receive.

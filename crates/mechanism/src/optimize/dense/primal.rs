@@ -13,8 +13,9 @@ use antinoise_linear::{Matrix, inverse, product, reverse_cholesky, symmetric_eig
 use super::certified::{Dual, cost};
 use super::disjoint::Disjoint;
 use super::settings::DenseSettings;
-use crate::optimize::softmax::soft_maximum;
-use crate::optimize::{Objective, Solution, Status, lbfgs};
+use crate::numeric::lbfgs;
+use crate::numeric::softmax::soft_maximum;
+use crate::optimize::{Objective, Solution, Status};
 use crate::{Problem, Result};
 
 /// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.

@@ -13,8 +13,9 @@
 
 use antinoise_linear::{Matrix, lower_inverse, product};
 
-use crate::optimize::softmax::soft_maximum;
-use crate::optimize::{Objective, Solution, lbfgs};
+use crate::numeric::lbfgs;
+use crate::numeric::softmax::soft_maximum;
+use crate::optimize::{Objective, Solution};
 use crate::{Problem, Separation};
 
 /// Exponents of the p-norms that replace the maxima over inner products and over rows, one solve after the

@@ -12,7 +12,7 @@ use super::overlapping::Overlapping;
 use super::queries::{Queries, materialized};
 use super::settings::DenseSettings;
 use super::*;
-use crate::optimize::lbfgs;
+use crate::numeric::lbfgs;
 use crate::problem::{Objective, Problem};
 use crate::sensitivity::of_encoder;
 use crate::testing::{Tolerance, assert_gradient};

@@ -8,9 +8,9 @@ use super::search::unit;
 use super::shape::Shape;
 use super::squared_error::SquaredError;
 use super::sums::Sums;
+use crate::numeric::lbfgs;
 use crate::optimize::best::Best;
-use crate::optimize::lbfgs;
-use crate::optimize::solution::Solution;
+use crate::solution::Solution;
 use crate::{Participation, Problem, Result, Separation};
 
 /// Maximum number of terms of all evaluations: about a minute.

@@ -8,8 +8,8 @@
 use super::squared_error::SquaredError;
 use super::sums::Sums;
 use crate::Participation;
+use crate::numeric::series_division::Quotient;
 use crate::numeric::vector::dot;
-use crate::series_division::Quotient;
 use crate::toeplitz::{correlate, divide, divide_transposed};
 
 /// The loss of C^-1 with first column (1, v_1, v_2, ...).

@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use super::squared_error::SquaredError;
 use super::sums::Sums;
-use crate::optimize::softmax::ROW_EXPONENTS;
+use crate::numeric::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Workload};
 

@@ -5,10 +5,10 @@ use super::loss::{errors, in_variables};
 use super::shape::Shape;
 use super::squared_error::SquaredError;
 use super::sums::Sums;
+use crate::numeric::lbfgs;
 use crate::optimize::best::Best;
-use crate::optimize::lbfgs;
-use crate::optimize::solution::{Solution, Status};
 use crate::sensitivity;
+use crate::solution::{Solution, Status};
 use crate::toeplitz::divide;
 use crate::{Problem, Result};
 

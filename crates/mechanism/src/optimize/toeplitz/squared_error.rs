@@ -5,13 +5,14 @@
 //! 2. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
 //!    first column of C^-1. Eight columns go through A together, O(n) a column for schedules.
 
+use crate::decoder::steady_state;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
+use crate::numeric::softmax::soft_maximum;
 use crate::numeric::vector::dot;
-use crate::optimize::softmax::soft_maximum;
 use crate::problem::Objective;
 use crate::toeplitz::{DIRECT_TERMS, correlate, divide, divide_transposed, invert, multiply};
 use crate::workload::Operator;
-use crate::{Result, Workload, steady_state};
+use crate::{Result, Workload};
 
 /// ||B||_F^2 or ||B||_row^2 as a function of C's first column.
 pub(crate) enum SquaredError {

@@ -3,8 +3,8 @@
 //! It is ||sum of the shifts of m by the densest pattern||^2: exact if m = c is non-negative (cyclic) and
 //! non-increasing (min-sep), and otherwise an upper bound for every c with |c| <= m.
 
+use crate::numeric::softmax::soft_maximum;
 use crate::numeric::vector::{dot, norm_squared};
-use crate::optimize::softmax::soft_maximum;
 use crate::sensitivity::{orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 use crate::{Participation, Result, Separation};
 

@@ -4,12 +4,13 @@ use antinoise_input::largest;
 use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
-use crate::columns::Columns;
-use crate::limits::{norm_in_range, out_of_range};
+use crate::numeric::limits::{norm_in_range, out_of_range};
+use crate::numeric::parallel;
 use crate::problem::Objective;
+use crate::recursion::columns::Columns;
 use crate::toeplitz::divide;
 use crate::workload::Operator;
-use crate::{Error, Recursion, Result, Workload, parallel};
+use crate::{Error, Recursion, Result, Workload};
 
 /// Norms of B = A C^-1: for seed noise of standard deviation 1, the standard deviation of the worst query's
 /// noise, and the root mean square over queries.

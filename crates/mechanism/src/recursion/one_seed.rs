@@ -11,7 +11,7 @@ use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
 use crate::fourier::circulant_entry;
-use crate::limits::MAX_STORED_DENSE;
+use crate::numeric::limits::MAX_STORED_DENSE;
 use crate::numeric::vector::dot;
 
 type Row = Vec<(usize, f64)>;

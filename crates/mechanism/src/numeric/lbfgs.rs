@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::solution::{Solution, Status};
 use crate::numeric::vector::{add_scaled, dot, norm_squared};
+use crate::solution::{Solution, Status};
 
 /// Stopping rules and memory.
 #[derive(Debug, Clone, Copy, PartialEq)]

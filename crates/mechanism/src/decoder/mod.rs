@@ -1,0 +1,12 @@
+//! Norms of the decoder B = A C^-1: in general, for banded C, and for rows that have converged.
+
+mod banded;
+mod norms;
+pub(crate) mod steady_state;
+
+pub(crate) use banded::BandedErrors;
+pub use norms::ErrorNorms;
+pub(crate) use norms::{
+    error_of_matrix, error_of_toeplitz, finite, rows_by_columns, rows_of_inverse, rows_of_toeplitz,
+    running_squares, sum_over_columns,
+};
