@@ -82,12 +82,12 @@ impl StrategyOptions {
 
     fn merged(&self, spec: StrategySpec) -> Result<StrategySpec> {
         let sized = spec.sized(self.bands, self.order, self.restarts)?;
-        let form = self.form(spec)?;
+        let form = self.rule(spec)?;
         let column_normalize = self.column_normalize || spec.column_normalize;
         Ok(StrategySpec { rule: form, column_normalize, ..sized })
     }
 
-    fn form(&self, spec: StrategySpec) -> Result<Form> {
+    fn rule(&self, spec: StrategySpec) -> Result<CoefficientRule> {
         match spec.rule {
             _ if !self.fixed => Ok(spec.rule),
             CoefficientRule::Optimized | CoefficientRule::SquareRoot => Ok(CoefficientRule::SquareRoot),

@@ -6,7 +6,7 @@
 //!    y_l on the band. W weighs rows; it is 1 for the RMS loss. Eight columns go through the recursions
 //!    together.
 //! 3. O(n^2 bands) time an evaluation and O(n) memory a task. For workloads with a short recursion no column
-//!    is computed: O(n bands^2), see `banded_errors`.
+//!    is computed: O(n bands^2), see `decoder::BandedErrors`.
 //!
 //! # Source
 //! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a p-norm of row norms.
