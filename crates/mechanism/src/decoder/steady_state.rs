@@ -83,13 +83,8 @@ pub(crate) fn error(c: &[f64], steps: usize) -> Result<ErrorNorms> {
         None if most == steps => divide(&vec![1.0; steps], c, steps),
         None => {
             return Err(Error::Numerical(format!(
-<<<<<<< HEAD
                 "the weights of prefix sums have not converged to {limit} within {most} steps, so the error over \
                  {steps} steps cannot be computed"
-=======
-                "the prefix-sum weights have not converged to {limit} within {most} steps; the error over {steps} steps \
-                 cannot be computed"
->>>>>>> 549d837 (Mechanism and linear: comments and messages that are read once; hard files open with the steps of their method)
             )));
         }
     };
