@@ -84,7 +84,7 @@ impl AnyStream {
     ///     known = digest;
     ///     Ok::<(), Error>(())
     /// })?;
-    /// stream.seek(0)?;
+    /// stream.seek_and_reuse_noise_unprotected(0)?;
     /// let once = |digest| if digest == known { Ok(()) } else { Err(Error::Exhausted { steps: 1 }) };
     /// assert!(stream.release_places_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
     /// assert_eq!((stream.step(), out), (0, [0.0; 3]));
@@ -107,9 +107,18 @@ impl AnyStream {
     /// Moves to `step`, the next step to be made; see [`NoiseStream::seek`].
     ///
     /// # Errors
-    /// For a step above the number of steps.
+    /// For a step above the number of steps, and for one before a step whose noise was handed out.
     pub fn seek(&mut self, step: usize) -> Result<()> {
         either!(self, stream => stream.seek(step))
+    }
+
+    /// Makes `step` the next one, whether or not its noise was handed out; see
+    /// [`NoiseStream::seek_and_reuse_noise_unprotected`].
+    ///
+    /// # Errors
+    /// For a step above the number of steps.
+    pub fn seek_and_reuse_noise_unprotected(&mut self, step: usize) -> Result<()> {
+        either!(self, stream => stream.seek_and_reuse_noise_unprotected(step))
     }
 
     /// The step from which a seek to `step` rebuilds the past; see [`NoiseStream::sought_from`].

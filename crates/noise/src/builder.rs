@@ -15,6 +15,7 @@ use crate::placement::{self, Limits};
 use crate::simd::Isa;
 use crate::spec::Spec;
 use crate::stream::fingerprint;
+use crate::used::Used;
 use crate::{
     AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Restored, Result, RunId, SeedNoise,
     Shard, StateAt, Stream, range,
@@ -292,7 +293,7 @@ impl StreamBuilder {
         let limits = Limits { bytes, look_ahead, stored: self.state_in_memory };
         let description = spec.describe(mode.grid());
         let engine = Engine::new(Isa::detect(), mode, &spec, &key.of_noise(&description), limits, threads)?;
-        Ok(Stream { spec, run, context, description, key, engine, pool })
+        Ok(Stream { spec, run, context, description, key, engine, pool, used: Used::before(0) })
     }
 
     fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>> {

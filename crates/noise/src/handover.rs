@@ -4,6 +4,7 @@ use antinoise_input::between;
 
 use crate::key::StateFields;
 use crate::keystream::KeySource;
+use crate::used::Used;
 use crate::word_sum::word_sum;
 use crate::{Error, Mode, Result, StateAt, Stream};
 
@@ -106,6 +107,7 @@ impl<M: Mode> Stream<M> {
             "as far as this stream looks ahead",
         )?;
         self.engine.restore_state(at, &words[..wanted]);
+        self.used = Used::before(at.step);
         self.sum_of_words(STATE, words)
     }
 

@@ -72,7 +72,7 @@
 //! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
 //! parts, past, by_coordinate, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
-//! engine, checkpoint: the steps of all tiles; a state in a file
+//! engine, checkpoint, used: the steps of all tiles; a state in a file; which steps were handed out
 //! stream: what users hold
 //! rows, handover: how rows are returned; how another sharding continues a stream
 //! any: a stream of either mode
@@ -107,6 +107,7 @@ mod simd;
 mod spec;
 mod stagger;
 mod stream;
+mod used;
 mod window;
 mod word_sum;
 

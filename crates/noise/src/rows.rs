@@ -68,7 +68,7 @@ impl<M: Mode> Stream<M> {
         let accepted = if seen.finite { accept(seen.digest) } else { Err(wild().into()) };
         if accepted.is_err() {
             out.iter_mut().for_each(|place| place.fill(O::default()));
-            self.seek(step)?;
+            self.go_to(step);
         }
         accepted
     }

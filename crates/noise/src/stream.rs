@@ -11,6 +11,7 @@ use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::engine::Engine;
 use crate::key::RunKey;
 use crate::spec::Spec;
+use crate::used::Used;
 use crate::{KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId};
 
 /// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: a
@@ -27,6 +28,7 @@ pub struct Stream<M: Mode> {
     pub(crate) key: RunKey,
     pub(crate) engine: Engine<M>,
     pub(crate) pool: Option<ThreadPool>,
+    pub(crate) used: Used,
 }
 
 /// A stream of noise in single precision, to be added to floating-point sums.
@@ -66,19 +68,50 @@ impl<M: Mode> Stream<M> {
     ///
     /// O(step) per coordinate if the past has to be rebuilt, else O(1).
     ///
-    /// Seeking backwards repeats noise that was already returned. Releasing it twice, with different
-    /// gradients, would void the privacy of both releases.
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps, and for one before a step
+    /// whose noise this stream, or the stream that it was resumed from, has handed out: the difference of two sums
+    /// under the same noise has no noise. The stream then stays where it is.
+    pub fn seek(&mut self, step: usize) -> Result<()> {
+        between("step", step, 0, self.spec.steps, "steps")?;
+        self.used.go(self.step(), step)?;
+        self.go_to(step);
+        Ok(())
+    }
+
+    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody sees what it was
+    /// handed out for. It is for releases that nobody saw and that are thrown away, and for callers that release the
+    /// same sum again.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// let (mut row, mut again) = ([0.0; 4], [0.0; 4]);
+    /// stream.next_into(&mut row)?;
+    /// assert!(stream.seek(0).unwrap_err().to_string().starts_with("step is 0 but must be at least 1"));
+    /// stream.seek_and_reuse_noise_unprotected(0)?;
+    /// stream.next_into(&mut again)?;
+    /// assert_eq!(row, again);
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps.
-    pub fn seek(&mut self, step: usize) -> Result<()> {
+    pub fn seek_and_reuse_noise_unprotected(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
+        self.used.forget_from(self.step(), step);
+        self.go_to(step);
+        Ok(())
+    }
+
+    /// Makes `step`, of those there are, the next one.
+    pub(crate) fn go_to(&mut self, step: usize) {
         let engine = &mut self.engine;
         match &self.pool {
             Some(pool) => pool.install(|| engine.seek(step)),
             None => engine.seek(step),
         }
-        Ok(())
     }
 
     /// The step from which [`seek`](NoiseStream::seek) to `step` rebuilds the past; `step` itself (at most
@@ -221,8 +254,9 @@ impl<M: Mode> Stream<M> {
         } else {
             // Another memory budget stores other vectors, which are recomputed from the key.
             reader.skip::<M::Number, M::Row>()?;
-            self.seek(step)?;
+            self.go_to(step);
         }
+        self.used = Used::before(step);
         if hex(&self.commitment()) == commitment { Ok(()) } else { Err(refused) }
     }
 }

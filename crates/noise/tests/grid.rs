@@ -116,7 +116,7 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
             assert!(stream.placement().bytes <= budget);
             let mut row = vec![0.0; DIM];
             for step in [7, 3, 4, 12, 0, 1, 6, 9, 10] {
-                stream.seek(step).unwrap();
+                stream.seek_and_reuse_noise_unprotected(step).unwrap();
                 stream.next_into(&mut row).unwrap();
                 assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
             }
@@ -246,7 +246,7 @@ fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
             let mut sought = builder().threads(1).build_on_grid(grid(), key()).unwrap();
             let mut row = vec![0.0; dim];
             for step in [290, 3, 299, 150, 151, 11] {
-                sought.seek(step).unwrap();
+                sought.seek_and_reuse_noise_unprotected(step).unwrap();
                 sought.next_into(&mut row).unwrap();
                 assert_eq!(row, whole[step], "{case} {dim}: step {step}");
             }

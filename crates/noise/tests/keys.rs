@@ -211,7 +211,7 @@ fn a_commitment_is_of_key_run_description_context_and_step() {
     let mut stream = start();
     stream.next_into(&mut vec![0.0; DIM]).unwrap();
     assert!(seen.insert(stream.commitment()));
-    stream.seek(0).unwrap();
+    stream.seek_and_reuse_noise_unprotected(0).unwrap();
     assert_eq!(stream.commitment(), start().commitment());
     assert!(seen.insert(builder(&blt()).build(Key::from_seed_insecure(13)).unwrap().commitment()));
     assert!(seen.insert(builder(&blt()).context([1; 32]).build(key()).unwrap().commitment()));

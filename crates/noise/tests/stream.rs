@@ -3,7 +3,7 @@
 mod common;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Cipher, Error, Key, NoiseStream, Shard, State, StreamBuilder};
+use antinoise_noise::{AnyStream, Cipher, Error, Grid, Key, NoiseStream, Shard, State, StreamBuilder};
 use common::{STEPS, cases, seed_noise};
 
 /// More tiles than steps of a window, so that tiles are due at different steps.
@@ -83,6 +83,61 @@ fn a_shard_of_several_ranges_and_padding_is_their_concatenation() {
     }
 }
 
+/// The noise of a step hides one sum. To generate it again for another sum takes a name that nobody types by
+/// mistake: for streams of either mode, resumed or not.
+#[test]
+fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise.safetensors");
+    let (sum, other) = (vec![0.25; DIM], vec![-1.5; DIM]);
+    let refused = |stream: &mut AnyStream, step: usize, least: usize| {
+        let at = stream.step();
+        let error = stream.seek(step).unwrap_err();
+        let wanted = format!("step is {step} but must be at least {least}: noise of the steps before hides");
+        assert!(error.is_bad_input() && error.to_string().starts_with(&wanted), "{error}");
+        assert!(error.to_string().contains("seek_and_reuse_noise_unprotected") && stream.step() == at);
+    };
+    let mut modes = 0;
+    for grid in [None, Some(Grid::for_clip_norm(100.0, DIM, 1e-3).unwrap())] {
+        for (name, recursion) in cases() {
+            let build = || builder(&recursion).build_any(grid, key()).unwrap();
+            let mut out = vec![0.0; DIM];
+            let mut stream = build();
+            // A stream that has handed out nothing may go anywhere.
+            for step in [4, 0, 9, 2] {
+                stream.seek(step).unwrap();
+            }
+            stream.release(&sum, &mut out).unwrap();
+            let first = out.clone();
+            (0..=2).for_each(|step| refused(&mut stream, step, 3));
+            stream.seek(3).unwrap();
+            stream.seek(5).unwrap();
+            stream.seek(3).unwrap();
+            // A release that is refused is none: its step is still to come, and no other one.
+            let refuses = |_| Err(Error::Exhausted { steps: 0 });
+            assert!(stream.release_places_if(&[&other], &mut [&mut out], refuses).is_err());
+            stream.seek(3).unwrap();
+            stream.next_into(&mut out).unwrap();
+            refused(&mut stream, 3, 4);
+            stream.save(&path).unwrap();
+            let mut resumed = builder(&recursion).resume_any(grid, &path).unwrap();
+            (0..4).for_each(|step| refused(&mut resumed, step, 4));
+            resumed.seek(7).unwrap();
+            resumed.seek(4).unwrap();
+            // The name says that nobody sees what was released.
+            stream.seek_and_reuse_noise_unprotected(2).unwrap();
+            stream.release(&sum, &mut out).unwrap();
+            assert_eq!(out, first, "{name}");
+            refused(&mut stream, 2, 3);
+            stream.seek(3).unwrap();
+            let error = stream.seek_and_reuse_noise_unprotected(STEPS + 1).unwrap_err();
+            assert!(error.to_string().starts_with("step is 14"), "{error}");
+            modes += 1;
+        }
+    }
+    assert_eq!(modes, 2 * cases().len());
+}
+
 #[test]
 fn seeking_changes_no_bit() {
     for (name, recursion) in cases() {
@@ -91,7 +146,7 @@ fn seeking_changes_no_bit() {
             let mut stream = builder(&recursion).memory_budget(budget).build(key()).unwrap();
             let mut row = vec![0.0; DIM];
             for step in [7, 3, 3, 4, 12, 0, 5, 8, 9, 11, 2, 10] {
-                stream.seek(step).unwrap();
+                stream.seek_and_reuse_noise_unprotected(step).unwrap();
                 stream.next_into(&mut row).unwrap();
                 assert_eq!(row, whole[step], "{name}: step {step} with {}", stream.placement());
             }

@@ -66,7 +66,7 @@ impl Folder {
         let mut stream = builder.build_on_grid(grid, key)?;
         // Noise that exceeds 4 bytes of points is refused now, not at the first publication.
         stream.next_points_into(&mut vec![0; stream.len()])?;
-        stream.seek(0)?;
+        stream.seek_and_reuse_noise_unprotected(0)?;
         self.save_noise(&stream)?;
         Ok(stream)
     }
