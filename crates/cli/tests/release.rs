@@ -212,7 +212,7 @@ fn similar_users_are_warned_of() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let warning = told["frozen"][0]["warning"].as_str().unwrap();
     assert!(
-        warning.starts_with("1 users have names that differ") && warning.contains("\"Ada \" and \"ada\""),
+        warning.starts_with("1 user has a name that differs") && warning.contains("\"Ada \" and \"ada\""),
         "{warning}"
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {warning}")));

@@ -33,7 +33,10 @@ impl Similar {
     /// for user in ["ada", "Ada ", "grace"] {
     ///     day.add(user, "a", None)?;
     /// }
-    /// assert!(day.similar_users()?.warning().unwrap().contains("\"Ada \" and \"ada\""));
+    /// let warning = day.similar_users()?.warning().unwrap();
+    /// assert!(warning.starts_with("1 user has a name") && warning.contains("\"Ada \" and \"ada\""));
+    /// day.add("ADA", "a", None)?;
+    /// assert!(day.similar_users()?.warning().unwrap().starts_with("2 users have names"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn warning(&self) -> Option<String> {
@@ -42,10 +45,13 @@ impl Similar {
         }
         let pairs: Vec<String> =
             self.examples.iter().map(|(user, other)| format!("{user:?} and {other:?}")).collect();
+        let who = match self.users {
+            1 => "1 user has a name that differs".into(),
+            users => format!("{users} users have names that differ"),
+        };
         Some(format!(
-            "{} users have names that differ from another user's only in case, spaces or Unicode form, such as {}: each is a user of its own, and a person \
+            "{who} from another user's only in case, spaces or Unicode form, such as {}: each is a user of its own, and a person \
              of two names may be counted twice as often as the statement says",
-            self.users,
             pairs.join(", ")
         ))
     }

@@ -87,8 +87,9 @@ impl Attribution {
         let left = self.left_out();
         let were = if left == 1 { "was" } else { "were" };
         let share = if *examples == 0 { 0.0 } else { 100.0 * left as f64 / *examples as f64 };
+        let who = if *users == 1 { "the one user".into() } else { format!("each of {users} users") };
         format!(
-            "{left} of {examples} examples {were} left out ({share:.1}%), so that each of {users} users contributes to at most \
+            "{left} of {examples} examples {were} left out ({share:.1}%), so that {who} contributes to at most \
              {bound} of the {} that are used. Which were left out follows from who contributes to what, which is taken to be \
              public: the protection is of what a user's examples hold.",
             kept.len()
