@@ -20,8 +20,12 @@ const MOST_ROUNDS: usize = 40;
 const RANDOM_STARTS: usize = 8;
 /// Number of power iterations with C^T C towards the vector with the longest image.
 const POWER_ITERATIONS: usize = 60;
-/// Maximum number of densest patterns from which ascents start, with evenly spread phases.
+/// Maximum number of densest patterns from which ascents start, for each choice of signs: those of the longest
+/// images.
 const MOST_PHASES: usize = 16;
+/// Maximum number of phases times steps whose images are compared: every phase of up to 1024 steps, else evenly
+/// spread ones.
+const MOST_COMPARED: usize = 1 << 20;
 
 /// |C g|.
 pub(crate) fn length(operator: &Operator, sequence: &Sequence, steps: usize) -> f64 {
@@ -41,7 +45,7 @@ fn norm(x: &[f64]) -> f64 {
 
 /// The densest pattern, with positive signs.
 pub(crate) fn densest(schema: &Participation, steps: usize) -> Sequence {
-    positive(phase(schema, steps, 0))
+    positive(&phase(schema, steps, 0))
 }
 
 /// A random pattern with random signs.
@@ -86,10 +90,16 @@ pub(crate) fn longest(
 
 fn starts(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Vec<Sequence> {
     let count = phases(schema, steps);
-    let patterns =
-        (0..count.min(MOST_PHASES)).map(|i| phase(schema, steps, i * count / count.min(MOST_PHASES)));
-    let mut starts: Vec<Sequence> =
-        patterns.flat_map(|pattern| [alternating(&pattern), positive(pattern)]).collect();
+    let compared = count.min((MOST_COMPARED / steps).max(MOST_PHASES));
+    let patterns: Vec<Vec<usize>> =
+        (0..compared).map(|i| phase(schema, steps, i * count / compared)).collect();
+    let with = |signs: fn(&[usize]) -> Sequence| {
+        let all = patterns.iter().map(|pattern| signs(pattern));
+        let mut all: Vec<(f64, Sequence)> = all.map(|g| (length(operator, &g, steps), g)).collect();
+        all.sort_by(|x, y| y.0.total_cmp(&x.0));
+        all.into_iter().take(MOST_PHASES).map(|(_, sequence)| sequence)
+    };
+    let mut starts: Vec<Sequence> = with(alternating).chain(with(positive)).collect();
     starts.extend((0..RANDOM_STARTS).map(|_| drawn(schema, steps, random)));
     starts.push(spectral(operator, schema, steps, random));
     starts
@@ -134,8 +144,8 @@ fn alternating(pattern: &[usize]) -> Sequence {
     pattern.iter().enumerate().map(|(i, &t)| (t, if i % 2 == 0 { 1.0 } else { -1.0 })).collect()
 }
 
-fn positive(pattern: Vec<usize>) -> Sequence {
-    pattern.into_iter().map(|t| (t, 1.0)).collect()
+fn positive(pattern: &[usize]) -> Sequence {
+    pattern.iter().map(|&t| (t, 1.0)).collect()
 }
 
 /// Number of patterns of [`phase`].

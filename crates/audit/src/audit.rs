@@ -59,7 +59,10 @@ pub fn audit_with(
         mu_lower,
         mu_reachable: experiments.iter().map(|experiment| experiment.apart).fold(0.0, f64::max),
         steps_audited: scene.steps,
-        runs: count,
+        runs: count.runs,
+        runs_wanted: count.wanted,
+        mu_wanted: count.mu_wanted,
+        most_numbers: settings.most_numbers,
         tests,
         seconds: start.elapsed().as_secs_f64(),
     })

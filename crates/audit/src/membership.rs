@@ -75,8 +75,8 @@ fn mu_of_chance(chance: f64) -> f64 {
     if chance > 0.5 { 2.0 * normal_quantile(1.0 - chance) } else { 0.0 }
 }
 
-/// Maximum result of [`experiments_for`].
-const MOST_EXPERIMENTS: usize = 1 << 26;
+/// Maximum result of [`experiments_for`]: enough for a mu of a thousandth.
+const MOST_EXPERIMENTS: usize = 1 << 36;
 /// Number of standard deviations by which right guesses may fall below their expectation and still suffice.
 const UNLUCKY: f64 = 3.0;
 

@@ -44,8 +44,74 @@ pub struct Report {
     pub steps_audited: usize,
     /// Number of runs, each with its own noise.
     pub runs: usize,
+    /// Runs that would show `mu_wanted` but in one audit of 700. Where there were fewer, the settings' limit ended them.
+    pub runs_wanted: usize,
+    /// The mu that the runs are to show: 0.91 of the stated one, or less where less is reachable.
+    pub mu_wanted: f64,
+    /// The settings' limit on the numbers that are released.
+    pub most_numbers: u64,
     /// The tests.
     pub tests: Vec<Test>,
     /// Wall time, in seconds.
     pub seconds: f64,
+}
+
+/// Part of the stated mu below which a report says that no more is reachable.
+const NEARLY: f64 = 0.985;
+
+impl Report {
+    /// Why `mu_lower` may be below nine tenths of the stated mu of a correct mechanism: a sentence for each reason.
+    pub fn limits(&self) -> Vec<String> {
+        let runs = (self.runs < self.runs_wanted).then(|| {
+            let share = self.runs as f64 / self.runs_wanted as f64;
+            format!(
+                "The power is limited by the number of runs: {} were made of the {} that would show a mu of {:.3}, since an audit \
+                 releases at most {:.1e} numbers ({share:.1e} of the experiments).",
+                self.runs, self.runs_wanted, self.mu_wanted, self.most_numbers as f64
+            )
+        });
+        let released = (self.mu_reachable < NEARLY * self.mu_stated).then(|| {
+            format!(
+                "The power is limited by what is released: the farthest neighbours that were found are {:.3} apart in it, and no \
+                 number of runs shows more.",
+                self.mu_reachable
+            )
+        });
+        runs.into_iter().chain(released).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_of_the_power_is_named_and_no_other() {
+        let report = |runs, mu_reachable| Report {
+            accepted: true,
+            alpha: 1e-3,
+            mu_stated: 1.0,
+            mu_lower: 0.5,
+            mu_reachable,
+            steps_audited: 4,
+            runs,
+            runs_wanted: 200,
+            mu_wanted: 0.91,
+            most_numbers: 3_000_000_000,
+            tests: Vec::new(),
+            seconds: 0.0,
+        };
+        assert!(report(200, 1.0).limits().is_empty() && report(202, 0.99).limits().is_empty());
+        let of = |runs, reachable| report(runs, reachable).limits().join(" ");
+        assert!(of(50, 1.0).contains(
+            "limited by the number of runs: 50 were made of the 200 that would show a mu of 0.910"
+        ));
+        assert!(
+            of(50, 1.0).contains("at most 3.0e9 numbers") && !of(50, 1.0).contains("by what is released")
+        );
+        assert!(of(200, 0.8).contains(
+            "limited by what is released: the farthest neighbours that were found are 0.800 apart"
+        ));
+        assert_eq!(report(50, 0.8).limits().len(), 2);
+    }
 }

@@ -25,6 +25,15 @@ const INTERRUPTIONS: usize = 3;
 /// Maximum number of steps of compared runs.
 const COMPARED_STEPS: usize = 1 << 11;
 
+/// How many runs there are, and how many would do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count {
+    pub(crate) runs: usize,
+    /// Runs that show `mu_wanted` but in one audit of 700.
+    pub(crate) wanted: usize,
+    pub(crate) mu_wanted: f64,
+}
+
 /// The runs of one audit.
 pub(crate) struct Runs<'a> {
     scene: &'a Scene,
@@ -53,10 +62,11 @@ impl<'a> Runs<'a> {
         settings: &Settings,
         (alpha, mu): (f64, f64),
         watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<(Law, Vec<Experiment>, usize), Error> {
+    ) -> Result<(Law, Vec<Experiment>, Count), Error> {
         let mut law = Law::new(self.scene.steps, self.scene.stage.dim());
         let mut experiments = self.scene.experiments();
-        let runs = self.needed(settings, alpha, (mu, experiments[0].apart));
+        let count = self.count(settings, alpha, (mu, experiments[0].apart));
+        let runs = count.runs;
         for run in 0..runs {
             watch(run, runs);
             if run < settings.runs {
@@ -67,20 +77,21 @@ impl<'a> Runs<'a> {
                 self.guessed(&course, &mut experiments, |_, _, _| Ok(()))?;
             }
         }
-        Ok((law, experiments, runs))
+        Ok((law, experiments, count))
     }
 
-    /// Number of runs that are needed, an even number.
-    fn needed(&self, settings: &Settings, alpha: f64, (mu, apart): (f64, f64)) -> usize {
-        let wanted = if LEAST_WANTED * mu <= MOST_OF_APART * apart {
+    /// The number of runs, which is even: as many as suffice, or as the settings allow.
+    fn count(&self, settings: &Settings, alpha: f64, (mu, apart): (f64, f64)) -> Count {
+        let mu_wanted = if LEAST_WANTED * mu <= MOST_OF_APART * apart {
             f64::min(WANTED * mu, f64::max(LEAST_WANTED * mu, WANTED_OF_APART * apart))
         } else {
             WANTED_OF_APART * apart
         };
-        let needed = experiments_for(apart, wanted, alpha).div_ceil(self.scene.units_of_worst());
+        let wanted = experiments_for(apart, mu_wanted, alpha).div_ceil(self.scene.units_of_worst());
         let each = (self.scene.steps * self.scene.stage.dim()) as u64;
         let most = usize::try_from(settings.most_numbers / each).unwrap_or(usize::MAX);
-        needed.min(most).max(settings.runs).next_multiple_of(2)
+        let runs = wanted.min(most).max(settings.runs).next_multiple_of(2);
+        Count { runs, wanted, mu_wanted }
     }
 
     /// R - G of each coordinate, for a run that is divided among processes and, if its number is odd,

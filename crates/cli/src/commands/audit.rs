@@ -19,7 +19,7 @@ use crate::source::{Source, SourceOptions};
 ///
 /// The gradients that come nearest to breaking the claim, and their neighbours, go through the real clipping,
 /// summing and release. Runs are repeated until a correct mechanism would show nine tenths of the stated mu:
-/// this takes seconds, or minutes for a long plan with much noise. The releases are tested against the stated
+/// this takes seconds, or minutes for a long plan with much noise; the output says what limits the power. The releases are tested against the stated
 /// distribution and the stated mu; the number of processes and interruptions must not change a bit. For a
 /// plan, the training is audited too: its batches, the input of the optimizer, and resuming. A correct
 /// mechanism is rejected with probability at most alpha. Acceptance does not prove privacy: docs/audit.md
@@ -113,7 +113,9 @@ impl fmt::Display for Report {
         };
         let rows: Vec<Vec<String>> = report.tests.iter().map(row).collect();
         writeln!(f, "{}", output::table(&["test", "statistic", "at most", ""], &rows))?;
-        writeln!(f, "mu stated {}, seen {} at least", number(report.mu_stated), number(report.mu_lower))?;
+        let [stated, lower, reachable] = [report.mu_stated, report.mu_lower, report.mu_reachable].map(number);
+        writeln!(f, "mu stated {stated}, seen {lower} at least, reachable {reachable}")?;
+        report.limits().iter().try_for_each(|limit| writeln!(f, "{limit}"))?;
         writeln!(
             f,
             "{} at alpha {}: {} steps, {} runs; {:.1} s",
